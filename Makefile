@@ -80,7 +80,7 @@ chaos: $(DEV)
 	test $$(id -u) != 0 || $(BIN)/python -m tests.chaos.nodes
 	RAYKD_CHAOS=1 $(BIN)/python -m pytest tests/chaos tests/cluster/test_slurm.py tests/end_to_end/test_nodes.py \
 		tests/end_to_end/test_distill.py tests/end_to_end/test_interrupt.py tests/precompute/test_precompute_kill.py \
-		tests/tracking/test_delivery.py
+		tests/tracking/test_server_away.py
 
 check: $(DEV)
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))

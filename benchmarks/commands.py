@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 HEAVY = (
-    "torch", "transformers", "ray", "mlflow", "optuna", "pandas", "plotly", "sklearn", "scipy", "numba", "onnx",
+    "torch", "transformers", "ray", "mlflow", "optuna", "pandas", "sklearn", "scipy", "numba", "onnx",
     "onnxruntime",
 )  # fmt: skip
 RUNS = 3

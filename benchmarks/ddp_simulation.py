@@ -6,10 +6,10 @@
 
 Measured on one thread of this processor: a training step (forward, loss, backward, Adam) by the tokens of its batch,
 sentences of 32 pieces; the bytes of the gradients and the all-reduces of a step, by DDP itself. Simulated by
-`raykd/cluster/scaling.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real workers
-(gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A step of
-two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians, contestants
-in turns. Prints Markdown.
+`raykd/cluster/data_parallel.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real
+workers (gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A
+step of two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians,
+contestants in turns. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.cluster.scaling import (
+from raykd.cluster.data_parallel import (
     Gradients,
     Network,
     Step,
@@ -46,7 +46,7 @@ from raykd.cluster.scaling import (
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
+from raykd.forms import SPANS
 from raykd.layers.model import Model
 from raykd.layers.model_config import BuildInputs
 from raykd.objectives.labels import negative_log_likelihood
@@ -55,7 +55,7 @@ from raykd.precompute.processor import processor
 from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
-TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 WORKERS, GBITS = (2, 4, 8, 16, 32, 64), (10.0, 25.0, 100.0)
 SENTENCES = (8, 32, 128, 512)
 """Of the batches by which a step is measured, each of `PIECES` tokens."""

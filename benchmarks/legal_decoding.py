@@ -23,6 +23,7 @@ from seqeval.metrics import f1_score
 from seqeval.scheme import IOBES
 
 from raykd.figures.trial import shape_name
+from raykd.forms.targets import best_labels
 from raykd.layers.model import Output
 from raykd.metrics.bioes import read_spans
 from raykd.recipes.run import Run
@@ -30,12 +31,10 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import Chain, LegalTransitions
 from raykd.tasks import TASKS
-from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of, labels_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
-from raykd.training.label_sets import legal_transitions
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 PARTS = ("dev", "test")
 Scores = Mapping[str, float]
@@ -52,7 +51,7 @@ def decoded(output: Output, legal: LegalTransitions) -> list[tuple[np.ndarray, n
 def scores(storage: Storage, run: Run) -> Scores:
     """The score of one model on dev and test by each reading, and the share of sentences with a malformed span."""
     model, labels = load_model(storage, run), labels_of(storage.uri, run)
-    legal, task, found = legal_transitions(labels), TASKS[run.task], {}
+    legal, task, found = labels.legal(), TASKS[run.task], {}
     if legal is None:
         raise SystemExit(f"{run.id}: every label may follow every other; give models of spans")
     for name in PARTS:

@@ -42,8 +42,8 @@ from raykd.corpora.batching import plan_batches
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus
 from raykd.corpora.encoding import EncodedText, encode_text
-from raykd.corpora.tree_targets import TreeColumn
 from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
+from raykd.forms.tree.column import TreeColumn
 from raykd.layers.model_config import BuildInputs
 from raykd.metrics.attachment import Attachment, attachment
 from raykd.structures import Arcs, best_trees, path_loss
@@ -96,7 +96,9 @@ def ours(corpus: Corpus, batch_words: int) -> Contestant:
     gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos, corpus.tag_set) for part in PARTS}
 
     def score(part: str, tree: bool) -> Attachment:
-        return attachment(list(gold[part].trees()), parsed(model, texts[part], tree))
+        return attachment(
+            [(own.heads_T, own.relations_T) for own in gold[part].trees()], parsed(model, texts[part], tree)
+        )
 
     def fit(epochs: int) -> None:
         optimiser, best, kept = make_optimiser(config.training, model.parameters()), -1.0, {}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from raykd.corpora.head_codes import TreeLabels, encoded
+from raykd.forms.tree.codes import TreeLabels, encoded
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 POS = ("ADJ", "ADP", "ADV", "AUX", "DET", "NOUN", "PRON", "PROPN", "PUNCT", "VERB")

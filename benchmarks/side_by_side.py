@@ -51,11 +51,12 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import Chain
-from raykd.training.distil import Distiller, Worker, _seed
 from raykd.training.execute import execute, training_plan_of
 from raykd.training.learning_rate import make_optimiser
 from raykd.training.models import build_model
 from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.training.training_loop import Distiller, _seed
+from raykd.training.worker import Worker
 
 STEPS, ROUNDS, WARM_UP = 10, 4, 2
 EPOCHS, RUN_ROUNDS = 2, 2

@@ -23,9 +23,8 @@ from raykd.figures.table import Directions
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
+from raykd.sweep.early_stopping import Stopper, StoppingConfig
 from raykd.sweep.records import SweepRecords
-from raykd.sweep.stopper import Stopper
-from raykd.sweep.stopping import StoppingConfig
 
 
 @dataclass(frozen=True)

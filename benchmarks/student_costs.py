@@ -24,8 +24,8 @@ from transformers import BertConfig, BertForTokenClassification
 
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
 from raykd.deploy.deployed import Session, deployed
+from raykd.forms import SPANS
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
 from raykd.layers.model import Model
@@ -35,7 +35,7 @@ from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
 ROWS, WIDTH = 119_547, 768
-TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 VOCABULARY = StoredVocabulary("pieces", HFVocabulary("", ROWS, Special()), None)
 # (E, H): parameters in millions, compression, speed-up at batch 32 (GPU) and at batch 1 (CPU), F1.
 PAPER = {

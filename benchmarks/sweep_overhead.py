@@ -265,9 +265,9 @@ def plain_trial(config: dict[str, Any]) -> None:
     from raykd.recipes.recipe import Recipe
     from raykd.recipes.run import Run
     from raykd.storage.store import Storage
-    from raykd.training.distil import Worker
     from raykd.training.execute import execute
     from raykd.training.prepare import prepare, transfer_needs
+    from raykd.training.worker import Worker
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="raykd-plain-") as folder:

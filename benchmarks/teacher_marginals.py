@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from raykd.figures.results import Score
+from raykd.forms.targets import best_labels
 from raykd.layers.model import Output
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
-from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 DECODINGS = ("best labelling", "likeliest labels")
 

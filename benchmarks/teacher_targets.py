@@ -18,9 +18,9 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.models import load_model
+from raykd.training.worker import Worker
 
 
 def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
@@ -32,8 +32,8 @@ def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
         raise SystemExit(f"{corpus_id} has no zero-shot languages; name a run of a zero-shot sweep")
     table = corpus.restricted(corpus.targets).parts["test"]
     text = open_vocabulary(storage, run.vocabulary_id).encode(table)
-    gold = task.targets(table, pos=corpus.pos, labels=corpus.tag_set)
-    predicted = predict(load_model(storage, run), text, partial(task.decode, gold), worker=Worker())
+    gold = task.form.targets(table, pos=corpus.pos, labels=corpus.tag_set)
+    predicted = predict(load_model(storage, run), text, partial(task.form.best, gold), worker=Worker())
     languages = table["language"].to_pylist()
     found = task.score(gold, predicted, tag_set=corpus.tag_set, languages=languages)
     return dict(found["source"].by_language)

@@ -27,6 +27,7 @@ from raykd.recipes.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.spec import (
     SEARCHABLE,
     BudgetConfig,
@@ -35,7 +36,6 @@ from raykd.sweep.spec import (
     SweepFile,
     TrackingConfig,
 )
-from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
 
 VOCABULARIES: tuple[type[BaseModel], ...] = get_args(get_args(StudentVocabulary)[0])

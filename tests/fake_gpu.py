@@ -314,7 +314,7 @@ class Kernels:
         return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **asked)))
 
     def covariance(self, chain: Chain, along_BTY: OnGPU) -> tuple[OnGPU, ...]:
-        return tuple(map(OnGPU, scaled.covariance(_chain_here(chain), along_BTY.here, None)))
+        return tuple(map(OnGPU, scaled.covariance(_chain_here(chain), along_BTY.here)))
 
     def posterior(self, chain: Chain, teacher_BTY: OnGPU, **_: bool) -> tuple[OnGPU, ...]:
         return tuple(map(OnGPU, engine._posterior(_chain_here(chain), teacher_BTY.here)))

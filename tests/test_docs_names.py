@@ -23,8 +23,8 @@ from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary
 from raykd.sweep.doctor import KINDS as FOLDERS
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.spec import SearchConfig, SweepFile
-from raykd.sweep.stopping import StoppingConfig
 from raykd.sweep.study import SAMPLERS
 from raykd.sweep.sweep_faults import check_sweep
 from raykd.tasks import TASKS

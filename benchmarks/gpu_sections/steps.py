@@ -17,9 +17,10 @@ from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.distil import Distiller, Worker
 from raykd.training.execute import training_plan_of
 from raykd.training.prepare import Preparation, prepare
+from raykd.training.training_loop import Distiller
+from raykd.training.worker import Worker
 from tests.fake_gpu import GPU, gpu, place
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.loops import distiller, same, weights_of

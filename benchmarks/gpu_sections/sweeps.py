@@ -16,9 +16,9 @@ from gpu_sections.tables import print_head, print_row
 from raykd.figures.results import RunResult
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.models import MODEL, RESULT
+from raykd.training.worker import Worker
 
 SWEEP_S = 77.0
 """Seconds that each of the two sweeps may take."""

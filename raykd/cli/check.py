@@ -13,11 +13,12 @@ from pydantic import TypeAdapter
 from rich.syntax import Syntax
 from ruamel.yaml import YAML, CommentedMap
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import Fault, SpecError
 from raykd.redact import redacted
 from raykd.spec import SMALL, Document, covering, grid_size
@@ -40,7 +41,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     size = grid_size(loaded.tree)
     settings = "infinitely many settings" if size is None else counted(size, "setting")
     heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
-    stdout.print(heading, highlight=False, soft_wrap=True)
+    stdout.print(heading)
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
@@ -50,13 +51,10 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
         *_larger(loaded, file, set_, variant, small),
     ]
     for note in (*misfits, *notes):
-        stderr.print(marked("warning", note), highlight=False, soft_wrap=True)
+        warn(note, stderr)
     if files:
-        stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read", highlight=False)
-    stdout.print(
-        f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read")
+    stdout.print(f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}")
 
 
 def as_yaml(resolved: Mapping[str, Any]) -> str:
@@ -84,7 +82,7 @@ def _filled(value: Any) -> Any:
 def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
     alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering(loaded.tree["corpus"]))
-    looks = [glance(CORPUS.validate_json(text)) for text in alternatives]
+    looks = [glance(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
     return sum(look.files for look in looks), list(
         dict.fromkeys(note for look in looks for note in look.notes)
     )

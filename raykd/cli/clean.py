@@ -12,7 +12,7 @@ import typer
 from raykd.cli.console import stderr, stdout
 from raykd.cli.list import DEFAULT, StorePath, opened
 from raykd.errors import Fault, SpecError
-from raykd.report.form import size
+from raykd.report.readable_numbers import size
 
 if TYPE_CHECKING:
     from raykd.sweep.removal import Removal
@@ -40,11 +40,11 @@ def clean(
     with stderr.status("reading …") as status:
         from raykd.sweep.removal import nothing_runs, plan_removal, remove  # torch takes seconds to import
 
-        with nothing_runs(storage, sweep, note=_line):
+        with nothing_runs(storage, sweep, note=stdout.print):
             planned = plan_removal(storage, sweep, changed_before_ns=before)
             status.stop()
             if not planned.parts and not planned.records:
-                _line(
+                stdout.print(
                     "clean: every part is used by a sweep"
                     if before is None
                     else "clean: no unused part is as old"
@@ -53,10 +53,10 @@ def clean(
             _show(planned)
             total = size(planned.bytes)
             if not yes and not typer.confirm(f"Remove this ({total})?"):
-                _line("clean: nothing is removed")
+                stdout.print("clean: nothing is removed")
                 return
-            remove(storage, planned, note=_line)
-    _line(f"clean: {total} freed. Next: raykd list{'' if store == DEFAULT else f' {store}'}")
+            remove(storage, planned, note=stdout.print)
+    stdout.print(f"clean: {total} freed. Next: raykd list{'' if store == DEFAULT else f' {store}'}")
 
 
 def _changed_before(age: str | None, sweep: str | None) -> int | None:
@@ -75,21 +75,17 @@ def _show(planned: Removal) -> None:
     """Every part with its bytes; where there are many, the largest, and the rest by kind."""
     if planned.records:
         number = sum(stamp.bytes for stamp in planned.records.values())
-        _line(f"sweeps/{planned.sweep}: {size(number)}")
+        stdout.print(f"sweeps/{planned.sweep}: {size(number)}")
     largest = sorted(planned.parts, key=lambda part: -part.bytes)[:SHOWN]
     for part in largest:
-        _line(f"{part.kind}/{part.name}: {size(part.bytes)}")
+        stdout.print(f"{part.kind}/{part.name}: {size(part.bytes)}")
     if others := [part for part in planned.parts if part not in largest]:
         kinds = Counter(part.kind for part in others)
         counted = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        _line(f"… and {counted}: {size(sum(part.bytes for part in others))}")
+        stdout.print(f"… and {counted}: {size(sum(part.bytes for part in others))}")
     for name in planned.kept:
-        _line(f"{name} stays: raykd did not write it")
+        stdout.print(f"{name} stays: raykd did not write it")
     if planned.sweep is None and any(part.kind == "runs" for part in planned.parts):
-        _line(
+        stdout.print(
             "Runs of raykd distill belong to no sweep, and are among these; raykd list --kind runs shows what they are"
         )
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from raykd.cli.console import Lines, draws, marked, stderr, stdout
+from raykd.cli.console import Lines, draws, marked, stderr, stdout, warn
 from raykd.cli.live import Drawn
 from raykd.cluster.connection import connected, own_machine
 from raykd.cluster.listener import unit_here
@@ -16,9 +16,9 @@ from raykd.cluster.progress_channel import received
 from raykd.cluster.topology import Topology
 from raykd.counted import counted
 from raykd.errors import RunError
-from raykd.sweep.exposed import Exposed
 from raykd.sweep.given_files import placed
-from raykd.sweep.monitor import Monitor
+from raykd.sweep.progress_monitor import Monitor
+from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.sweep import Sweep
 
@@ -60,7 +60,7 @@ def at_work(
             _started(monitor, f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray", warnings)
             if not cluster.dashboard:
                 monitor.warn("Ray's dashboard does not run: no run can have several workers")
-            monitor.watchers.append(Exposed(sweep.file.name))
+            monitor.watchers.append(SweepMetrics(sweep.file.name))
             sweep.nodes.warn = monitor.warn
             if len(cluster.nodes) > 1:
                 sweep.nodes.ask()
@@ -93,12 +93,12 @@ def start_again(problem: str) -> None:
     stdout.show_cursor()  # a drawing hides it
     restarts = int(os.environ.get(RESTARTS, "0"))
     if restarts >= MOST_RESTARTS:
-        stderr.print(marked("error", problem), highlight=False, soft_wrap=True)
+        stderr.print(marked("error", problem))
         kept = f"What is computed is kept. Go on with: raykd {shlex.join(command[1:])}"
-        stderr.print(kept, highlight=False, soft_wrap=True)
+        stderr.print(kept)
         sys.stdout.flush()
         os._exit(RunError.exit_code)
-    stderr.print(marked("warning", f"{problem}; starting again"), highlight=False, soft_wrap=True)
+    warn(f"{problem}; starting again", stderr)
     sys.stdout.flush()
     os.environ[RESTARTS] = str(restarts + 1)
     os.execv(sys.executable, again(sys.orig_argv))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from raykd.cli.console import stderr, stdout
 from raykd.cli.options import Small, Variants, again, at, sweep_names
@@ -18,7 +17,7 @@ from raykd.cli.records import records_of
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared
-from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
+from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 
 
 class Which(StrEnum):
@@ -93,9 +92,7 @@ def compare(
     trials = {each.name: each.trials() for each in records}
     corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
     if any(corpus != corpora[0] for corpus in corpora):
-        _line(
-            stderr, "warning: the sweeps differ in their corpus: their scores may be of different sentences"
-        )
+        stderr.print("warning: the sweeps differ in their corpus: their scores may be of different sentences")
     comparisons = compared(
         trials, baseline=baseline, score=score.value, metric=metric, by=by.value, alpha=alpha,
         threshold=threshold, bonferroni=bonferroni,
@@ -104,13 +101,12 @@ def compare(
     if form is Format.table:
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:
-        _line(stdout, _text(form, comparisons, baseline, languages, skipped))
+        stdout.print(_text(form, comparisons, baseline, languages, skipped))
     # Data for other programs stands alone on standard output.
     console = stdout if form is Format.table else stderr
     for line in skipped:
-        _line(console, f"left out: {line}")
-    _line(
-        console,
+        console.print(f"left out: {line}")
+    console.print(
         f"compare: {_summary(comparisons)}. Next: {_next(comparisons, sweeps, list(trials), variant, small, store)}",
     )
 
@@ -146,7 +142,3 @@ def _next(
         return f"raykd front {one}{at(store)}"
     elsewhere = f" --set {shlex.quote(f'store={store}')}" if store else ""
     return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds{elsewhere}"
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)

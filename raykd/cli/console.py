@@ -14,10 +14,13 @@ from raykd.sweep.status import PhaseStatus
 
 
 class _Redacting(Console):
-    """A console that prints no password of a URI."""
+    """A console that breaks no sentence into lines, and prints no password of a URI."""
 
-    def print(self, *objects: Any, **how: Any) -> None:
-        super().print(*(redacted(each) if isinstance(each, str) else each for each in objects), **how)
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
+        sentences = all(isinstance(each, str | Text) for each in objects)
+        shown = (redacted(each) if isinstance(each, str) else each for each in objects)
+        how = {"highlight": not sentences, **how}  # numbers are coloured in tables alone
+        super().print(*shown, soft_wrap=sentences if soft_wrap is None else soft_wrap, **how)
 
 
 # No markup: what users name (tags, files, sweeps) may look like it.
@@ -46,7 +49,9 @@ class Lines:
             if time.monotonic() - self._printed < SECONDS_BETWEEN_LINES:
                 return
             self._printed = time.monotonic()
-        line(f"{phase.name}: done, the next step is being prepared" if phase.ended else phase_line(phase))
+        stdout.print(
+            f"{phase.name}: done, the next step is being prepared" if phase.ended else phase_line(phase)
+        )
 
     def end(self, phase: PhaseStatus) -> None:
         self._print(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
@@ -60,7 +65,7 @@ class Lines:
     def _print(self, text: str) -> None:
         with self._lock:
             self._printed = time.monotonic()
-        line(text)
+        stdout.print(text)
 
 
 def phase_line(phase: PhaseStatus) -> str:
@@ -80,11 +85,6 @@ def span(duration_s: float) -> str:
     return f"{duration_s / 60:.0f} min" if duration_s < 5400 else f"{duration_s / 3600:.1f} h"
 
 
-def line(text: str) -> None:
-    """Print a sentence as it is."""
-    stdout.print(text, highlight=False, soft_wrap=True)
-
-
 def draws(*, plain: bool = False) -> bool:
     """Whether standard output can be drawn on: a terminal that can move its cursor, and nobody asked for lines."""
     return stdout.is_terminal and not stdout.is_dumb_terminal and not plain
@@ -93,3 +93,8 @@ def draws(*, plain: bool = False) -> bool:
 def marked(word: Literal["error", "warning"], text: object) -> Text:
     """A message with its first word in colour."""
     return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redacted(str(text))}")
+
+
+def warn(text: object, console: Console = stdout) -> None:
+    """Print a warning."""
+    console.print(marked("warning", text))

@@ -13,16 +13,17 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe, examples
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.recipes.recipe import Recipe, TaskName
-from raykd.report.form import share
+from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
@@ -47,24 +48,21 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     loaded = replace(loaded, tree=sections, unused={})
     check(loaded, CorpusFile)
     found = CorpusFile.model_validate_json(json.dumps(covering(loaded.tree)[0].tree))
-    corpus = read_corpus(found.corpus)
+    corpus = read_corpus(found.corpus, open_pos_model)
     figures = describe(corpus)
     stdout.print(summary_table(figures))
     for line in tree_lines(figures):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     if "trees" in figures:
         for language, tree in examples(corpus).items():
-            stdout.print(Text(f"a tree of {language}:\n{tree}"), soft_wrap=True)
+            stdout.print(Text(f"a tree of {language}:\n{tree}"))
     for warning in figures["warnings"]:
-        stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
+        warn(warning, stderr)
     try:
         TASKS[found.task].check(corpus, str(file))
     except CorpusError as error:
-        stderr.print(marked("warning", error), highlight=False, soft_wrap=True)
-    stdout.print(
-        f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        warn(error, stderr)
+    stdout.print(f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}")
 
 
 @app.command()
@@ -101,9 +99,8 @@ def make(
     stdout.print(
         f"corpus: {len(files)} files in {folder}. Next: in a sweep file, corpus: {{source: conll, root: {folder}, "
         f"languages: [{', '.join(corpus.languages)}], train: '{{lang}}/train.conll', dev: '{{lang}}/dev.conll', "
-        "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}"
+    )
 
 
 def _config(settings: dict[str, Any]) -> BuiltinSource:

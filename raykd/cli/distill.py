@@ -7,11 +7,21 @@ from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.counted import counted
 from raykd.figures.trial import Teacher, scores_of
-from raykd.sweep.driver import at_once, teach, train
+from raykd.sweep.driver import do_phases
 from raykd.sweep.lease import working
+from raykd.sweep.phases.features import Features
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.phases.precompute import Precompute
+from raykd.sweep.phases.teachers import RunsPhase, Teachers
 from raykd.sweep.sweep import Sweep
 from raykd.tasks import TASKS
-from raykd.training.execute import find_result, missing_results
+from raykd.training.execute import find_result
+
+
+class Distillation(RunsPhase):
+    """Trains the runs of one setting."""
+
+    name, role = "distill", "students"
 
 
 def distill(
@@ -25,20 +35,16 @@ def distill(
     """Train one student: the first alternative of every search in FILE (choose others with --set)."""
     sweep = Sweep(document(file, set_, variant, small))
     with working(sweep.storage, "distill"), at_work(sweep, address, plain=plain) as (cluster, listener):
-        teach(sweep, cluster, listener)
+        context = PhaseContext(sweep, cluster, listener)
+        do_phases(context, [Features(context), Teachers(context), Precompute(context)])
         runs = [(run.id, run) for run in sweep.first_setting.runs]
-        todo = missing_results(sweep.storage, runs)
-        concurrent = at_once(sweep, "students", len(todo), cluster, listener)
-        listener.begin("distill", len(todo))
-        train(sweep, todo, "distill", concurrent, listener)
-        listener.end("distill", f"{len(todo)} trained, {len(runs) - len(todo)} found in the store")
+        do_phases(context, [Distillation(context, runs)])
     for name, run in runs:
         result = find_result(sweep.storage, run)
         if result is not None:
             scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
-            stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}", highlight=False)
+            stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}")
     stdout.print(
         f"distill: {counted(len(runs), 'run')} in {sweep.storage.child('runs').address}. "
-        f"Next: raykd sweep {again(file, variant, small, set_)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"Next: raykd sweep {again(file, variant, small, set_)}"
+    )

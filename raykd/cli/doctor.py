@@ -11,7 +11,7 @@ from rich.table import Table
 from raykd.cli.console import stdout
 from raykd.cli.list import opened
 from raykd.errors import StoreError
-from raykd.report import form
+from raykd.report.readable_numbers import size
 from raykd.storage.sealed import OTHER_VERSION
 from raykd.sweep.doctor import Examined, examine, repair
 from raykd.sweep.uses import refuse_if_running
@@ -32,12 +32,12 @@ def doctor(
     _print(found)
     if repair_:
         damaged = [name for damage in found.damages for name in damage.remove]
-        refuse_if_running(storage, note=_line, damaged=damaged)
+        refuse_if_running(storage, note=stdout.print, damaged=damaged)
     if repair_ and (found.damages or found.left):
         repair(storage, found)
-        _line("doctor: removed; raykd sweep FILE --resume computes again what is missing")
+        stdout.print("doctor: removed; raykd sweep FILE --resume computes again what is missing")
     elif found.damages:
-        _line(f"Next: raykd doctor {store} --repair")
+        stdout.print(f"Next: raykd doctor {store} --repair")
     if found.damages and not repair_:
         raise typer.Exit(StoreError.exit_code)
 
@@ -48,18 +48,14 @@ def _print(found: Examined) -> None:
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
     for kind, files in found.files.items():
         damaged = sum(damage.name.startswith(f"{kind}/") for damage in found.damages)
-        table.add_row(kind, f"{files:,}", form.size(found.bytes[kind]), str(damaged or "–"))
+        table.add_row(kind, f"{files:,}", size(found.bytes[kind]), str(damaged or "–"))
     stdout.print(table)
     for damage in found.damages:
-        _line(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
+        stdout.print(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
     for other in found.others:
-        _line(f"{other.name}: {other.problem}; it stays")
+        stdout.print(f"{other.name}: {other.problem}; it stays")
     if found.left:
-        left = form.size(sum(found.left.values()))
-        _line(f"{len(found.left)} temporary files that a kill left: {left}")
+        left = size(sum(found.left.values()))
+        stdout.print(f"{len(found.left)} temporary files that a kill left: {left}")
     others = f"; {len(found.others)} of another version, which stay: {OTHER_VERSION}" if found.others else ""
-    _line(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)
+    stdout.print(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")

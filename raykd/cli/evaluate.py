@@ -14,16 +14,18 @@ import typer
 from rich import box
 from rich.table import Table
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import shown_words
 from raykd.counted import counted
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
-from raykd.report.form import gain, percent
-from raykd.serving.labeller import CARD, UTTERANCE
+from raykd.forms.marks import UTTERANCE
+from raykd.report.readable_numbers import gain, percent
+from raykd.storage.layout import CARD
 from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
@@ -94,8 +96,9 @@ def evaluate(
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],
-            unit=task.unit, scheme="flat" if task.scheme == "flat" else "auto", labels=models[0].known,
-            settings=_tree_settings(models[0], tagger) if task.structure == "trees" else {}, overrides=set_ or (),
+            unit=task.unit, scheme=task.form.file_scheme, labels=models[0].known,
+            settings=_tree_settings(models[0], tagger) if task.form.reads_heads else {}, overrides=set_ or (),
+            open_model=open_pos_model,
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
         found = [
@@ -118,7 +121,7 @@ def evaluate(
 def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | None) -> None:
     """Raise StoreError where some models parse and others do not, or a tagger has no effect."""
     for model in models:
-        if model.task.structure != models[0].task.structure:
+        if model.task.form.reads_heads != models[0].task.form.reads_heads:
             problem = f"it is of task {model.task.name!r}, and {models[0].folder} of {models[0].task.name!r}"
             raise StoreError(str(model.folder), problem, "give models that predict the same to --against")
     if tagger is not None and not any(model.reads_pos for model in models):
@@ -148,34 +151,34 @@ def _file(written: str, languages: str | None) -> LabelledFile:
 def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
     first, words = found[0], _words(text)
     for read_as in text.read_as:
-        _line(f"read: {read_as}")
+        stdout.print(f"read: {read_as}")
     stdout.print(_table(found, "relation" if text.heads else "label"))
     if first.score.beside:
         stdout.print(_scores(found, score_label))
     for origin in dict.fromkeys(each.pos for each in found if each.pos):
-        _line(f"parts of speech: {origin}")
+        stdout.print(f"parts of speech: {origin}")
     if text.skipped:
-        _warn(f"{text.skipped:,} sentences could not be read and were left out")
+        warn(f"{text.skipped:,} sentences could not be read and were left out")
     if text.repairs:
-        _warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
+        warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
     for each in found:
         if each.unknown:
             named = ", ".join(f"{label} {count:,}" for label, count in each.unknown.items())
-            _warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
+            warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
     _print_confusions(first.confusions, text)
     twin = "its gold twin" if text.heads else "its teacher or gold twin"
     other = "" if len(found) > 1 else f" Next: --against DIR shows the export of {twin} beside it"
     for each in found:
-        _line(
+        stdout.print(
             f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}"
             f"{_beside(each)}{_over(each)}"
         )
-    _line(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
+    stdout.print(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
 
 
 def _words(text: LabelledText) -> int:
     """How many words the files have."""
-    return sum(map(len, text.sentences)) - (text.scheme == "utterance") * len(text.sentences)
+    return sum(map(len, text.sentences)) - text.form.words_in_front * len(text.sentences)
 
 
 def _beside(found: Evaluated) -> str:
@@ -262,13 +265,13 @@ def _print_confusions(confusions: Sequence[Confusion], text: LabelledText) -> No
     for each in confusions:
         kinds[each.kind] += each.count
     counted = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in kinds.most_common())
-    _line(f"errors: {counted}" if confusions else "errors: none")
+    stdout.print(f"errors: {counted}" if confusions else "errors: none")
     for each in confusions[:SHOWN]:
-        _line(f"{each.count:7,}  {each.gold} → {each.predicted}  ({KINDS[each.kind]})")
+        stdout.print(f"{each.count:7,}  {each.gold} → {each.predicted}  ({KINDS[each.kind]})")
         for example in each.examples:
-            _line(f"         {_shown(example, each, text)}")
+            stdout.print(f"         {_shown(example, each, text)}")
     if len(confusions) > SHOWN:
-        _line(f"         … and {len(confusions) - SHOWN} more kinds of confusion: --json has all")
+        stdout.print(f"         … and {len(confusions) - SHOWN} more kinds of confusion: --json has all")
 
 
 KINDS: Mapping[str, str] = {
@@ -363,11 +366,3 @@ def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator
 
 def _ends(place: Place | None) -> list[int] | None:
     return None if place is None else list(place)
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)
-
-
-def _warn(text: str) -> None:
-    stdout.print(marked("warning", text), highlight=False, soft_wrap=True)

@@ -13,7 +13,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.records import records_of
 from raykd.counted import counted
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
@@ -25,11 +25,11 @@ from raykd.recipes.run import Run
 from raykd.recipes.stated import CardConfig
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
-from raykd.report.form import percent, share, size
+from raykd.report.readable_numbers import percent, share, size
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage
-from raykd.sweep.exports import TrialModel, seeds_of
 from raykd.sweep.records import SweepRecords
+from raykd.sweep.trial_models import TrialModel, seeds_of
 from raykd.tasks.masked_lm import MASKED_LM
 from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 
@@ -113,11 +113,11 @@ def export(
             _print(_exported(source, own))
     count = counted(len(sources), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
-        _line(
+        stdout.print(
             f"export: {count} in {target.address}. Next: from_pretrained of Transformers, or path: of a teacher"
         )
         return
-    _line(
+    stdout.print(
         f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
     )
@@ -138,7 +138,7 @@ def _exported(source: _Source, target: Storage) -> Exported:
 def _checkpoint(folder: Storage, target: Storage) -> None:
     """A model as Transformers has it."""
     for name, bytes_ in export_checkpoint(folder, target).items():
-        _line(f"{target.address}/{name}: {size(bytes_)}")
+        stdout.print(f"{target.address}/{name}: {size(bytes_)}")
 
 
 def _refuse_files(targets: list[Storage]) -> None:
@@ -224,7 +224,9 @@ def _seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list
         message = f"trial {trial.number} has {len(seeds)} seeds; choose from 0 to {len(seeds) - 1}"
         raise SpecError((Fault("--seed", None, str(seed), message),))
     if len(seeds) > 1 and seed is None:
-        _line(f"trial {trial.number} has {len(seeds)} seeds: seed 0 is exported (--seed chooses another)")
+        stdout.print(
+            f"trial {trial.number} has {len(seeds)} seeds: seed 0 is exported (--seed chooses another)"
+        )
     return seeds[seed or 0]
 
 
@@ -248,7 +250,7 @@ def _of_run(what: str, store: str | None, stated: CardConfig) -> _Source:
 def _print(exported: Exported) -> None:
     """The files of one model, and how far they agree with it."""
     agreement = exported.agreement
-    _line(f"{exported.run.id} in {exported.address}")
+    stdout.print(f"{exported.run.id} in {exported.address}")
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("file", no_wrap=True)
     table.add_column("size", justify="right", no_wrap=True)
@@ -260,19 +262,19 @@ def _print(exported: Exported) -> None:
         table.add_row(name, size(exported.sizes[name]), *cells)
     stdout.print(table)
     if agreement is None:
-        _warn(
+        warn(
             "the files were not compared with the model: the sentences of its run are not here; give --store"
         )
     else:
-        _line(
+        stdout.print(
             f"compared on {counted(agreement.sentences, 'sentence')} of {agreement.part}, "
             f"{counted(agreement.labels, 'label')}"
         )
     if (trees := exported.trees) is not None:
         read = f"; parts of speech: {trees.pos_origin or f'column {trees.pos.upper()}'}" if trees.pos else ""
-        _line(f"trees: heads are labels ({trees.encoding}){read}")
+        stdout.print(f"trees: heads are labels ({trees.encoding}){read}")
     if agreement is not None and agreement.too_long:
-        _warn(
+        warn(
             f"{agreement.too_long} sentences were left out: they have more pieces than the graph reads at once "
             f"(piece_limit in export.json)"
         )
@@ -284,11 +286,3 @@ def _differing(agreement: Agreement, name: str) -> str:
         return ""
     number = agreement.differing[name]
     return f"{number:,} ({100 * number / agreement.labels:.2f} %)" if number else "0"
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)
-
-
-def _warn(text: str) -> None:
-    stdout.print(marked("warning", text), highlight=False, soft_wrap=True)

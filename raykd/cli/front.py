@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from raykd.cli.console import marked, stdout
+from raykd.cli.console import stdout, warn
 from raykd.cli.options import Overrides, Small, Variants, again, as_good_as, at, sweep_names
 from raykd.cli.pages import report_files
 from raykd.cli.records import records_of
@@ -16,11 +16,11 @@ from raykd.figures.table import COSTS, Directions, cost_columns, latency_searche
 from raykd.figures.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
-from raykd.report.form import costs_in_words
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.readable_numbers import costs_in_words
+from raykd.report.student_selection import Where, parse
+from raykd.report.student_selection import best as best_first
 from raykd.report.terminal_table import front_table
-from raykd.report.where import Where, parse
-from raykd.report.where import best as best_first
 from raykd.sweep.records import SweepRecords
 
 
@@ -58,9 +58,8 @@ def front(
         stdout.print(
             f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
             f"Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
-            f"{as_good_as(teachers, score_name)}--best {latency_searched(records.objectives).name}",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            f"{as_good_as(teachers, score_name)}--best {latency_searched(records.objectives).name}"
+        )
         return
     reference = teacher_score(teachers)
     rows = front_rows(trials, teachers, objectives=records.objectives)
@@ -87,14 +86,14 @@ def show_front(
     stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=best))
     notes = cost_notes([row.trial for row in judged.rows], teachers)
     for finding in (*judged.findings, *notes):
-        stdout.print(marked("warning", finding), highlight=False, soft_wrap=True)
+        warn(finding)
     show_verdict(judged)
 
 
 def show_verdict(judged: Judgement) -> None:
     """Print what to do."""
     style = "bold green" if judged.verdict.ship else "bold yellow"
-    stdout.print(Text(judged.verdict.text, style=style), soft_wrap=True)
+    stdout.print(Text(judged.verdict.text, style=style))
 
 
 def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:
@@ -102,9 +101,8 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
     closest = condition.closest(rows, teacher) if condition is not None else None
     came = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
     stdout.print(
-        f"front: no student of the front meets the condition{came}. Next: relax it, or search other students",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"front: no student of the front meets the condition{came}. Next: relax it, or search other students"
+    )
 
 
 def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
@@ -117,19 +115,15 @@ def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> No
     if rows and unknown:
         stdout.print(
             f"front: {', '.join(unknown)} is not known of its students. raykd plan FILE --all measures 8 bits and "
-            "PyTorch, and raykd sweep FILE --resume shows them; a model without an export has those of PyTorch alone",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            "PyTorch, and raykd sweep FILE --resume shows them; a model without an export has those of PyTorch alone"
+        )
 
 
 def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) -> None:
     named: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
     for trial in chosen[:1] if best is not None else chosen:
         stdout.print(
-            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
-        runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"
-        stdout.print(
-            "  " + ", ".join(runs + run_id for run_id in trial.run_ids), highlight=False, soft_wrap=True
+            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}"
         )
+        runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"
+        stdout.print("  " + ", ".join(runs + run_id for run_id in trial.run_ids))

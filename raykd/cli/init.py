@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
@@ -39,8 +39,8 @@ def init(
     refuse_existing(out, overwrite)
     found = detect(folder)
     languages = ", ".join(found.settings["languages"])
-    stdout.print(f"init: reading {languages} from {folder}", highlight=False, soft_wrap=True)
-    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).structure == "trees":
+    stdout.print(f"init: reading {languages} from {folder}")
+    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
         found = found.with_trees()
     found, corpus = _read(found)
     figures = describe(corpus)
@@ -51,9 +51,8 @@ def init(
     file = shlex.quote(str(out))
     stdout.print(
         f"init: {out} is written, task {task}. Look at it, then: raykd check {file}, "
-        f"raykd plan {file} --small, raykd sweep {file} --small",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"raykd plan {file} --small, raykd sweep {file} --small"
+    )
 
 
 def _fitting(asked: str | None, tasks: tuple[str, ...], folder: str) -> str:
@@ -94,9 +93,9 @@ def _say(found: Detected, figures: dict[str, Any], shown: dict[str, str]) -> Non
         more = f" and {len(names) - MOST_UNUSED} more" if len(names) > MOST_UNUSED else ""
         lines.append(f"not used: {', '.join(names[:MOST_UNUSED])}{more}: {why}")
     for line in lines:
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     for warning in figures["warnings"]:
-        stderr.print(marked("warning", warning), highlight=False, soft_wrap=True)
+        warn(warning, stderr)
 
 
 def corpus_table(found: Detected, figures: dict[str, Any]) -> Table:

@@ -15,7 +15,7 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout
 from raykd.counted import counted
 from raykd.errors import StoreError
-from raykd.report.form import NONE, percent, size
+from raykd.report.readable_numbers import NONE, percent, size
 from raykd.storage.store import Storage
 from raykd.sweep.inventory import Summary, summaries, totals
 
@@ -52,9 +52,9 @@ def list(
         found, kinds = summaries(storage, files), totals(files)
     _print_sweeps(found)
     kept = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
-    _line(f"list: {storage.address}: {kept or 'nothing'}")
+    stdout.print(f"list: {storage.address}: {kept or 'nothing'}")
     shown = next((each.name for each in found if each.trials), None)
-    _line(f"Next: raykd front {shown}{_at(store)}" if shown else "Next: raykd sweep FILE")
+    stdout.print(f"Next: raykd front {shown}{_at(store)}" if shown else "Next: raykd sweep FILE")
 
 
 def opened(store: str) -> Storage:
@@ -89,9 +89,9 @@ def _print_sweeps(found: Sequence[Summary]) -> None:
     for each in found:
         # Not a column: most sweeps stop none, and the table has to fit a narrow terminal.
         if stopped := each.trials.get("PRUNED", 0):
-            _line(f"{each.name}: {counted(stopped, 'trial')} stopped early")
+            stdout.print(f"{each.name}: {counted(stopped, 'trial')} stopped early")
         if each.note:
-            _line(f"{each.name}: {each.note}")
+            stdout.print(f"{each.name}: {each.note}")
 
 
 def _print_parts(kind: str, found: Sequence[Row]) -> None:
@@ -101,7 +101,7 @@ def _print_parts(kind: str, found: Sequence[Row]) -> None:
         table.add_row(each.part.name, each.about, when(each.part.modified_ns), size(each.part.bytes), sweeps)
     stdout.print(table)
     total = size(sum(each.part.bytes for each in found))
-    _line(f"list: {len(found)} {kind}, {total}. Next: raykd clean shows what no sweep uses")
+    stdout.print(f"list: {len(found)} {kind}, {total}. Next: raykd clean shows what no sweep uses")
 
 
 def _table(*titles: str) -> Table:
@@ -115,7 +115,3 @@ def _table(*titles: str) -> Table:
             min_width=12 if folded else None,
         )  # fmt: skip
     return table
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)

@@ -16,8 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from raykd.cli.console import marked, phase_line, span, stdout
-from raykd.redact import redacted
-from raykd.report.form import count, milliseconds, percent, share
+from raykd.report.readable_numbers import count, milliseconds, percent, share
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 MOST_ROWS = 8
@@ -118,10 +117,10 @@ class Drawn:
     moved = end = begin
 
     def note(self, text: str) -> None:
-        stdout.print(redacted(text), highlight=False)
+        stdout.print(text, soft_wrap=False)
 
     def warn(self, text: str) -> None:
-        stdout.print(marked("warning", text), highlight=False)
+        stdout.print(marked("warning", text), soft_wrap=False)
 
 
 def in_lines(status: Status) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
-            stdout.print(f"{name}: starting", highlight=False)
+            stdout.print(f"{name}: starting")
         if ctx.resilient_parsing and name in SLOW:
             return name, command, rest  # a key press must not wait for Ray: the shell completes files
         return name, command and _imported(str(name)), rest
@@ -100,7 +100,7 @@ def _show_version(asked: bool) -> None:
         from raykd.tracking.origin import git_commit
 
         commit = git_commit(root)
-    stdout.print(f"raykd {raykd.__version__}" + (f" ({commit})" if commit else ""), highlight=False)
+    stdout.print(f"raykd {raykd.__version__}" + (f" ({commit})" if commit else ""))
     raise typer.Exit
 
 
@@ -124,11 +124,9 @@ def main() -> None:
     try:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
-        stderr.print(marked("error", error), highlight=False, soft_wrap=True)
+        stderr.print(marked("error", error))
         if error.goes_on:
-            stderr.print(
-                f"What is computed is kept. Go on with: {error.goes_on}", highlight=False, soft_wrap=True
-            )
+            stderr.print(f"What is computed is kept. Go on with: {error.goes_on}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -138,7 +136,7 @@ def main() -> None:
     except TyperException as error:  # unknown verbs and flags
         # Without arguments there is no message: the help was shown.
         if message := str(error).rstrip("."):
-            stderr.print(marked("error", f"{message}; see raykd --help"), highlight=False)
+            stderr.print(marked("error", f"{message}; see raykd --help"))
         sys.exit(2)
     if code == INTERRUPTED:  # Typer makes this code of a KeyboardInterrupt
         stderr.print(

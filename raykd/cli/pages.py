@@ -13,16 +13,18 @@ from ruamel.yaml import YAML
 
 from raykd import __version__
 from raykd.cli.console import span
+from raykd.counted import counted
 from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validated
-from raykd.report.curves import curves_of
-from raykd.report.page import front_html
+from raykd.report.front_page import front_html
 from raykd.report.provenance import Provenance
-from raykd.report.stopped import stopped_of
+from raykd.report.stopped_trials import stopped_of
+from raykd.report.training_curves import curves_of
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
-from raykd.sweep.monitor import Monitor
+from raykd.sweep.phases.interface import Phase, PhaseContext
+from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels
 from raykd.sweep.status import Status
 from raykd.tracking.config import TrackingConfig
@@ -86,6 +88,27 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
         run=records.run_place(),
         file=text.getvalue(),
     )
+
+
+class Report(Phase):
+    """The phase `report`: writes the files of the sweep's folder."""
+
+    name = "report"
+
+    def __init__(self, context: PhaseContext):
+        super().__init__(context)
+        self.files: dict[str, bytes] = {}
+
+    def run(self) -> tuple[()]:
+        records = self.sweep.records
+        self.listener.begin(self.name, 1)
+        self.files = report_files(records.trials(), records.teachers(), records)
+        for name, data in self.files.items():
+            records.save_file(name, data)
+        return ()
+
+    def summary(self) -> str:
+        return f"{counted(len(self.files), 'file')} in the sweep's folder"
 
 
 class RunningPage:

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.cli.cluster import at_work
-from raykd.cli.console import marked, span, stdout
+from raykd.cli.console import span, stdout, warn
 from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
-from raykd.cluster.scaling import Network
 from raykd.cluster.topology import Topology
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.counted import counted
@@ -28,11 +28,11 @@ from raykd.precompute.features import feature_plan
 from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary, unknown_share
-from raykd.report.form import FORMS, percent, share
-from raykd.sweep.costs import cost_of_runs, known_costs, measure_costs
+from raykd.report.readable_numbers import FORMS, percent, share
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
 from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
+from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
@@ -75,17 +75,17 @@ def plan(
     costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
     stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
     for note in _cost_notes(costs):
-        stdout.print(marked("warning", note), highlight=False, soft_wrap=True)
+        warn(note)
     pos = sweep.preparation.corpus.report.parts_of_speech()
     for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     for line in _search(sweep):
-        stdout.print(line, highlight=False, soft_wrap=True)
-    stdout.print(f"time: {_duration(expected)}", highlight=False, soft_wrap=True)
+        stdout.print(line)
+    stdout.print(f"time: {_duration(expected)}")
     for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
-        stdout.print(line, highlight=False, soft_wrap=True)
+        stdout.print(line)
     next_ = _next(sweep, file, set_, variant, small)
-    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}", highlight=False, soft_wrap=True)
+    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}")
 
 
 def _search(sweep: Sweep) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _live(sweep: Sweep) -> Iterator[str]:
         for teacher in each.preparation.teachers if names else ():
             batch = labelling_ms(sweep, teacher.run)
             # Timed is how it generates trees; in the training step it is given their steps.
-            about = "at most" if TASKS[teacher.run.task].structure == "steps" else "about"
+            about = "at most" if TASKS[teacher.run.task].form.generates else "about"
             yield (
                 f"in the training step: {names}: {teacher.name} reads each batch, {about} {batch:.0f} ms for 32 "
                 "sentences; nothing of it is stored"

@@ -55,15 +55,15 @@ def serve(
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=GRACE_S)
     listening = _bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    _line(f"serve: {labeller.card['run']} ({labeller.card['task']}, {labeller.file}) on {address}")
-    _line("POST /predict, GET /health, GET /metrics; their forms: /docs. Ctrl-C stops.")
+    stdout.print(f"serve: {labeller.card['run']} ({labeller.card['task']}, {labeller.file}) on {address}")
+    stdout.print("POST /predict, GET /health, GET /metrics; their forms: /docs. Ctrl-C stops.")
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:  # uvicorn raises the signal again that it has ended by
         pass
     finally:
         listening.close()
-    _line("serve: stopped")
+    stdout.print("serve: stopped")
 
 
 def _bound(host: str, port: int) -> Any:
@@ -74,8 +74,3 @@ def _bound(host: str, port: int) -> Any:
         reason = str(getattr(error, "strerror", error)).partition(" (")[0]
         problem = f"cannot listen on {host}:{port} ({reason}); choose another --host or --port"
         raise SpecError((Fault("--port", None, "", problem),)) from None
-
-
-def _line(text: str) -> None:
-    stdout.print(text, highlight=False, soft_wrap=True)
-    stdout.file.flush()

@@ -23,8 +23,7 @@ from raykd.cli.options import (
     as_good_as,
     document,
 )
-from raykd.cli.pages import page_kept, report_files
-from raykd.cluster.placement import preflight
+from raykd.cli.pages import Report, page_kept
 from raykd.counted import counted
 from raykd.errors import RaykdError, UnlearntError
 from raykd.figures.front import front_of
@@ -34,17 +33,18 @@ from raykd.redact import redacted
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
 from raykd.report.terminal_table import front_markdown
-from raykd.sweep.costs import measure_costs
-from raykd.sweep.driver import run_sweep
+from raykd.sweep.driver import do_phases, run_sweep
 from raykd.sweep.forecast import forecast
 from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
-from raykd.sweep.monitor import status_kept
+from raykd.sweep.phases.costs import measure_costs
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.track import publish, tracked
+from raykd.sweep.track import publish_end, tracked
+from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
-from raykd.tracking.tracker import Tracker
 
 GAPS, NO_FRONT = 8, 9
 """Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
@@ -70,7 +70,7 @@ def sweep(
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged, tracker = _swept(planned, address, resume=resume, plain=plain)
+        trials, teachers, judged, publisher = _swept(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
             anyway = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
@@ -81,25 +81,22 @@ def sweep(
         f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
-        f"      {_shown(planned.file.tracking.uri, tracker)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        f"      {_shown(planned.file.tracking.uri, publisher)}"
+    )
     # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
-    if judged.verdict.ship is None and (earlier := tracker.shipped()):
+    if judged.verdict.ship is None and (earlier := publisher.shipped()):
         stdout.print(
             f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
-            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"
+        )
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     front = front_of(trials, objectives)
     if failed:
         outcome = "The front has gaps" if front else "There is no front"
         stdout.print(
             f"{outcome}: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
-            f"{', …' if failed[3:] else ''}). {command} tries them again",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+            f"{', …' if failed[3:] else ''}). {command} tries them again"
+        )
     if not front:
         raise typer.Exit(NO_FRONT)
     if failed:
@@ -116,40 +113,37 @@ def _resume(
 
 def _swept(
     planned: Sweep, address: str | None, *, resume: bool, plain: bool
-) -> tuple[list[Trial], list[Teacher], Judgement, Tracker]:
-    """All phases, and their report in the store and on the tracking server, to which the tracker is closed."""
+) -> tuple[list[Trial], list[Teacher], Judgement, Publisher]:
+    """All phases, and their report in the store and in MLflow; the publisher is closed."""
     objectives = planned.file.objectives
     with at_work(planned, address, plain=plain) as (cluster, listener):
-        placements = preflight(planned.file.resources, cluster)
+        context = PhaseContext(planned, cluster, listener)
         if has_limits(planned):
             measure_costs(planned, cluster, listener)
             refuse_impossible(planned)
-            refuse_too_little(planned, forecast(planned, placements.students))
+            refuse_too_little(planned, forecast(planned, context.placements.students))
         with (
             held(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with status_kept(listener, planned.records), tracked(planned, lease, listener) as tracker:
-                listener.untracked = lambda: tracker.waiting
+            with status_kept(listener, planned.records), tracked(planned, lease, listener) as published:
+                listener.untracked = lambda: published.publisher.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(planned, cluster, tracker=tracker, listener=listener)
-                listener.begin("report", 1)
-                files = report_files(trials, teachers, planned.records)
-                for name, data in files.items():
-                    planned.records.save_file(name, data)
-                listener.end("report", f"{counted(len(files), 'file')} in the sweep's folder")
+                    trials, teachers = run_sweep(context, published.pages)
+                report = Report(context)
+                do_phases(context, [report])
                 labels = planned.records.dev_labels()
                 judged = judge(trials, teachers, objectives=objectives, dev_labels=labels)
                 table = front_markdown(
                     trials, teachers, sweep=planned.file.name, objectives=objectives, dev_labels=labels
                 )
                 decided = judged.verdict
-                publish(
+                publish_end(
                     planned,
-                    tracker,
+                    published,
                     trials,
-                    files,
+                    report.files,
                     table,
                     Path(scratch),
                     listener=listener,
@@ -163,12 +157,12 @@ def _swept(
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged, tracker
+    return trials, teachers, judged, published.publisher
 
 
-def _shown(uri: str, tracker: Tracker) -> str:
+def _shown(uri: str, publisher: Publisher) -> str:
     """How to look at the sweep in MLflow, whose address is `uri` in the sweep file."""
-    # The tracker's own has what variables stand for, passwords included: it is not shown.
-    if tracker.uri.startswith(("http://", "https://")):
-        return f"open {tracker.link}"
-    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {tracker.link}"
+    # The publisher's own has what variables stand for, passwords included: it is not shown.
+    if publisher.uri.startswith(("http://", "https://")):
+        return f"open {publisher.link}"
+    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {publisher.link}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from raykd.cli.console import draws, line
+from raykd.cli.console import draws, stdout
 from raykd.cli.live import StatusView, drawing, in_lines
 from raykd.cli.options import Overrides, Plain, Small, Variants, again, at, sweep_names
 from raykd.cli.records import records_of
@@ -41,8 +41,8 @@ def watch(
                 status = _read(records)
     else:
         for text in in_lines(status):
-            line(text)
-    line(
+            stdout.print(text)
+    stdout.print(
         f"watch: {_state(records, status)}. Next: raykd front {again(sweep, variant, small, set_)}{at(store)}"
     )
 

@@ -22,6 +22,7 @@ from ray.autoscaler.sdk import request_resources
 from ray.exceptions import RayError
 from ray.util.client import ray as ray_client
 
+from raykd.cluster.background import repeated
 from raykd.cluster.environment import RAY, TELEMETRY_OFF, set_defaults, worker_variables
 from raykd.cluster.placement import PROBE
 from raykd.cluster.topology import Node, Topology, nodes_of, still_added, types_of
@@ -81,26 +82,20 @@ def _cpus() -> int:
 @contextmanager
 def _watched(died: Callable[[str], None]) -> Iterator[None]:
     """Calls `died` when one of the two processes dies without which no other lives."""
-    ended, node = threading.Event(), cast(Any, ray_worker._global_node)
+    node = cast(Any, ray_worker._global_node)
 
-    def watch() -> None:
-        while not ended.wait(WATCH_S):
-            dead = [kind for kind, _ in node.dead_processes() if kind in VITAL]
-            if dead:
-                node.kill_all_processes(check_alive=False, allow_graceful=False)
-                died(
-                    f"Ray's process {dead[0]} on this machine died, most often for lack of memory (its logs are in "
-                    f"{node.get_logs_dir_path()})"
-                )
-                return
+    def watch() -> bool:
+        dead = [kind for kind, _ in node.dead_processes() if kind in VITAL]
+        if dead:
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+            died(
+                f"Ray's process {dead[0]} on this machine died, most often for lack of memory (its logs are in "
+                f"{node.get_logs_dir_path()})"
+            )
+        return bool(dead)
 
-    thread = threading.Thread(target=watch, name="raykd-watch", daemon=True)
-    thread.start()
-    try:
+    with repeated(watch, WATCH_S, name="raykd-watch"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = ()) -> Topology:

@@ -32,8 +32,9 @@ from raykd.recipes.run import Run
 from raykd.redact import redacted
 from raykd.storage.store import Storage
 from raykd.training.device import given_device
-from raykd.training.distil import EpochReport, Worker
+from raykd.training.epoch_report import EpochReport
 from raykd.training.execute import epoch_report, execute, find_result
+from raykd.training.worker import Worker
 
 CLOSING_S = 8.0
 """Tune kills a slot ten seconds after it asked it to end."""

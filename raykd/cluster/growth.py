@@ -25,7 +25,7 @@ class Autoscaler:
     pause: Callable[[float], None] = time.sleep
 
 
-def places(
+def wait_for_slots(
     phase: str,
     group: Group,
     at_once: int,

@@ -14,8 +14,8 @@ from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.device import given_device
-from raykd.training.distil import Worker
 from raykd.training.execute import epoch_report, execute, find_result
+from raykd.training.worker import Worker
 
 if TYPE_CHECKING:
     from raykd.cluster.group import Group

@@ -11,7 +11,7 @@ from raykd.corpora.corpus import (
 )
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import Sentence, Unit
-from raykd.corpora.tags import TagSet
+from raykd.forms import TagSet
 from raykd.storage.layout import PARTS
 
 __all__ = [

@@ -6,9 +6,9 @@ NER (`#` comments, more columns after the tag) and similar files. Columns count 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -22,12 +22,17 @@ from raykd.corpora.column_files import (
     sentence_rows,
     until_first_word,
 )
+from raykd.corpora.columns import Column, in_words, tag_columns
+from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig, for_language, form_of, refuse_unknown_languages
-from raykd.corpora.tags import TagSet, from_bioes
-from raykd.corpora.text_files import read_text_files
+from raykd.corpora.source import TextConfig, for_language, form_of, refuse_unknown_languages
 from raykd.errors import CorpusError
+from raykd.forms import TagSet
+from raykd.forms.form import TagSet
 from raykd.spec import Frozen
+
+LONGEST = 200
+"""Most words that a file of one sentence is taken to have."""
 
 
 class Columns(Frozen):
@@ -59,15 +64,6 @@ class ConllSource(TextConfig):
     def _columns_are_of_its_languages(self) -> ConllSource:
         refuse_unknown_languages("columns", self.columns, self.languages)
         return self
-
-
-def read(config: ConllSource, *, most: int | None = None) -> Stream:
-    """Every part of the corpus, sentence by sentence, tags as the files write them; of each file the first `most`.
-
-    Raises:
-        CorpusError: a file is missing.
-    """
-    return read_text_files(config, parse, most=most)
 
 
 def parse(
@@ -102,7 +98,7 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
             blocks.append("".join(f"{token}\n" for token in tokens))
             continue
         tags = [tag_set.tags[number] for number in numbers]
-        written = from_bioes(tags, "iob2") if tag_set.scheme == "bioes" else tags
+        written = tag_set.form.write(tags, tag_set.form.reads[0])
         blocks.append("".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, written, strict=True)))
     return "".join(f"{block}\n" for block in blocks)
 
@@ -147,3 +143,70 @@ def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> 
             return
     problem = f"column {layout.token} (token) has running numbers, not words"
     raise CorpusError(file, None, problem, f"set corpus.columns.token, for example to {layout.token + 1}")
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a file with a word in each line."""
+    columns, kinds = head.columns, {column.kind for column in head.columns}
+    blank = len(head.filled) < len(head.lines)
+    if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
+        return None
+    if not blank and len(head.filled) > LONGEST:
+        why = "columns without empty lines: put an empty line between sentences"
+        return Guess(source="conll", why=why, sure=LIKELY, readable=False)
+    separator = "tab" if head.in_tabs else "space"
+    what = f"{len(columns)} columns between {separator}s" if len(columns) > 1 else "no tags"
+    words = next(column.place for column in columns if column.kind == "words")
+    targets = tuple(
+        Target(
+            {"columns": {"token": words, "tag": column.place}, "scheme": _scheme_of(column)}, column.examples
+        )
+        for column in tag_columns(columns)
+    )
+    return Guess(
+        source="conll", why=f"one word per line, empty lines between sentences, {what}", sure=LIKELY,
+        settings={"separator": separator}, targets=targets, labelled=bool(targets), columns=columns,
+    )  # fmt: skip
+
+
+def _scheme_of(column: Column) -> str:
+    """`auto`, but for schemes that are not found from the tags of all sentences together."""
+    if column.kind == "runs":
+        return "io"
+    letters = column.letters
+    return "bilou" if column.kind == "spans" and letters & {"L", "U"} and not letters & {"E", "S"} else "auto"
+
+
+def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[dict[str, Any], list[str]]:
+    """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
+    columns, separators, schemes = dict[str, Any](), dict[str, str](), dict[str, str]()
+    others: dict[int, Column] = {}
+    notes: list[str] = []
+    for language, files in by_language.items():
+        best = files[0]
+        tag, *more = tag_columns(best.columns)
+        settings = best.targets[0].settings
+        words, width = settings["columns"]["token"], len(best.columns)
+        same = tag.place != width - 1 or all(len(file.columns) == width for file in files)
+        place = tag.place if same else -1
+        columns[language] = {"token": words, "tag": place}
+        separators[language], schemes[language] = best.settings["separator"], settings["scheme"]
+        others = {column.place: column for column in more} | others
+        for file in files:
+            if not _fits(file.columns, words, tag.kind, place):
+                notes.append(f"{file.name} has other columns than {best.name}: {in_words(file.columns)}")
+    notes += [f"column {place} could be the tags too: {others[place].words()}" for place in sorted(others)]
+    found: dict[str, Any] = {"columns": merged(columns)}
+    if len(set(separators.values())) == 1:
+        found["separator"] = next(iter(separators.values()))
+    if set(schemes.values()) != {"auto"}:
+        found["scheme"] = merged(schemes)
+    return found, notes
+
+
+def _fits(columns: Sequence[Column], words: int, kind: str, tag: int) -> bool:
+    """Whether a file's columns have words and tags where those of another one have them."""
+    if not max(words, tag) < len(columns):
+        return False
+    at = columns[tag]
+    return columns[words].kind == "words" and (at.kind == kind or at.distinct == 1)

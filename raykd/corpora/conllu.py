@@ -23,14 +23,14 @@ from raykd.corpora.column_files import (
     sentence_rows,
 )
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.guess import CERTAIN, Guess, Head, Target
 from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig, refuse_unknown_languages
-from raykd.corpora.tags import FileScheme
-from raykd.corpora.text_files import read_text_files
+from raykd.corpora.source import TextConfig, refuse_unknown_languages
 from raykd.corpora.trees import read_heads
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms.tag_schemes import FileScheme
 
 Pos = Literal["upos", "xpos"]
 Column = Literal["upos", "xpos", "deprel"]
@@ -88,15 +88,6 @@ class ConlluSource(TextConfig):
             return gold
         predicted = f"predicted by {self.predicted_pos.in_words()}"
         return predicted if self.predicted_pos.replace else f"{gold}, and where there are none {predicted}"
-
-
-def read(config: ConlluSource, *, most: int | None = None) -> Stream:
-    """Every part of the corpus, sentence by sentence; of each file the first `most`.
-
-    Raises:
-        CorpusError: a file is missing.
-    """
-    return read_text_files(config, parse, most=most)
 
 
 def parse(
@@ -197,3 +188,23 @@ def _word_faults(
                 hint = f"annotate it, or {otherwise}"
                 found.append(CorpusError(file, number, f"{row[1]!r} has no {name}", hint))
     return tuple(found)
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a file of ten columns with the numbers of words."""
+    columns = head.columns
+    if len(columns) != WIDTH or not head.in_tabs or columns[0].kind != "index":
+        return None
+    filled = {place for place, column in enumerate(columns) if column.examples != (MISSING[0],)}
+    tags = [tag for tag, place in COLUMNS.items() if place in filled]
+    pos = next((tag for tag in tags if tag in get_args(Pos)), None)
+    trees = {"tag": "tree", "pos": pos} if pos and filled.issuperset((HEAD_COLUMN, COLUMNS["deprel"])) else {}
+    doubts = [f"tag {tags[0]} is taken; the files also have {' and '.join(tags[1:])}"] if tags[1:] else []
+    doubts += ["for parsers: raykd init DIR --task parsing"] if trees else []
+    return Guess(
+        source="conllu", why="ten columns between tabs and word numbers: CoNLL-U", sure=CERTAIN,
+        settings={"tag": tags[0]} if tags else {}, labelled=bool(tags), trees=trees, doubts=tuple(doubts),
+        targets=tuple(
+            Target({"tag": tag}, columns[place].examples) for tag, place in COLUMNS.items() if place in filled
+        ),
+    )  # fmt: skip

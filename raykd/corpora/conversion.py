@@ -16,9 +16,10 @@ from raykd.corpora.pool import Pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig
-from raykd.corpora.tag_faults import fault_at, unknown_tags
-from raykd.corpora.tags import ReadScheme, TagSet, from_bioes, guess_scheme, is_intent, to_bioes
+from raykd.corpora.tag_faults import fault_at
 from raykd.errors import CorpusError
+from raykd.forms import FLAT, FORMS, TagSet, form_of
+from raykd.forms.tag_schemes import ReadScheme, guess_scheme, unknown_tags
 from raykd.metrics.bioes import OUTSIDE
 from raykd.progress import report_progress
 
@@ -195,19 +196,13 @@ def _schemes(
 
 
 def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, ReadScheme]) -> TagSet:
-    if all(scheme == "flat" for scheme in schemes.values()):
-        return TagSet.flat(tag for found in tags.values() for tag in found)
-    if "parse" in schemes.values():
-        return TagSet.steps(tag for found in tags.values() for tag in found)
-    intents = {
-        tag for name, found in tags.items() if schemes[name] == "utterance" for tag in found if is_intent(tag)
-    }
-    types: set[str] = set()
-    for language, found in tags.items():
-        # In `io` a tag is the type of its span; elsewhere the type is after the letter.
-        span_types = {tag[2:] for tag in found if tag[1:2] == "-"} - {""}
-        types |= found - {OUTSIDE} if schemes[language] == "io" else span_types
-    return TagSet.utterances(types, intents) if intents else TagSet.of_types(types)
+    forms = {form_of(scheme) for scheme in schemes.values()}
+    form = next((form for form in reversed(FORMS.values()) if form in forms), FLAT)
+    return form.tag_set(
+        label
+        for language, found in tags.items()
+        for label in form_of(schemes[language]).labels_in(found, schemes[language])
+    )
 
 
 class _Conversion:
@@ -272,24 +267,24 @@ class _Conversion:
         self, row: int, language: str, scheme: ReadScheme, tags: list[str]
     ) -> tuple[np.ndarray, int, str]:
         """The numbers of the tags, how many were repaired, and the first repair."""
-        if scheme in ("flat", "auto", "parse"):
-            return self.tag_set.encode(tags), 0, ""
+        form = form_of(scheme)
         try:
-            bioes, repairs = to_bioes(tags, scheme)
+            read, repairs = form.read(tags, scheme)
         except ValueError as error:
             self._refuse(row, language, str(error), "correct the tag, or set corpus.scheme")
             return np.zeros(len(tags), np.int16), 0, ""
         example = ""
         if repairs:
-            place = next(i for i, tag in enumerate(from_bioes(bioes, scheme)) if tag != tags[i])
-            word = place if scheme == "utterance" else place + 1  # the first one of an utterance is no word
-            what = f"{tags[place]!r} of word {word} read as {from_bioes(bioes, scheme)[place]!r}"
+            written = form.write(read, scheme)
+            place = next(i for i, tag in enumerate(written) if tag != tags[i])
+            word = place + 1 - form.words_in_front
+            what = f"{tags[place]!r} of word {word} read as {written[place]!r}"
             file, line = self.pool.origin(row)
             example = f"{file}:{line}: {what}" if line else f"{file}: {what}"
             if self.faults.on_error == "stop":
                 problem = f"the tags are not valid in scheme {scheme}: {what}"
                 self._refuse(row, language, problem, "correct the tags, or set corpus.on_error: repair")
-        return self.tag_set.encode(bioes), repairs, example
+        return self.tag_set.encode(read), repairs, example
 
     def _refuse(self, row: int, language: str, problem: str, hint: str) -> None:
         self.faults.note(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))

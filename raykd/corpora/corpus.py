@@ -19,14 +19,14 @@ from raykd.corpora.conversion import convert
 from raykd.corpora.digest import table_digest
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
-from raykd.corpora.predicted_pos import PosTaggers
+from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.tag_faults import without_unknown_tags
-from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
+from raykd.forms import TagSet, labels_from
 from raykd.identity import identity
 from raykd.progress import part_of_work
 from raykd.storage.digests import compare, path_sha256
@@ -94,14 +94,14 @@ def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
     return on_disk(table.schema, (batch.filter(wanted) for batch in table.to_batches()))
 
 
-def read_corpus(config: CorpusConfig) -> Corpus:
-    """Read, select and convert the corpus that `config` describes.
+def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Corpus:
+    """Read, select and convert the corpus that `config` describes. `open_model` opens models of parts of speech.
 
     Raises:
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
             on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
     """
-    return corpus_from(READERS[config.source](config), config)
+    return corpus_from(READERS[config.source](config), config, PosTaggers.of(config, open_model))
 
 
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
@@ -109,9 +109,9 @@ def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -
     return corpus_from(((part, each) for part, sentences in parts.items() for each in sentences), config)
 
 
-def corpus_from(stream: Stream, config: SourceConfig) -> Corpus:
+def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None = None) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
-    faults, taggers = Faults(config.on_error), PosTaggers.of(config)
+    faults = Faults(config.on_error)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         with part_of_work(0.0, READ):
             pool = read_pool(stream, Path(folder), faults)
@@ -214,7 +214,8 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 
 
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
-    tag_set = TagSet(tuple(manifest["tag_set"]["tags"]), manifest["tag_set"]["scheme"])
+    tag_set = labels_from(manifest["tag_set"])
+    assert isinstance(tag_set, TagSet)
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     return Corpus(
         tag_set, tuple(manifest["languages"]), parts, CorpusReport.from_plain(manifest["report"]),
@@ -225,7 +226,7 @@ def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
 def _plain_kind(corpus: Corpus) -> dict[str, Any]:
     """Its labels and what they belong to, its parts of speech, and the languages outside of its means."""
     return {
-        "tag_set": {"scheme": corpus.tag_set.scheme, "tags": list(corpus.tag_set.tags)},
+        "tag_set": corpus.tag_set.to_plain(),
         "unit": corpus.unit,
         "pos": list(corpus.pos),
         "outside_mean": list(corpus.outside_mean),

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
-from raykd.corpora.head_codes import ENCODINGS, Encoding, encoded_part
 from raykd.corpora.report import label_counts
-from raykd.corpora.semantic_trees import written
 from raykd.corpora.sentence import SEPARATOR
-from raykd.corpora.tags import INTENT
-from raykd.corpora.trees import drawn, is_projective
-from raykd.metrics.bioes import OUTSIDE, read_spans
+from raykd.forms import TREE
+from raykd.forms.form import Labelled
+from raykd.forms.tree.codes import ENCODINGS, Encoding, encoded_part
+from raykd.forms.tree.drawing import is_projective
+from raykd.metrics.bioes import OUTSIDE
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "roles": {language: corpus.report.role(language) for language in corpus.languages},
         "unit": corpus.unit,
         "pairs": any(SEPARATOR in tokens for tokens in corpus.parts["train"]["tokens"][:1].to_pylist()),
-        "scheme": corpus.tag_set.scheme,
+        "scheme": corpus.tag_set.form.scheme,
         "tags": list(corpus.tag_set.tags),
         "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
@@ -116,33 +116,9 @@ def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
                 # A short one fits the screen, and shows its structure.
                 shown.sort(key=lambda each: not 4 <= len(each[0]["tokens"]) <= words)
             row, tags = next((each for each in shown if set(each[1]) - {OUTSIDE}), shown[0])
-            found[language] = _with_labels(row["tokens"], tags, row.get("heads"), corpus, words)
+            form = TREE if corpus.pos else corpus.tag_set.form
+            own = Labelled(row["tokens"], tags, corpus.unit, row.get("heads"))
+            found[language] = form.shown(own, words=words)
         if len(found) == len(corpus.sources):
             break
     return found
-
-
-def _with_labels(
-    tokens: list[str], tags: list[str], heads: list[int] | None, corpus: Corpus, words: int
-) -> str:
-    if heads is not None:
-        width = max(map(len, tokens))
-        rows = [f"{token:{width}}  {tag}" for token, tag in zip(tokens, tags, strict=True)]
-        return "\n".join(drawn(heads, rows))
-    more = " …" if len(tokens) > words else ""
-    if corpus.unit == "sentence":
-        return f"{tags[0]}: {' '.join(tokens[:words])}{more}"
-    if corpus.tag_set.scheme == "parse":
-        said = tokens[1:]
-        more = more if len(said) > words else ""
-        return f"{' '.join(said[:words])}{more}\n{written(tags, tokens)}"
-    if corpus.tag_set.scheme == "flat":
-        return " ".join(f"{token}/{tag}" for token, tag in zip(tokens[:words], tags, strict=False)) + more
-    about = ""
-    if corpus.tag_set.scheme == "utterance":
-        about, tokens, tags = f"{tags[0].removeprefix(INTENT)}: ", tokens[1:], tags[1:]
-    cells = list(tokens)
-    for start, end, label in read_spans(tags):
-        cells[start] = f"[{cells[start]}"
-        cells[end - 1] = f"{cells[end - 1]}]{label}"
-    return about + " ".join(cells[:words]) + more

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from raykd.corpora.ragged import Ragged, RaggedBlocks, flatten_lists, table_column
+from raykd.forms.ragged import Ragged, RaggedBlocks, flatten_lists, table_column
 from raykd.structures.device import sent
 
 if TYPE_CHECKING:

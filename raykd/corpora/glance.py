@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import files_of
-from raykd.corpora.predicted_pos import PosTaggers
+from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.report import Spaced
 from raykd.corpora.source import FilesConfig
 
@@ -24,8 +24,9 @@ class Glance:
     """What to know before training."""
 
 
-def glance(config: CorpusConfig) -> Glance:
-    """Read the first sentences of every file of `config`; nothing of a source without files.
+def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Glance:
+    """Read the first sentences of every file of `config`; nothing of a source without files. `open_model` opens
+    models of parts of speech.
 
     Raises:
         CorpusError: files are missing, or sentences have faults that may not be skipped; the first ones together. Or a
@@ -33,7 +34,7 @@ def glance(config: CorpusConfig) -> Glance:
     """
     if not isinstance(config, FilesConfig):
         return Glance()
-    PosTaggers.of(config)
+    PosTaggers.of(config, open_model)
     found: dict[str, Spaced] = {}
     for part, sentence in Faults(config.on_error).sentences(READERS[config.source](config, most=FIRST)):
         if part == "train" and sentence.unit == "word":

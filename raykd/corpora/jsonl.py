@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import groupby, islice
 from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.files import BrokenLine, files_of, place, read_lines
+from raykd.corpora.files import BrokenLine, place, read_lines
+from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import FilesConfig, Stream
-from raykd.corpora.tables import TableSource, sentences_of
+from raykd.corpora.source import Stream
+from raykd.corpora.tables import TableFiles, guess_table, language_column, read_table_files, sentences_of
 from raykd.errors import CorpusError
-from raykd.progress import with_progress
 from raykd.storage.store import Storage
 
 
-class JsonlSource(FilesConfig, TableSource):
+class JsonlSource(TableFiles):
     """JSON Lines files, one or several per part and language, or with a key for the language."""
 
     source: Literal["jsonl"]
-
-    @model_validator(mode="after")
-    def _languages_differ(self) -> JsonlSource:
-        if self.columns.language is None:
-            self.refuse_one_place_for_two("or set columns.language")
-        return self
 
 
 def read(config: JsonlSource, *, most: int | None = None) -> Stream:
@@ -38,23 +33,11 @@ def read(config: JsonlSource, *, most: int | None = None) -> Stream:
     Raises:
         CorpusError: a file is missing, a line is no object, lacks a key, or does not have one tag per word.
     """
-    storage = Storage(config.root)
-    found: dict[tuple[str, str], list[str]] = {}
-    for part, language, name in files_of(config):
-        found.setdefault((part, name), []).append(language)
-    for (part, name), languages in with_progress([*found.items()]):
-        labelled = any(config.reads_tags(part, language) for language in languages)
-        empty = True
-        for sentence in islice(_read_file(config, storage, name, languages, labelled=labelled), most):
-            empty = False
-            yield part, sentence
-        if empty:
-            problem = f"the file has no sentence of {', '.join(languages)}"
-            raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
+    return read_table_files(config, partial(_read_file, config), most)
 
 
 def _read_file(
-    config: JsonlSource, storage: Storage, name: str, languages: list[str], *, labelled: bool
+    config: JsonlSource, storage: Storage, name: str, languages: list[str], labelled: bool
 ) -> Iterator[Sentence | Faulty]:
     file, columns = place(storage, name), config.columns
     keys = [*columns.texts]
@@ -109,3 +92,26 @@ def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError) as error:
         problem = f"the values of one key are of several types ({str(error).splitlines()[0][:100]})"
         raise CorpusError(file, None, problem, "give every line the same types") from None
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a file with an object in each line."""
+    if not head.filled or not head.filled[0].lstrip().startswith("{"):
+        if head.name.removesuffix(".gz").endswith(".json"):
+            why = "JSON, and not one object per line: write a text and its class per line, with a tab between them"
+            return Guess(source="jsonl", why=f"{why} (.tsv)", sure=CERTAIN, readable=False)
+        return None
+    try:
+        table = pa.Table.from_pylist([json.loads(line) for line in head.filled])
+    except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
+        why = "it begins like JSON Lines, and is not one object of equal types per line"
+        return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
+    languages = set[str]()
+    if (column := language_column(table.schema)) is not None:
+        # One may begin after what was looked at.
+        for line in head.all_lines():
+            with suppress(ValueError, AttributeError):
+                languages.add(json.loads(line).get(column))
+    return guess_table(
+        table, "jsonl", "JSON Lines", {}, [each for each in languages if each and isinstance(each, str)]
+    )

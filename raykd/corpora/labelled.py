@@ -23,16 +23,20 @@ from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conllu import WIDTH
 from raykd.corpora.conversion import convert
 from raykd.corpora.detect.names import UNKNOWN
-from raykd.corpora.detect.one_file import look_at_labelled, settings_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import read_lines
+from raykd.corpora.guess import Guess, Target
+from raykd.corpora.look import look_at
 from raykd.corpora.pool import read_pool
-from raykd.corpora.predicted_pos import PosTaggers
+from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.sentence import Unit
+from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import without_unknown_tags
-from raykd.corpora.tags import FileScheme
 from raykd.corpora.utterances import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
+from raykd.forms import LabelForm
+from raykd.forms.form import Labelled
+from raykd.forms.tag_schemes import FileScheme
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage.store import Storage
 
@@ -65,8 +69,8 @@ class LabelledText:
     origins: Sequence[tuple[str, int | None]]
     """The file and the line of each sentence's first word, from 1."""
     unit: Unit
-    scheme: str
-    """`bioes`, `flat`, or `utterance`: the first word stands for the whole of it, and its tag is the intent."""
+    form: LabelForm
+    """What the labels look like."""
     repairs: int
     """Tags that were not valid in the files' scheme as they stood."""
     skipped: int
@@ -77,6 +81,11 @@ class LabelledText:
     """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
     pos: Sequence[Sequence[str] | None] = ()
     """Parts of speech of each sentence of a treebank; None where they are not known."""
+
+    def sentence(self, row: int) -> Labelled:
+        """The sentence at `row` with its labels."""
+        heads, pos = (own[row] if own else None for own in (self.heads, self.pos))
+        return Labelled(self.sentences[row], self.labels[row], self.unit, heads, pos)
 
 
 class _File(Frozen):
@@ -91,6 +100,7 @@ def read_labelled(
     labels: Collection[str] = (),
     settings: Mapping[str, Any] = MappingProxyType({}),
     overrides: Sequence[str] = (),
+    open_model: OpenPosModel = refuse_model,
 ) -> LabelledText:
     """All sentences of `files`, in their order.
 
@@ -101,6 +111,7 @@ def read_labelled(
         settings: of the corpus' source, in the place of what would be recognised: trees are read with `tag: tree`.
         overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`, laid over what was
             recognised.
+        open_model: opens models of parts of speech.
 
     Raises:
         SpecError: an override is no setting of the source, or says nothing of how a file is read.
@@ -120,7 +131,7 @@ def read_labelled(
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, configs[0], faults)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0]))
+        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0], open_model))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
@@ -132,7 +143,7 @@ def read_labelled(
         table["language"].to_pylist(),
         origins,
         converted.unit,
-        names.scheme,
+        names.form,
         sum(converted.repairs["test"].values()),
         sum(sum(own.values()) for own in faults.skipped.counts.values()),
         [_in_words(file, config) for file, config in zip(files, configs, strict=True)],
@@ -160,14 +171,29 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
 def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
     """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
     folder, _, name = file.name.rpartition("/")
-    seen = look_at_labelled(Storage(folder or "."), name)
+    guess = look_at(Storage(folder or "."), name)
     asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
-    if seen is None or (asked and asked[-1] != seen.format):
+    if not (guess.readable and guess.labelled) or (asked and asked[-1] != guess.source):
         return {}
-    settings = settings_of(seen, labels)
-    if seen.languages and file.languages == (UNKNOWN,):
-        settings["languages"] = list(seen.languages)
+    settings = _settings_of(guess, labels)
+    if guess.languages and file.languages == (UNKNOWN,):
+        settings["languages"] = list(guess.languages)
     return settings
+
+
+def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
+    """The settings of the source that reads a labelled file; of several kinds of labels the one that has most of
+    `labels`, then the likeliest."""
+
+    def known(target: Target) -> float:
+        return sum(label in labels for label in target.labels) / max(len(target.labels), 1)
+
+    settings = {"source": guess.source, **guess.settings}
+    if guess.targets:
+        settings |= max(guess.targets, key=known).settings
+    if issubclass(SOURCES[guess.source], TextConfig) and guess.encoding not in ("utf-8", "ascii"):
+        settings["encoding"] = guess.encoding
+    return {key: value for key, value in settings.items() if value is not False}
 
 
 def _laid_over(found: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from raykd.corpora.ragged import offsets_of
-from raykd.corpora.targets import Targets
+from raykd.forms.ragged import offsets_of
 
 if TYPE_CHECKING:
     from raykd.corpora.encoding import EncodedText, TokenBatch
@@ -151,30 +150,6 @@ class MaskedText:
             mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
             mixed = mixed ^ (mixed >> np.uint64(31))
         return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-@dataclass(frozen=True)
-class MaskedPieces:
-    """The targets of a masked text: the pieces that it hides. Every sentence has some."""
-
-    text: MaskedText
-
-    def __len__(self) -> int:
-        return len(self.text)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Of each sentence, int64 [N]."""
-        return self.text.lengths
-
-    @property
-    def labelled(self) -> np.ndarray:
-        """All sentences, bool [N]."""
-        return np.ones(len(self), bool)
-
-    def gather(self, rows: np.ndarray) -> Targets:
-        """The hidden pieces of the sentences at `rows`, in that order."""
-        return Targets(torch.from_numpy(self.text.hidden(rows)), torch.ones(len(rows), dtype=torch.bool))
 
 
 def _places(masked_BP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,17 +18,20 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
 from raykd.corpora.column_files import cut_at_tabs
+from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.semantic_trees import steps_of, tree_of_text
+from raykd.corpora.guess import CERTAIN, Guess, Head
+from raykd.corpora.semantic_trees import tree_of_text
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
-from raykd.corpora.tags import ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.utterances import with_utterance
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
-from raykd.serving.labeller import UTTERANCE
+from raykd.forms.marks import UTTERANCE
+from raykd.forms.steps import steps_of
+from raykd.forms.tag_schemes import ReadScheme
 
 COLUMNS, TREE, WORDS = 8, 6, 7
 HINT = "correct the line"
@@ -99,3 +102,11 @@ def _words(cell: str) -> list[str]:
             f'column {WORDS + 1} has no words: expected {{"tokens": ["…"], …}}, got {cell[:60]!r}'
         )
     return words
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of lines with trees, for which no sweep file is drafted."""
+    if head.lines and head.share(lambda line: "\t[IN:" in line) >= ALMOST:
+        why = "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read"
+        return Guess(source="mtop", why=why, sure=CERTAIN, readable=False)
+    return None

@@ -7,33 +7,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import model_validator
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.files import files_of, opened, place
+from raykd.corpora.files import opened, place
+from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import FilesConfig, Stream
-from raykd.corpora.tables import TableSource, class_names, sentences_of
+from raykd.corpora.source import Stream
+from raykd.corpora.tables import (
+    TableFiles,
+    class_names,
+    guess_table,
+    language_column,
+    read_table_files,
+    sentences_of,
+)
 from raykd.errors import CorpusError, StoreError
-from raykd.progress import with_progress
 from raykd.storage.store import Storage
 
+GUESSED = 1000
+"""The rows that are looked at to guess what the columns have."""
 
-class ParquetSource(FilesConfig, TableSource):
+
+class ParquetSource(TableFiles):
     """Parquet files, one or several per part and language, or with a column for the language."""
 
     source: Literal["parquet"]
-
-    @model_validator(mode="after")
-    def _languages_differ(self) -> ParquetSource:
-        if self.columns.language is None:
-            self.refuse_one_place_for_two("or set columns.language")
-        return self
 
 
 def read(config: ParquetSource, *, most: int | None = None) -> Stream:
@@ -42,34 +45,14 @@ def read(config: ParquetSource, *, most: int | None = None) -> Stream:
     Raises:
         CorpusError: a file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
     """
-    for part, name, languages in with_progress(_files(config)):
-        labelled = any(config.reads_tags(part, language) for language in languages)
-        empty = True
-        for sentence in islice(_read_file(config, name, languages, labelled=labelled), most):
-            empty = False
-            yield part, sentence
-        if empty:
-            problem = f"the file has no sentence of {', '.join(languages)}"
-            raise CorpusError(_place(config, name), None, problem, "fill it, or remove its part")
-
-
-def _place(config: ParquetSource, name: str) -> str:
-    return place(Storage(config.root), name)
-
-
-def _files(config: ParquetSource) -> list[tuple[str, str, list[str]]]:
-    """(part, file, its languages): a file of several languages is listed once."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for part, language, name in files_of(config):
-        found.setdefault((part, name), []).append(language)
-    return [(part, name, languages) for (part, name), languages in found.items()]
+    return read_table_files(config, partial(_read_file, config), most)
 
 
 def _read_file(
-    config: ParquetSource, name: str, languages: list[str], *, labelled: bool
+    config: ParquetSource, storage: Storage, name: str, languages: list[str], labelled: bool
 ) -> Iterator[Sentence | Faulty]:
-    file, first = _place(config, name), 0
-    for table in _tables(config, name, file):
+    file, first = place(storage, name), 0
+    for table in _tables(storage, name, file):
         names = config.tag_names or _stored_names(table, config.columns.target, file)
         yield from sentences_of(
             table, config.columns, file=file, languages=languages, names=names, labelled=labelled, first=first
@@ -77,9 +60,8 @@ def _read_file(
         first += table.num_rows
 
 
-def _tables(config: ParquetSource, name: str, file: str) -> Iterator[pa.Table]:
+def _tables(storage: Storage, name: str, file: str) -> Iterator[pa.Table]:
     """A file as tables of some rows each; one without rows where it has none."""
-    storage = Storage(config.root)
     if storage.size(name) == 0:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
     with opened(storage, name) as source:
@@ -100,11 +82,8 @@ def _tables(config: ParquetSource, name: str, file: str) -> Iterator[pa.Table]:
 
 
 def _stored_names(table: pa.Table, column: str, file: str) -> list[str] | None:
-    written = (table.schema.metadata or {}).get(b"huggingface")
-    if written is None:
-        return None
     try:
-        names = class_names(json.loads(written).get("info", {}).get("features", {}).get(column))
+        names = class_names(_features(table.schema).get(column))
         if names is not None and not all(isinstance(name, str) for name in names):
             raise ValueError(f"the names are {names}")
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
@@ -113,5 +92,31 @@ def _stored_names(table: pa.Table, column: str, file: str) -> list[str] | None:
     return names
 
 
+def _features(schema: pa.Schema) -> Any:
+    """The columns of a Hugging Face data set as it describes them."""
+    return json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a Parquet file, by its schema and first rows."""
+    if not head.name.endswith(".parquet") and not head.data.startswith(b"PAR1"):
+        return None
+    unreadable = partial(Guess, source="parquet", sure=CERTAIN, readable=False)
+    try:
+        with opened(head.storage, head.name) as source:
+            file = pq.ParquetFile(source)
+            batch = next(file.iter_batches(GUESSED), None)
+            language = language_column(file.schema_arrow)
+            batches = file.iter_batches(columns=[language]) if language else ()
+            languages = {each for one in batches for each in one[0].unique().to_pylist() if each}
+            features = _features(file.schema_arrow)
+    # A damaged file can make the reader raise anything.
+    except Exception as error:
+        return unreadable(why=f"damaged, or no Parquet file ({_first_line(error)[:100]})")
+    if batch is None:
+        return unreadable(why="a Parquet file without rows")
+    return guess_table(pa.Table.from_batches([batch]), "parquet", "Parquet", features, languages)

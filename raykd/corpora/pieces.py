@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from raykd.corpora.ragged import Ragged, offsets_of
 from raykd.corpora.sentence import SEPARATOR
+from raykd.forms.ragged import Ragged, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import importlib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
-from raykd.serving.labeller import WORDS
 
+_MARKS = "".join(
+    sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign)[0] == "M"
+) + "\u200c\u200d"  # fmt: skip
+WORDS = re.compile(
+    # Ideographs, kana and the scripts of South-East Asia have no spaces: each character is a word.
+    rf"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff][{_MARKS}]*"
+    rf"|(?:[^\W_][{_MARKS}]*)+(?:['’.,\-·](?:[^\W_][{_MARKS}]*)+)*"
+    rf"|[^\s\w][{_MARKS}]*|_+"
+)
+"""A word of a text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign is one alone.
+Accents, vowel signs and joiners belong to the character before them. `serving/` has the same pattern once more: it
+ships alone."""
 BLOCK = 2000
 """Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
 quote that is not closed takes all that follows."""

@@ -1,32 +1,52 @@
 """Parts of speech of a treebank that a model predicts: of unlabelled text, or of all sentences.
 
-The model is what `raykd export` wrote of a student of task `pos`; it is run by onnxruntime and numpy.
+The model is what `raykd export` wrote of a student of task `pos`. Running it is the business of `deploy/`: who reads a
+corpus passes the function that opens it, `raykd.deploy.pos_models.open_pos_model`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from raykd.corpora.source import Pattern, SourceConfig, for_language
 from raykd.errors import CorpusError
-from raykd.serving.labeller import CARD, FLOAT32, LABELS, VOCABULARY, WEIGHTS, Labeller, LabellerError, load
+from raykd.forms.tree.codes import with_universal
 from raykd.spec import Frozen
 from raykd.storage.digests import compare, path_sha256
+from raykd.storage.layout import CARD, LABELS, ONNX, VOCABULARY, WEIGHTS
 
 TASK = "pos"
-READ = (FLOAT32, LABELS, VOCABULARY, WEIGHTS)
+READ = (ONNX, LABELS, VOCABULARY, WEIGHTS)
 """The files of a model that decide what it predicts."""
-_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
-UPOS = frozenset(_UPOS.split())
-"""The parts of speech of Universal Dependencies."""
 HINT = "set corpus.predicted_pos.model to a folder that raykd export wrote of a student of task pos"
 Counts = dict[str, dict[str, int]]
 """Part → language → number."""
+
+
+class PosModel(Protocol):
+    """An opened model of parts of speech."""
+
+    labels: tuple[str, ...]
+    """The parts of speech that it may predict."""
+
+    def label(self, sentences: Sequence[Sequence[str]], /) -> list[list[str]]:
+        """The part of speech of every word of each sentence."""
+        ...
+
+
+OpenPosModel = Callable[[str], PosModel]
+"""From the folder of an export to the model in it. It raises CorpusError where the model cannot be used."""
+
+
+def refuse_model(folder: str) -> PosModel:
+    """Raise CorpusError: the caller gave no function that opens models."""
+    hint = "pass open_model=raykd.deploy.pos_models.open_pos_model to what reads the corpus"
+    raise CorpusError(folder, None, "a model of parts of speech, and nothing here opens it", hint)
 
 
 class PredictedPos(Frozen):
@@ -53,13 +73,6 @@ class PredictedPos(Frozen):
         return self.model if isinstance(self.model, str) else ", ".join(dict.fromkeys(self.model.values()))
 
 
-def with_universal(known: Iterable[str]) -> tuple[str, ...]:
-    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
-    several languages has some that a treebank does not."""
-    own = tuple(known)
-    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
-
-
 def predicted_pos_of(config: SourceConfig) -> PredictedPos | None:
     """What a corpus asks for; None where its parts of speech are the files' own."""
     return getattr(config, "predicted_pos", None)
@@ -79,9 +92,9 @@ def model_checksums(config: SourceConfig) -> list[str]:
 class PosTaggers:
     """The models of a treebank's languages, and how often they and the treebank agree."""
 
-    def __init__(self, asked: PredictedPos, languages: Iterable[str]):
-        folders = asked.folders(languages)
-        opened = {folder: _opened(folder) for folder in dict.fromkeys(folders.values())}
+    def __init__(self, asked: PredictedPos, languages: Iterable[str], open_model: OpenPosModel):
+        self._folders = folders = asked.folders(languages)
+        opened = {folder: _opened(folder, open_model) for folder in dict.fromkeys(folders.values())}
         self.replace = asked.replace
         self._models = {language: opened[folder] for language, folder in folders.items()}
         self.predicted: Counts = {}
@@ -92,14 +105,14 @@ class PosTaggers:
         """Those of them with the same one."""
 
     @classmethod
-    def of(cls, config: SourceConfig) -> PosTaggers | None:
-        """The models that `config` asks for; None where it asks for none.
+    def of(cls, config: SourceConfig, open_model: OpenPosModel) -> PosTaggers | None:
+        """The models that `config` asks for, opened by `open_model`; None where it asks for none.
 
         Raises:
             CorpusError: a folder is missing, damaged, or has a model of another task.
         """
         asked = predicted_pos_of(config)
-        return None if asked is None else cls(asked, config.languages)
+        return None if asked is None else cls(asked, config.languages, open_model)
 
     def names(self, known: Collection[str]) -> set[str]:
         """What the models may predict.
@@ -111,12 +124,12 @@ class PosTaggers:
             CorpusError: a model's labels are no parts of speech of the treebank.
         """
         allowed = with_universal(known)
-        for model in self._models.values():
+        for language, model in self._models.items():
             if known and (others := sorted(set(model.labels).difference(allowed))):
                 some = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
                 problem = f"it predicts {some}, and the treebank has {', '.join(sorted(known)[:20])}"
                 hint = "set corpus.pos to the column that it learnt from, or corpus.predicted_pos.model to another"
-                raise CorpusError(str(model.folder), None, problem, f"{hint} model")
+                raise CorpusError(self._folders[language], None, problem, f"{hint} model")
         return {label for model in self._models.values() for label in model.labels}
 
     def filled(
@@ -167,7 +180,7 @@ def _checksums(folder: str) -> dict[str, str]:
     return checksums
 
 
-def _opened(folder: str) -> Labeller:
+def _opened(folder: str, open_model: OpenPosModel) -> PosModel:
     for name, sha256 in _checksums(folder).items():
         try:
             compare(path_sha256(Path(folder) / name), sha256)
@@ -178,7 +191,4 @@ def _opened(folder: str) -> Labeller:
             ) from None
         except ValueError as error:
             raise CorpusError(folder, None, f"{name} is damaged: {error}", "copy the folder again") from None
-    try:
-        return load(folder)
-    except LabellerError as error:
-        raise CorpusError(folder, None, str(error), HINT) from None
+    return open_model(folder)

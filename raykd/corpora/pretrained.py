@@ -13,9 +13,9 @@ from tokenizers import Tokenizer
 
 from raykd.corpora.pieces import Special, split_words
 from raykd.corpora.pruning import prune as pruned_tokenizer
-from raykd.corpora.ragged import Ragged, offsets_of
 from raykd.errors import CorpusError, StoreError
-from raykd.serving.labeller import UTTERANCE
+from raykd.forms.marks import UTTERANCE
+from raykd.forms.ragged import Ragged, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

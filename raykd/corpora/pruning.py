@@ -17,7 +17,7 @@ from raykd.corpora.pieces import CONTINUING, split_words
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:
-    from raykd.corpora.ragged import Ragged
+    from raykd.forms.ragged import Ragged
 
 
 def prune(

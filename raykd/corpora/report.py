@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from raykd.corpora.faults import MOST_EXAMPLES
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
-from raykd.corpora.tags import TagSet, is_intent
 from raykd.counted import counted
-from raykd.metrics.bioes import OUTSIDE
+from raykd.forms import TagSet
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
@@ -321,7 +320,7 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
 def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
     found: dict[str, int] = {}
     for tag, count in zip(tag_set.tags, counts.tolist(), strict=True):
-        label = _label_of(tag, tag_set)
+        label = tag_set.form.label_of(tag)
         if label is not None and count:
             found[label] = found.get(label, 0) + count
     return found
@@ -336,17 +335,6 @@ def unseen_labels(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, 
             for label in sorted(set(counts) - seen):
                 unseen.setdefault(label, {}).setdefault(part, {})[language] = counts[label]
     return unseen
-
-
-def _label_of(tag: str, tag_set: TagSet) -> str | None:
-    if tag_set.scheme == "flat":
-        return tag
-    if tag_set.scheme == "parse":
-        return tag if tag in tag_set.labels else None
-    if tag_set.scheme == "utterance" and is_intent(tag):
-        return tag
-    # Every span has exactly one B or S.
-    return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
 
 def _only(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:

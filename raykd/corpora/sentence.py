@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
-from raykd.serving.labeller import SEPARATOR, UTTERANCE
+from raykd.forms.marks import UTTERANCE
+
+SEPARATOR = "\t"
+"""The word between the two texts of a pair: white space, which no other word is. The labeller in `serving/`, which ships
+alone, has it once more."""
 
 Unit = Literal["word", "sentence"]
 """What one tag belongs to: each word, or the whole sentence (text classification)."""
@@ -46,3 +50,13 @@ class Faulty(NamedTuple):
 def pair(one: list[str], other: list[str]) -> list[str]:
     """The words of a pair of texts; empty where one of them has none."""
     return [*one, SEPARATOR, *other] if one and other else []
+
+
+def check_pair(words: Sequence[str]) -> None:
+    """Raise ValueError unless `words` are those of two texts, with `SEPARATOR` as a word between them."""
+    parts = " ".join(words).split(SEPARATOR)
+    if len(parts) != 2 or not all(map(str.strip, parts)):
+        problem = (
+            f"the model labels pairs of texts, and {words[:40]!r} is not two texts with one tab between them"
+        )
+        raise ValueError(f"{problem}; write both, for example 'It rains.\\tIt is wet.'")

@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.faults import OnError
 from raykd.corpora.sentence import Faulty, Sentence, Unit
-from raykd.corpora.tags import FileScheme, ReadScheme
 from raykd.forms import FLAT, PIECES, SPANS, TREE, LabelForm
+from raykd.forms.tag_schemes import FileScheme, ReadScheme
 from raykd.spec import Frozen
 from raykd.storage.layout import PARTS
 

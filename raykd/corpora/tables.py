@@ -3,17 +3,32 @@ data sets have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Annotated, Any, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from raykd.corpora.files import files_of, place
+from raykd.corpora.guess import CERTAIN, Guess
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
-from raykd.corpora.source import Name, PartsConfig
+from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
+from raykd.corpora.text_columns import Cells, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.progress import with_progress
 from raykd.spec import Frozen
+from raykd.storage.store import Storage
+
+TOKENS = ("tokens", "words", "token", "word", "forms")
+TAGS = ("ner_tags", "ner", "tags", "labels", "ner_tag", "slots", "pos_tags", "upos", "pos", "chunk_tags")
+LANGUAGES = ("language", "lang", "locale")
+"""Usual names of the columns of words, tags and languages."""
+
+
+ReadFile = Callable[[Storage, str, list[str], bool], Iterator[Sentence | Faulty]]
 
 
 class TableColumns(Frozen):
@@ -76,6 +91,37 @@ class TableSource(PartsConfig):
         if self.unit == "sentence" and self.scheme != "flat":
             raise ValueError("a text has one class, which is no span: set scheme: flat")
         return self
+
+
+class TableFiles(FilesConfig, TableSource):
+    """Tables in files, one or several per part and language, or with a column for the language."""
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> Self:
+        if self.columns.language is None:
+            self.refuse_one_place_for_two("or set columns.language")
+        return self
+
+
+def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) -> Stream:
+    """Every part of the corpus, file by file, through `read_file(storage, name, languages, labelled)`; of each file the
+    first `most` sentences. A file of several languages is read once.
+
+    Raises:
+        CorpusError: a file is missing, malformed, or has no sentence of its languages.
+    """
+    storage = Storage(config.root)
+    files: dict[tuple[str, str], list[str]] = {}
+    for part, language, name in files_of(config):
+        files.setdefault((part, name), []).append(language)
+    for (part, name), languages in with_progress([*files.items()]):
+        labelled, empty = any(config.reads_tags(part, language) for language in languages), True
+        for sentence in islice(read_file(storage, name, languages, labelled), most):
+            empty = False
+            yield part, sentence
+        if empty:
+            problem = f"the file has no sentence of {', '.join(languages)}"
+            raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
 
 
 def sentences_of(
@@ -143,41 +189,32 @@ def _rows(
 
 
 def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:
-    column = _column(table, name, "token", file)
-    if not _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
-        problem = f"column {name!r} has {column.type}, not lists of words"
-        raise CorpusError(file, None, problem, f"set corpus.columns.token ({', '.join(table.column_names)})")
+    column = _column(table, name, "token", file, "lists of words", lambda kind: _is_list_of(kind, _is_text))
     return _rows_without_nulls(column, file, first)
 
 
 def _tags(
     table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
 ) -> list[list[str] | None]:
-    column = _column(table, name, "tag", file)
-    if _is_list_of(column.type, pa.types.is_string, pa.types.is_large_string, _is_string_view):
-        return [tags or [] for tags in _rows_without_nulls(column, file, first)]
-    if not _is_list_of(column.type, pa.types.is_integer):
-        problem = f"column {name!r} has {column.type}, not lists of tags"
-        raise CorpusError(file, None, problem, f"set corpus.columns.tag ({', '.join(table.column_names)})")
+    column = _column(
+        table,
+        name,
+        "tag",
+        file,
+        "lists of tags",
+        lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
+    )
+    rows = [tags or [] for tags in _rows_without_nulls(column, file, first)]
+    if not pa.types.is_integer(column.type.value_type):
+        return rows
     if names is None:
         problem = f"column {name!r} has numbers, and the names of these tags are unknown"
         raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
-    return [
-        _named(numbers or [], names, file, row)
-        for row, numbers in enumerate(_rows_without_nulls(column, file, first), first)
-    ]
+    return [_named(numbers, names, file, row) for row, numbers in enumerate(rows, first)]
 
 
 def _texts(table: pa.Table, name: str, key: str, file: str, first: int) -> list[str]:
-    column = _column(table, name, key, file)
-    if not (
-        pa.types.is_string(column.type)
-        or pa.types.is_large_string(column.type)
-        or _is_string_view(column.type)
-    ):
-        problem = f"column {name!r} has {column.type}, not texts"
-        raise CorpusError(file, None, problem, f"set corpus.columns.{key} ({', '.join(table.column_names)})")
-    return _values(column, file, first)
+    return _values(_column(table, name, key, file, "texts", _is_text), file, first)
 
 
 def _classes(
@@ -217,18 +254,93 @@ def _rows_without_nulls(column: pa.ChunkedArray, file: str, first: int) -> list[
     return rows
 
 
-def _column(table: pa.Table, name: str, key: str, file: str) -> pa.ChunkedArray:
+def _column(
+    table: pa.Table,
+    name: str,
+    key: str,
+    file: str,
+    what: str = "",
+    fits: Callable[[pa.DataType], bool] = lambda kind: True,
+) -> pa.ChunkedArray:
+    """A column. Raises CorpusError where it is missing, or it has not `what` is expected."""
+    hint = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
     if name not in table.column_names:
-        hint = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
         raise CorpusError(file, None, f"there is no column {name!r}", hint)
     column = table[name]
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if not fits(column.type):
+        raise CorpusError(file, None, f"column {name!r} has {column.type}, not {what}", hint)
+    return column
 
 
-def _is_list_of(kind: pa.DataType, *allowed: Any) -> bool:
+def _is_list_of(kind: pa.DataType, *allowed: Callable[[pa.DataType], bool]) -> bool:
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return is_list and any(test(kind.value_type) for test in allowed)
 
 
-def _is_string_view(kind: pa.DataType) -> bool:
-    return kind == pa.string_view()
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+def guess_table(
+    table: pa.Table, source: str, form: str, features: Mapping[str, Any], languages: Collection[str] = ()
+) -> Guess:
+    """The guess of a table by its first rows: words and tags, or texts and their class.
+
+    `features` describe the columns of a Hugging Face data set, `languages` are those in its column of languages.
+    """
+    names = ", ".join(table.column_names)
+    known = partial(Guess, source=source, sure=CERTAIN, why=f"{form} with the columns {names}")
+    by = language_column(table.schema)
+    kinds = {field.name: field.type for field in table.schema}
+    lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
+    if lists:
+        token = _first(TOKENS, lists) or lists[0]
+        tags = [
+            name
+            for name in kinds
+            if name != token and _is_list_of(kinds[name], _is_text, pa.types.is_integer)
+        ]
+        # The language of each word is no tag.
+        tags = [name for name in tags if name not in ("langs", "spans")] or tags
+        tags.sort(key=lambda name: TAGS.index(name) if name in TAGS else len(TAGS))
+        if not tags:
+            return known(settings={"columns": {"token": token}}, labelled=False)
+        tag, others = tags[0], ", ".join(tags[1:])
+        if pa.types.is_integer(kinds[tag].value_type) and class_names(features.get(tag)) is None:
+            why = f"column {tag} has numbers, and the file does not have the names of these tags"
+            return known(readable=False, why=why)
+        columns, settings = {"token": token, "tag": tag}, {}
+        doubts = (f"column {tag} is taken as the tags; also possible: {others}",) if others else ()
+    else:
+        cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
+        text = longest(each for each in cells if _is_text(kinds[each.name]))
+        if text is None:
+            return known(readable=False, why=f"no column of texts or of lists of words ({names})")
+        found = texts_in(cells, text)
+        columns = {key: column.name for key, column in found.columns.items()}
+        if found.label is None:
+            return known(settings={"columns": columns}, labelled=False)
+        settings, doubts = {"scheme": "flat"}, found.doubts
+    columns |= {"language": by} if by else {}
+    return known(settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts)
+
+
+def language_column(schema: pa.Schema) -> str | None:
+    """The column that names the language of each row."""
+    return _first(LANGUAGES, [field.name for field in schema if _is_text(field.type)])
+
+
+def _first(names: Sequence[str], present: Sequence[str]) -> str | None:
+    return next((name for name in names if name in present), None)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind)
+
+
+def _cells(column: pa.ChunkedArray, name: str) -> Cells:
+    cells = Cells(name)
+    for value in column.to_pylist():
+        cells.add(value)
+    return cells

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -12,9 +11,9 @@ from raykd.corpora.faults import Faults, summary
 from raykd.corpora.pool import Columns, Pool
 from raykd.corpora.sentence import shown_words
 from raykd.corpora.source import SourceConfig
-from raykd.corpora.tags import LETTERS, ReadScheme, has_span_form, is_intent, not_of_scheme
 from raykd.errors import CorpusError
-from raykd.metrics.bioes import OUTSIDE
+from raykd.forms import form_of
+from raykd.forms.tag_schemes import LETTERS, ReadScheme, not_of_scheme
 from raykd.storage.layout import PARTS
 
 
@@ -23,16 +22,6 @@ def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     file, line = pool.origin(row)
     words = shown_words(pool.sentence(row).tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
-
-
-def unknown_tags(tags: Iterable[str], scheme: ReadScheme) -> set[str]:
-    """Those of a language's `tags` that its scheme does not have. `auto`: where there are spans (B-, I-), the tags that
-    have no span's form."""
-    used = {tag for tag in tags if tag != OUTSIDE and not (scheme == "utterance" and is_intent(tag))}
-    letters = LETTERS.get(scheme)
-    if scheme == "auto" and any(has_span_form(tag, "BI") for tag in used):
-        letters = "BIESLU"
-    return set() if letters is None else {tag for tag in used if not has_span_form(tag, letters)}
 
 
 def without_unknown_tags(pool: Pool, config: SourceConfig, faults: Faults) -> Columns:
@@ -56,7 +45,7 @@ def _with_unknown(pool: Pool, rows: np.ndarray, scheme: ReadScheme) -> list[tupl
     used: set[int] = set()
     for _, batch in pool.batches(rows, ["tags"]):
         used.update(np.unique(batch["tags"].flatten().to_numpy()).tolist())
-    unknown = unknown_tags((pool.tags[number] for number in used), scheme)
+    unknown = form_of(scheme).unknown_tags((pool.tags[number] for number in used), scheme)
     numbers = np.array([number for number in used if pool.tags[number] in unknown], dtype=np.int32)
     found: list[tuple[int, str]] = []
     if not len(numbers):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from raykd.corpora.guess import FALLBACK, Guess, Head
 from raykd.corpora.plain_text import parse_documents, parse_sentences
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig, for_language, refuse_unknown_languages
-from raykd.corpora.text_files import read_text_files
+from raykd.corpora.source import TextConfig, for_language, refuse_unknown_languages
 
 Form = Literal["sentences", "documents"]
+END = ".!?…。！？।\"'”»)"
+NEXT_SENTENCE = re.compile(r"\w[.!?]['\"”»)]? +['\"“«(]?[^\W\d_a-z]|[。！？].")
+"""Where one sentence ends inside a line and the next begins."""
 
 
 class TextSource(TextConfig):
@@ -34,15 +38,6 @@ class TextSource(TextConfig):
         return self
 
 
-def read(config: TextSource, *, most: int | None = None) -> Stream:
-    """Every part of the corpus, sentence by sentence; of each file the first `most`.
-
-    Raises:
-        CorpusError: a file is missing.
-    """
-    return read_text_files(config, parse, most=most)
-
-
 def parse(
     config: TextSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
@@ -61,3 +56,18 @@ def _cut(words: list[str], most: int) -> list[str]:
     ends = accumulate(len(word) + 1 for word in words)
     fitting = sum(1 for _ in takewhile(lambda end: end - 1 <= most, ends))
     return words[: max(1, fitting)]
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of any text: a sentence in each line, or documents, of which several sentences share a line or one has
+    several."""
+    if not head.lines:
+        return None
+    several = head.share(NEXT_SENTENCE.search)
+    wrapped = len(head.filled) < len(head.lines) and 2 * head.share(lambda line: line.strip()[-1] in END) < 1
+    form = "documents" if 5 * several > 1 or wrapped else "sentences"
+    why = "several sentences in a line" if several else "sentences over several lines"
+    why = why if form == "documents" else "a sentence in each line"
+    return Guess(
+        source="text", why=f"plain text, {why}", sure=FALLBACK, labelled=False, settings={"unlabelled_form": form}
+    )  # fmt: skip

@@ -3,15 +3,19 @@ white space."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.guess import CERTAIN, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
-from raykd.corpora.source import Name, Stream, TextConfig, for_language, form_of, refuse_unknown_languages
-from raykd.corpora.text_files import read_text_files
+from raykd.corpora.source import Name, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.text_columns import TEXT_WORDS, Cells, classes, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
@@ -96,15 +100,6 @@ class _Places(NamedTuple):
     part: int | None
 
 
-def read(config: TsvSource, *, most: int | None = None) -> Stream:
-    """Every part of the corpus: sentences with one tag, their class; of each file the first `most`.
-
-    Raises:
-        CorpusError: a file is missing.
-    """
-    return read_text_files(config, parse, most=most)
-
-
 def parse(
     config: TsvSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
@@ -184,3 +179,56 @@ def _cells(
         what = "the text" if places.second is None else "one of the texts"
         raise CorpusError(file, number, f"{what} or its class is empty", "correct the line")
     return tokens, None if label is None else [config.labels.get(label, label)]
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a table of texts: which column has the text, which the class, and whether the first line has
+    names."""
+    if head.name.removesuffix(".gz").endswith(".csv"):
+        why = "CSV: write a text and its class per line, with a tab between them (.tsv)"
+        return Guess(source="tsv", why=why, sure=CERTAIN, readable=False)
+    widths = Counter(line.count("\t") for line in head.filled)
+    tabs, count = widths.most_common(1)[0] if widths else (0, 0)
+    if not head.in_tabs or count < ALMOST * len(head.filled):
+        return None
+    _, columns = _columns_of(head.filled, tabs)
+    if longest(columns) is not None:
+        # Classes are counted in all lines: a file may be sorted by class.
+        first, columns = _columns_of(head.all_lines(), tabs)
+        if (text := longest(columns)) is not None:
+            return _of_texts(first, columns, text)
+    why = "columns between tabs, none with texts of several words, which are split at white space"
+    return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
+
+
+def _columns_of(lines: Iterable[str], tabs: int) -> tuple[list[str], list[Cells]]:
+    """The cells of the first of the lines with so many tabs, and what the columns of the others hold."""
+    rows = ([cell.strip() for cell in line.split("\t")] for line in lines if line.count("\t") == tabs)
+    first = next(rows)
+    columns = [Cells(f"column {place}") for place in range(len(first))]
+    # One line alone has no names.
+    for row in chain([next(rows, first)], rows):
+        for column, cell in zip(columns, row, strict=True):
+            column.add(cell)
+    return first, columns
+
+
+def _of_texts(first: list[str], columns: list[Cells], text: Cells) -> Guess:
+    labels = classes(columns, text)
+    names = dict(zip(columns, first, strict=True))
+    header = all(names[column] not in column.values for column in labels or [text])
+    header = header and (bool(labels) or names[text].lower() in TEXT_WORDS)
+    if header:
+        for column, name in names.items():
+            column.name = name
+    found = texts_in(columns, text, named=header)
+    tagged = sum(column.tagged for column in columns if column is not found.text)
+    if found.label is None and 2 * tagged > text.rows:
+        why = "a sentence and all of its tags per line: write one word and its tag per line"
+        return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
+    why = f"a text per line, {len(first)} columns between tabs{' with names in the first line' if header else ''}"
+    places = {name: columns.index(column) for name, column in found.columns.items()}
+    return Guess(
+        source="tsv", why=why, sure=POSSIBLE, labelled=found.label is not None, doubts=found.doubts,
+        settings={"columns": places, "header": header},
+    )  # fmt: skip

@@ -11,22 +11,26 @@ intent (`tags.py`): what is predicted, distilled and stored of words is so of in
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
 
 from raykd.corpora.column_files import Layout, cut_at_spaces, cut_at_tabs, row_faults, sentence_rows
+from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
+from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
-from raykd.corpora.tags import INTENT, ReadScheme
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES, LabelForm
+from raykd.forms.marks import INTENT, UTTERANCE
+from raykd.forms.tag_schemes import ReadScheme, has_span_form
 from raykd.metrics.bioes import OUTSIDE
-from raykd.serving.labeller import UTTERANCE
 
 
 class Row(NamedTuple):
@@ -187,3 +191,41 @@ def _broken(line: BrokenLine, file: str, number: int) -> tuple[CorpusError, ...]
 PARSERS: Mapping[str, Callable[[Iterable[str], str, bool], Rows]] = MappingProxyType(
     {"atis": _atis, "xsid": _xsid, "multiatis": _multiatis}
 )
+
+ATIS = re.compile(r"BOS .* EOS\t *\S+( \S+)+ *")
+MULTIATIS = ("utterance", "slot_labels", "intent")
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of a file of intents and slots."""
+    if not head.lines:
+        return None
+    if {cell.strip() for cell in head.filled[0].split("\t")}.issuperset(MULTIATIS):
+        name, why = "multiatis", "columns utterance, slot_labels and intent: MultiATIS++"
+    elif head.share(ATIS.fullmatch) >= ALMOST:
+        name, why = "atis", "utterances between BOS and EOS with slots and an intent: ATIS"
+    elif (blocks := [*_blocks(head.lines)]) and sum(map(_is_xsid, blocks)) >= ALMOST * len(blocks):
+        name, why = "xsid", "one word per line with its utterance's intent and its slot: xSID"
+    else:
+        return None
+    return Guess(source=name, why=why, sure=CERTAIN)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[list[str]]]:
+    """The words of each utterance, cut at tabs, without comments."""
+    for filled, block in groupby(lines, lambda line: bool(line.strip())):
+        if filled and (rows := [cut_at_tabs(line) for line in block if not line.startswith("#")]):
+            yield rows
+
+
+def _is_xsid(rows: list[list[str]]) -> bool:
+    """Whether words are numbered from 1, have one intent, which is no tag of a span, and slots."""
+    if any(len(row) < 4 for row in rows):
+        return False
+    numbers, intents, slots = ([row[place] for row in rows] for place in (0, 2, 3))
+    return (
+        numbers == [str(place) for place in range(1, len(rows) + 1)]
+        and len(set(intents)) == 1
+        and intents[0] not in ("_", OUTSIDE)
+        and all(slot == OUTSIDE or has_span_form(slot, "BI") for slot in slots)
+    )

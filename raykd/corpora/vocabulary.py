@@ -23,8 +23,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
-from raykd.corpora.ragged import Ragged, flatten_lists, offsets_of, table_column
 from raykd.corpora.sentence import SEPARATOR
+from raykd.forms.ragged import Ragged, flatten_lists, offsets_of, table_column
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:

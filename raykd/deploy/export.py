@@ -28,13 +28,14 @@ import torch
 from raykd.corpora.conllu import Pos
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch
-from raykd.corpora.head_codes import READ_POS, Encoding, TreeLabels
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import ExportError
 from raykd.figures.results import RunResult
+from raykd.forms.targets import best_labels
+from raykd.forms.tree.codes import READ_POS, Encoding, TreeLabels
 from raykd.layers.model import Output, save_weights
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
@@ -42,14 +43,12 @@ from raykd.serving import labeller
 from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
-from raykd.tasks import ParsingTask
-from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of, languages_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import Decode, evaluation_plan, predict
-from raykd.training.label_sets import plain_labels, plain_legal
+from raykd.training.label_sets import plain_legal
 from raykd.training.load import Tagger, load_tagger
 from raykd.training.models import model_config
+from raykd.training.worker import Worker
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = {f"labeller/{path.name}": path for path in sorted(Path(labeller.__file__).parent.glob("*.py"))}
@@ -178,7 +177,7 @@ def export_run(
 def _labels(tagger: Tagger) -> bytes:
     """What the numbers of labels stand for, and which may follow each other where that is read."""
     legal = tagger.model.legal
-    own = plain_labels(tagger.tag_set) | ({} if legal is None else {"legal": plain_legal(legal)})
+    own = tagger.tag_set.to_plain() | ({} if legal is None else {"legal": plain_legal(legal)})
     return json.dumps(own, ensure_ascii=False).encode()
 
 
@@ -239,11 +238,11 @@ def _compared(
         with part_of_work(0.4 + 0.3 * number, 0.7 + 0.3 * number):
             found[name] = _labelled(session.labels, text, own)
     tied = _ties(tagger, text, own, found[ONNX])
-    task: Any = tagger.task
-    gold = task.targets(table, pos=corpus.pos, labels=tagger.tag_set)
+    task = tagger.task
+    gold = task.form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
     answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
-    if isinstance(task, ParsingTask):  # the trees that the labels say
-        decode = partial(task.decode, gold)
+    if task.form.own_labels:  # what these mean is scored
+        decode = partial(task.form.best, gold)
         answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
         answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
 

@@ -9,35 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from raykd.corpora.conversion import TREES
 from raykd.corpora.labelled import LabelledText
-from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
 from raykd.metrics import score_beside
 from raykd.metrics.bioes import OUTSIDE
-from raykd.metrics.by_label import ByLabel, arcs_by_relation, entities_by_label, words_by_label
-from raykd.metrics.confusions import Confusion, arc_confusions, label_confusions, span_confusions
+from raykd.metrics.by_label import ByLabel
+from raykd.metrics.confusions import Confusion
 from raykd.serving.labeller import (
     CARD,
-    INTENT,
     READ_AHEAD,
     SEPARATOR,
-    Arc,
     Labeller,
     LabellerError,
     load,
     model_file,
 )
-from raykd.tasks import TASKS, LabelTask, ParsingTask, Task
-from raykd.tasks.parsing import Parse
+from raykd.tasks import TASKS, Task
 
 
 @dataclass(frozen=True)
@@ -96,40 +87,32 @@ class LoadedExport:
             raise StoreError(str(self.folder), f"has no model of {language!r}, only of {languages}", hint)
         return self._models[names[0]]
 
-    def label(
-        self, text: LabelledText, *, batch: int = 32, each: Callable[[int], None] = lambda done: None
-    ) -> list[list[str]]:
-        """The labels of every sentence, of utterances their intent first; `each` is called with how many sentences are
-        labelled."""
-
-        def labelled(model: Labeller, rows: Sequence[int]) -> list[list[str]]:
-            sentences = [text.sentences[row] for row in rows]
-            if self.task.scheme != "utterance":
-                return model.label(sentences, batch=batch)
-            found = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
-            return [[INTENT + intent, *slots] for intent, slots in found]
-
-        return self._read(text, labelled, READ_AHEAD * batch, each)
-
-    def arcs(
+    def predict(
         self,
         text: LabelledText,
         pos: Sequence[Sequence[str] | None],
         *,
         batch: int = 32,
         each: Callable[[int], None] = lambda done: None,
-    ) -> list[list[Arc]]:
-        """What parsers say of every word, given the parts of speech of every sentence; `each` as of `label`.
+    ) -> list[Any]:
+        """What the models say of every sentence, as the form of their task compares it; `each` is called with how many
+        sentences are labelled.
 
-        Raises CorpusError where parts of speech that a model reads are missing or unknown to it.
+        Args:
+            pos: the parts of speech of every sentence, where it is a parser that reads them; else empty.
+
+        Raises:
+            CorpusError: parts of speech that a model reads are missing or unknown to it.
         """
 
-        def parsed(model: Labeller, rows: Sequence[int]) -> list[list[Arc]]:
-            for row in rows:
+        def predicted(model: Labeller, rows: Sequence[int]) -> list[Any]:
+            own = [pos[row] for row in rows] if pos else None
+            for row in rows if own else ():
                 _check_pos(model, text, row, pos[row])
-            return model.arcs([text.sentences[row] for row in rows], [pos[row] for row in rows], batch=batch)
+            sentences = [text.sentences[row] for row in rows]
+            return self.task.form.served(model, sentences, own, batch=batch)
 
-        return self._read(text, parsed, READ_AHEAD * batch, each)
+        return self._read(text, predicted, READ_AHEAD * batch, each)
 
     def _read(
         self,
@@ -178,10 +161,8 @@ class LoadedExport:
     @property
     def known(self) -> set[str]:
         """The span types, labels or relations that the models know."""
-        if self.task.structure == "trees":
-            return {name for model in self._models.values() if model.trees for name in model.trees.relations}
-        sets = (TagSet(model.labels, self.task.scheme) for model in self._models.values())
-        return {label for tags in sets for label in tags.labels} | {OUTSIDE}
+        form = self.task.form
+        return {label for model in self._models.values() for label in form.known(model)} | form.always_known
 
 
 def evaluate(
@@ -200,81 +181,31 @@ def evaluate(
         CorpusError: the labels of the text are not of the kind that the model predicts.
         StoreError: there is no model of one of its languages, or `pos` does not give the parser's parts of speech.
     """
-    task, rows = exported.task, _rows_of(text)
-    if isinstance(task, ParsingTask):
-        return _evaluated_trees(task, exported, text, pos, batch=batch, examples=examples, each=each)
-    if not isinstance(task, LabelTask):
+    task, form, rows = exported.task, exported.task.form, _rows_of(text)
+    if not form.labels_text or form.generates:
         raise StoreError(str(exported.folder), f"task {task.name!r} predicts no labels", "give another model")
     _refuse_other_labels(task, text)
-    predicted = exported.label(text, batch=batch, each=each)
-    spans = task.scheme != "flat"
-    count, confuse = (entities_by_label, span_confusions) if spans else (words_by_label, label_confusions)
-    gold, own = text.labels, predicted
-    if task.scheme == "utterance":
-        gold, own = _intents_as_spans(gold), _intents_as_spans(own)
-    by_language = {
-        language: count([gold[row] for row in some], [own[row] for row in some])
-        for language, some in rows.items()
-    }
-    together = _only(by_language) or count(gold, own)
-    return Evaluated(
-        str(exported.folder),
-        exported.run_ids,
-        score_beside(task.metric, task.beside, text.labels, predicted, text.languages)["source"],
-        by_language,
-        together,
-        tuple(confuse(gold, own, examples=examples)),
-        _unknown(together, exported.known),
-    )
-
-
-def _evaluated_trees(
-    task: ParsingTask,
-    exported: LoadedExport,
-    text: LabelledText,
-    pos: LoadedExport | None,
-    *,
-    batch: int,
-    examples: int,
-    each: Callable[[int], None],
-) -> Evaluated:
-    """The task's score of a parser's trees, and figures and errors by relation over the words that it scores."""
-    if not text.heads:
-        raise CorpusError(*text.origins[0], "it has no trees", "give a file of CoNLL-U with HEAD and DEPREL")
-    given = text.pos
+    given, origin = text.pos, "of the files"
     if pos is not None and exported.reads_pos:
         exported.check_tagger(pos)
-        given = pos.label(text, batch=batch)
-    found = exported.arcs(text, given, batch=batch, each=each)
-    names = sorted({name for own in text.pos if own for name in own})
-    relations = TagSet.flat({*chain(*text.labels), *(arc.relation for own in found for arc in own)})
-    gold = task.targets(_table(text, names, relations), pos=names, labels=relations)
-    parses = [
-        Parse(
-            np.array([arc.head for arc in own]),
-            np.array([relations.index(arc.relation) for arc in own]),
-            np.array([arc.repaired for arc in own]),
-        )
-        for own in found
-    ]
-    own = [list(zip(*each, strict=True)) for each in zip(text.heads, text.labels, strict=True)]
-    predicted = [[(arc.head, arc.relation) for arc in each] for each in found]
-    scored = [words.tolist() for words in task.scored(gold)]
-    by_language = {
-        language: arcs_by_relation(
-            [own[row] for row in rows], [predicted[row] for row in rows], [scored[row] for row in rows]
-        )
-        for language, rows in _rows_of(text).items()
-    }
-    together = _only(by_language) or arcs_by_relation(own, predicted, scored)
-    origin = "of the files" if pos is None else f"predicted by {pos.folder}"
+        given, origin = pos.predict(text, (), batch=batch), f"predicted by {pos.folder}"
+    predicted = exported.predict(text, given, batch=batch, each=each)
+    gold = [form.gold(text.sentence(row)) for row in range(len(text.sentences))]
+    scored = task.scored and [list(map(bool, task.scored(own))) for own in gold]
+
+    def figures(some: Sequence[int]) -> ByLabel:
+        own = scored and [scored[row] for row in some]
+        return form.by_label([gold[row] for row in some], [predicted[row] for row in some], own)
+
+    by_language = {language: figures(some) for language, some in rows.items()}
+    together = _only(by_language) or figures(range(len(gold)))
     return Evaluated(
         str(exported.folder),
         exported.run_ids,
-        task.score(gold, parses, tag_set=relations, languages=text.languages)["source"],
+        score_beside(task.metric, task.beside, gold, predicted, text.languages)["source"],
         by_language,
         together,
-        tuple(arc_confusions(own, predicted, scored, examples=examples)),
+        tuple(form.confusions(gold, predicted, scored, examples=examples)),
         _unknown(together, exported.known),
         origin if exported.reads_pos else "",
     )
@@ -288,30 +219,9 @@ def _rows_of(text: LabelledText) -> dict[str, list[int]]:
     }
 
 
-def _intents_as_spans(labels: Iterable[Sequence[str]]) -> list[list[str]]:
-    """The labels of utterances as spans in BIOES tags, with the intent as one of the word in front."""
-    return [["S-" + intent, *slots] for intent, *slots in labels]
-
-
 def _only(by_language: Mapping[str, ByLabel]) -> ByLabel | None:
     """The figures of the one language there is."""
     return next(iter(by_language.values())) if len(by_language) == 1 else None
-
-
-def _table(text: LabelledText, pos: Sequence[str], relations: TagSet) -> pa.Table:
-    """The text as a part of a treebank."""
-    number = {name: place for place, name in enumerate(pos)}
-    rows = zip(text.sentences, text.labels, text.languages, text.heads, text.pos, strict=True)
-    return pa.Table.from_pylist(
-        [
-            {
-                "tokens": words, "tags": relations.encode(tags).tolist(), "language": language, "heads": heads,
-                "pos": own and [number[name] for name in own],
-            }
-            for words, tags, language, heads, own in rows
-        ],
-        schema=TREES,
-    )  # fmt: skip
 
 
 def _check_pos(model: Labeller, text: LabelledText, row: int, pos: Sequence[str] | None) -> None:
@@ -328,8 +238,12 @@ def _unknown(found: ByLabel, known: Iterable[str]) -> dict[str, int]:
     return {name: row.support for name, row in found.labels.items() if row.support and name not in set(known)}
 
 
-def _refuse_other_labels(task: LabelTask, text: LabelledText) -> None:
+def _refuse_other_labels(task: Task, text: LabelledText) -> None:
     file, line = text.origins[0]
+    if task.form.reads_heads:
+        if not text.heads:
+            raise CorpusError(file, line, "it has no trees", "give a file of CoNLL-U with HEAD and DEPREL")
+        return
     if text.unit != task.unit:
         problem = (
             f"it has one label per {text.unit}, and the model (task {task.name}) gives one per {task.unit}"
@@ -344,17 +258,12 @@ def _refuse_other_labels(task: LabelTask, text: LabelledText) -> None:
         columns = "--set corpus.columns.text=1 --set corpus.columns.second=2 --set corpus.columns.label=4"
         hint = f"say where they are: --set corpus.source=tsv {columns}" if task.pairs else "give others"
         raise CorpusError(file, line, problem, hint)
-    # Outside alone is the same in every scheme.
-    if text.scheme != task.scheme and any(label != OUTSIDE for labels in text.labels for label in labels):
-        kinds: Mapping[str, str] = {
-            "bioes": "spans", "flat": "one tag per word", "utterance": "intents and slots",
-        }  # fmt: skip
-        problem = (
-            f"its tags are {kinds[text.scheme]}, and the model (task {task.name}) gives {kinds[task.scheme]}"
-        )
+    # Outside alone is the same in every form.
+    if text.form != task.form and any(label != OUTSIDE for labels in text.labels for label in labels):
+        problem = f"its tags are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
         column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
         hint = f"the tags begin with {_some(text.labels)}: give {column}, or --set corpus.scheme=…"
-        if "utterance" in (text.scheme, task.scheme):
+        if text.form.words_in_front or task.form.words_in_front:
             hint = (
                 "give other files, or --set corpus.source=… (atis, xsid and multiatis have intents and slots)"
             )

@@ -1,7 +1,7 @@
 """Everything that is known of a trial as one number: scores and costs, in one table.
 
 The search, the front, `--where` and `--best`, the terminal, the HTML page, CSV, Parquet and MLflow read it. To add a
-cost, measure it by its name in `precompute/cost.py` and add an entry to `COSTS`.
+cost, measure it by its name in `precompute/model_cost.py` and add an entry to `COSTS`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Figure:
     direction: Direction
     """Which way is better."""
     form: Form
-    """How `report/form.py` writes it."""
+    """How `report/readable_numbers.py` writes it."""
     read: Callable[[Scored], float | None]
     """None: not known."""
     heading: str = ""

@@ -1,16 +1,20 @@
-"""Flat tags: one for each word, or for each sentence, without structure."""
+"""Flat tags: one for each word, sentence or pair, independent of each other."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from raykd.forms.form import LabelForm
 
 
 @dataclass(frozen=True)
 class Flat(LabelForm):
-    """Flat tags: one for each word, or for each sentence, without structure."""
+    """Tags without structure, such as parts of speech or classes."""
 
     name: ClassVar[str] = "flat"
+    scheme: ClassVar[str] = "flat"
+    reads: ClassVar[tuple[str, ...]] = ("flat",)
+    file_scheme: ClassVar[Literal["auto", "flat"]] = "flat"
+    title: ClassVar[str] = "one tag per word"
 
 
 FLAT = Flat()

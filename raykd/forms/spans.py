@@ -1,16 +1,75 @@
-"""Spans of words with a type."""
+"""Spans of words with a type, kept as BIOES tags: names, aspects."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from raykd.forms.form import LabelForm
+from raykd.forms.form import Allowed, LabelForm, Labelled, Names, TagSet
+from raykd.forms.tag_schemes import (
+    allowed_in_bioes,
+    bioes_tags,
+    check_bioes,
+    from_bioes,
+    shown_spans,
+    to_bioes,
+    types_in,
+    unknown_tags,
+)
+from raykd.metrics.bioes import OUTSIDE
+from raykd.metrics.by_label import ByLabel, entities_by_label
+from raykd.metrics.confusions import Confusion, span_confusions
 
 
 @dataclass(frozen=True)
 class Spans(LabelForm):
-    """Spans of words with a type."""
+    """Spans that neither overlap nor nest."""
 
     name: ClassVar[str] = "spans"
+    scheme: ClassVar[str] = "bioes"
+    reads: ClassVar[tuple[str, ...]] = ("iob2", "iob1", "bioes", "bilou", "io", "auto")
+    title: ClassVar[str] = "spans"
+    constrained: ClassVar[bool] = True
+    bioes: ClassVar[bool] = True
+
+    def check_tags(self, tags: tuple[str, ...]) -> None:
+        check_bioes(tags, tags)
+
+    def label_of(self, tag: str) -> str | None:
+        # Every span has exactly one B or S.
+        return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
+
+    def labels_in(self, tags: Iterable[str], scheme: Any) -> set[str]:
+        return types_in(tags, scheme)
+
+    def tag_set(self, labels: Iterable[str]) -> TagSet:
+        """The BIOES tags over span types, in alphabetical order of the types, O first."""
+        return TagSet(tuple(bioes_tags(sorted(set(labels)))), self)
+
+    def allowed_transitions(self, tags: Sequence[str]) -> Allowed:
+        allowed_YY, outside = allowed_in_bioes(tags), tags.index(OUTSIDE)
+        return allowed_YY, allowed_YY[outside], allowed_YY[:, outside]
+
+    def read(self, tags: Sequence[str], scheme: Any) -> tuple[Sequence[str], int]:
+        return to_bioes(tags, scheme)
+
+    def write(self, tags: Sequence[str], scheme: Any) -> Sequence[str]:
+        return from_bioes(tags, scheme)
+
+    def unknown_tags(self, tags: Iterable[str], scheme: Any) -> set[str]:
+        return unknown_tags(tags, scheme)
+
+    def shown(self, sentence: Labelled, *, words: int) -> str:
+        return shown_spans(sentence.tokens, sentence.tags, words=words)
+
+    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None) -> ByLabel:
+        return entities_by_label(gold, predicted)
+
+    def confusions(
+        self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None, *, examples: int
+    ) -> list[Confusion]:
+        return span_confusions(gold, predicted, examples=examples)
 
 
 SPANS = Spans()

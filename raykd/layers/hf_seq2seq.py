@@ -12,7 +12,7 @@ from raykd.layers.pointer_generator import STEPS, PointerGenerator
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
     from raykd.layers.hf_model import Frozen
     from raykd.layers.model_config import BuildInputs

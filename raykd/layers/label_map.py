@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 _NAMELESS = re.compile(r"LABEL_\d+")
 
@@ -112,7 +112,7 @@ def match_labels(
     if nameless:
         hint = f"set teachers.labels to what they stand for, e.g. {{{nameless[0]}: O}}"
         raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", hint)
-    spans = tag_set.scheme == "bioes" and not any(name and name[:2] in ("E-", "S-") for name in names)
+    spans = tag_set.form.bioes and not any(name and name[:2] in ("E-", "S-") for name in names)
     types = tuple(tag_set.labels) if spans else ()
     wanted = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
     _check_names(names, wanted, tag_set, checkpoint)

@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from raykd.corpora.sentence import Unit
-    from raykd.corpora.tags import TagSet
     from raykd.corpora.vocabulary import VocabularyConfig
-    from raykd.forms import LabelForm
+    from raykd.forms import LabelForm, TagSet
     from raykd.layers.contextual import ContextualConfig
     from raykd.layers.model import Model
 

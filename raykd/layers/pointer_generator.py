@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from raykd.errors import ExportError
+from raykd.forms.steps import bracket_changes
 from raykd.layers.beam_search import beam_search
 from raykd.layers.dropout import OwnDropout
 from raykd.layers.heads import full_precision
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 STEPS = 256
 """Position vectors of a decoder; steps behind them have the last one."""
@@ -71,7 +72,7 @@ class PointerGenerator(HFModel):
         super().__init__(encoder, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
         self.decoder = decoder
         self.scores = nn.Linear(encoder.config.hidden_size, len(labels))
-        self._changes = labels.bracket_changes()
+        self._changes = bracket_changes(labels)
         self._beam = beam
         self._decoder_attention: str = decoder.config._attn_implementation
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.model_config import BuildInputs
     from raykd.layers.tagger import SequenceEncoder, Tagger
 

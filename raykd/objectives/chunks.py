@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
-from raykd.corpora.targets import Targets
+from raykd.forms.targets import Targets
 from raykd.objectives.losses import Loss, Losses
 from raykd.signals import TeacherBatch
 from raykd.structures import UnscoredChain, tokens

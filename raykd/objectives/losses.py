@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers.model import Output
     from raykd.signals import TeacherBatch
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor, nn
 
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers.model import Output
     from raykd.objectives.losses import Loss
     from raykd.signals import Need, Sizes, TeacherBatch

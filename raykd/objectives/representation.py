@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor, nn
 
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers.model import Output
     from raykd.signals import Sizes, TeacherBatch
 

@@ -11,7 +11,7 @@ from raykd.objectives.losses import Loss, Losses
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers.model import Output
     from raykd.objectives.protocol import Objective
     from raykd.signals import TeacherBatch

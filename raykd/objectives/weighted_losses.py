@@ -15,7 +15,7 @@ from raykd.objectives.chunks import losses_of
 from raykd.objectives.losses import Loss, Losses
 
 if TYPE_CHECKING:
-    from raykd.corpora.targets import Targets
+    from raykd.forms.targets import Targets
     from raykd.layers.model import Output
     from raykd.objectives.mix import Part
     from raykd.signals import TeacherBatch

@@ -19,7 +19,8 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.figures.results import Cost
 from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
 from raykd.layers.model import Model
-from raykd.precompute.cost import (
+from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
+from raykd.precompute.model_cost import (
     BATCHES,
     ENDINGS,
     GPU,
@@ -32,7 +33,6 @@ from raykd.precompute.cost import (
     sizes_of,
     training_step,
 )
-from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary

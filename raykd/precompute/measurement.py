@@ -17,7 +17,7 @@ from ray.exceptions import RayTaskError, TaskUnschedulableError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raykd.cluster.connection import topology
-from raykd.cluster.growth import places
+from raykd.cluster.growth import wait_for_slots
 from raykd.cluster.listener import Listener, Unit
 from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import PROBE, check_target, latency_node
@@ -28,7 +28,10 @@ from raykd.errors import PlacementError, StoreError
 from raykd.figures.cost_grid import beyond_spread
 from raykd.figures.results import LOADED, Cost
 from raykd.figures.table import COSTS, GPU_RUNTIMES, PARAMETERS, Runtime
-from raykd.precompute.cost import (
+from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
+from raykd.precompute.latency import hardware
+from raykd.precompute.machine_load import load_before
+from raykd.precompute.model_cost import (
     ENDINGS,
     MOST_TOGETHER,
     Measured,
@@ -37,9 +40,6 @@ from raykd.precompute.cost import (
     measure_together,
     note_cost,
 )
-from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
-from raykd.precompute.latency import hardware
-from raykd.precompute.machine_load import load_before
 from raykd.precompute.processor import processor
 from raykd.recipes.resources import LatencyTarget, Resources, gpu_probe, targeted
 from raykd.recipes.run import Run
@@ -267,7 +267,7 @@ def _measured_on_one(
     target = resources.latency
     if cluster.grows and latency_node(target, topology()) is None:
         ask = targeted(target or LatencyTarget())
-        places("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
+        wait_for_slots("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
     if nodes is not None:
         nodes.ask()
     now = replace(topology(without=nodes.avoid if nodes is not None else ()), may_add=())

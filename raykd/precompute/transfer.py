@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from raykd.cluster.growth import places
+from raykd.cluster.growth import wait_for_slots
 from raykd.cluster.listener import Listener, Unit
 from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import reader_group, readers
@@ -19,7 +19,6 @@ from raykd.precompute.plan import (
     Precomputed,
     PrecomputePlan,
     PrecomputeTask,
-    estimate,
     pending_rows,
     precompute,
 )
@@ -66,27 +65,6 @@ def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> P
     return PrecomputeTask(handle, teacher.text, needs)
 
 
-def compute_transfer(
-    plan: PrecomputePlan | None,
-    resources: Resources,
-    cluster: Topology,
-    listener: Listener,
-    nodes: Nodes | None = None,
-) -> Precomputed | None:
-    """Compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is to blame for a
-    fault, the others do the rest."""
-    if plan is None:
-        return None
-    before = estimate(plan)
-    done = _computed("precompute", plan, resources, cluster, listener, nodes)
-    listener.end(
-        "precompute",
-        f"{done.computed_shards} shards computed, {before.cached_shards} files found; "
-        f"{done.bytes / 2**20:.1f} MiB, {done.bytes / max(done.tokens, 1):.0f} bytes per token",
-    )
-    return done
-
-
 def compute_features(
     storage: Storage,
     runs: Iterable[Run],
@@ -95,36 +73,38 @@ def compute_features(
     cluster: Topology,
     listener: Listener,
     nodes: Nodes | None = None,
-) -> None:
+) -> str:
     """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
-    stored yet: every sentence once. `nodes`: as for `compute_transfer`."""
+    stored yet: every sentence once. Return what was read, in words; empty where no model has a frozen encoder."""
     every = readings(storage, runs, texts)
     if not every:
-        return
+        return ""
     for each in every:
         note_encoder(storage, each.config)
     plan, started = feature_plan(storage, every), time.monotonic()
     if plan is None:
         listener.begin("features", 0)
     else:
-        _computed("features", plan, resources, cluster, listener, nodes)
+        compute_missing("features", plan, resources, cluster, listener, nodes)
     seconds = time.monotonic() - started
     for each in every:
         keep_reading(storage, each)
     through = "; ".join(f"{each.new:,} of {each.sentences:,} through {each.config.title}" for each in every)
     read = sum(each.new for each in every)
     speed = f"; {read / seconds:.0f} sentences/s" if read else ""
-    listener.end("features", f"sentences that were not read before: {through}{speed}")
+    return f"sentences that were not read before: {through}{speed}"
 
 
-def _computed(
+def compute_missing(
     phase: str,
     plan: PrecomputePlan,
     resources: Resources,
     cluster: Topology,
     listener: Listener,
-    nodes: Nodes | None,
+    nodes: Nodes | None = None,
 ) -> Precomputed:
+    """Begin the phase, and compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is
+    to blame for a fault, the others do the rest."""
     while True:
         try:
             return _computed_once(phase, plan, resources, cluster, listener, nodes)
@@ -168,7 +148,7 @@ def _placement(
     # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
     group, actors = reader_group(resources), min(readers(resources, cluster), rows)
     if rows:
-        actors = places(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
+        actors = wait_for_slots(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
     cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
     others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
     return Placement(

@@ -7,14 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.corpora import SOURCES
-from raykd.corpora.head_codes import READ_POS
 from raykd.corpora.predicted_pos import predicted_pos_of
 from raykd.forms import PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
+from raykd.forms.tree.codes import READ_POS
 from raykd.layers.model_config import ModelConfig
 from raykd.recipes.recipe import Recipe, stage_objective
 from raykd.spec import KeyPath
 from raykd.students import STUDENTS
-from raykd.tasks import ParsingTask
 from raykd.teachers import TEACHERS
 
 Faults = list[tuple[KeyPath, str]]
@@ -134,7 +133,7 @@ def _form_faults(recipe: Recipe, section: str) -> Faults:
         return []
     kinds = [name for name, kind in TABLES[section].items() if task.form in kind.forms]
     words = {
-        "kind": model.kind, "task": recipe.task, "section": section, "scheme": task.scheme,
+        "kind": model.kind, "task": recipe.task, "section": section, "scheme": task.form.scheme,
         "kinds": " or ".join(kinds), "quoted": " or ".join(map(repr, kinds)),
     }  # fmt: skip
     faults: Faults = []

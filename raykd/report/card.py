@@ -18,7 +18,8 @@ from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, shape_name
 from raykd.recipes.run import Run, objective_name
 from raykd.recipes.stated import CardConfig
-from raykd.report.form import FORMS, gain, in_words, percent, size, spread
+from raykd.report.markdown import markdown_table
+from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, spread
 from raykd.tasks import TASKS
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
@@ -275,15 +276,8 @@ def _by_language(scores: Scores, part: Any, metric: str = "") -> Mapping[str, fl
     return {**scores.by_language(part, metric), **({} if mean is None else {MEAN: mean})}
 
 
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _row(heading)
-    yield _row(["---", *["---:"] * (len(heading) - 1)])
-    yield from map(_row, rows)
-    yield ""
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [*markdown_table(heading, rows), ""]
 
 
 def _lines(lines: Iterable[str]) -> str:

@@ -11,15 +11,16 @@ from raykd.counted import counted
 from raykd.figures.front import as_many_steps
 from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
-from raykd.report.form import apart, costs_in_words, gain, percent, share
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
     GOOD_ENOUGH,
     best_alone,
     complete_students,
+    dev,
     text_alone,
     weakness,
 )
+from raykd.report.readable_numbers import apart, costs_in_words, gain, percent, share
 
 FEW = 300
 """Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""
@@ -159,53 +160,50 @@ def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
 
 
 def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
-    rising = [row.trial for row in rows if row.trial.still_rises]
-    if rising:
-        text = "best in the last epoch, so longer training may give more; raise schedule.epochs or max_steps"
-        yield Finding(text, _numbers(rising))
-    reference = teacher_score(teachers)
-    if reference:
-        above = [row.trial for row in rows if (row.trial.scores.mean("dev") or 0.0) > reference]
-        if above:
-            text = f"above the teacher (dev {label} {percent(reference)}), which was not at its best; train it longer"
-            yield Finding(text, _numbers(above))
-        gold = [
-            row.trial for row in rows if row.baseline and (row.baseline.scores.mean("dev") or 0.0) > reference
-        ]
-        if gold:
-            text = f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here"
-            yield Finding(text, _numbers(gold))
-    missing = [row.trial for row in rows if not row.trial.feasible]
-    if missing:
-        yield Finding("confirmed over more seeds, misses search.constraints", _numbers(missing), blocks=True)
-    single = [row.trial for row in rows if len(_seeds(row.trial)) == 1]
-    if single:
+    yield from _about(
+        (row.trial for row in rows if row.trial.still_rises),
+        "best in the last epoch, so longer training may give more; raise schedule.epochs or max_steps",
+    )
+    if reference := teacher_score(teachers):
+        yield from _about(
+            (row.trial for row in rows if dev(row.trial) > reference),
+            f"above the teacher (dev {label} {percent(reference)}), which was not at its best; train it longer",
+        )
+        yield from _about(
+            (row.trial for row in rows if row.baseline and dev(row.baseline) > reference),
+            f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here",
+        )
+    yield from _about(
+        (row.trial for row in rows if not row.trial.feasible),
+        "confirmed over more seeds, misses search.constraints",
+        blocks=True,
+    )
+    if any(len(_seeds(row.trial)) == 1 for row in rows):
         text = "one seed a setting, so differences of a point may be chance; set search.confirm: {seeds: 5}"
         yield Finding(text)
 
 
 def _of_baselines(rows: Sequence[FrontRow]) -> Iterable[Finding]:
     pairs = [(row.trial, row.baseline, row.gain("dev")) for row in rows if row.baseline is not None]
-    below = [trial for trial, _, gained in pairs if gained is not None and gained < 0]
-    if below:
-        yield Finding("below the same student on labels alone", _numbers(below), blocks=True)
-    within = [
+    below = (trial for trial, _, gained in pairs if gained is not None and gained < 0)
+    yield from _about(below, "below the same student on labels alone", blocks=True)
+    within = (
         trial
         for trial, twin, gained in pairs
-        if gained is not None
-        and gained >= 0
-        and (spread := _spread(trial, twin)) is not None
-        and gained <= spread
-    ]
-    if within:
-        yield Finding("the gain over labels alone is within the spread of the seeds", _numbers(within))
-    rising = [trial for trial, twin, _ in pairs if twin.still_rises]
-    if rising:
-        yield Finding("their students on labels alone were best in their last epoch", _numbers(rising))
-    epochs = [trial for trial, twin, _ in pairs if not as_many_steps(trial, twin)]
-    if epochs:
-        text = "compared with students on labels alone of as many epochs, not steps; set baseline: gold"
-        yield Finding(text, _numbers(epochs))
+        if gained is not None and (sd := _spread(trial, twin)) is not None and 0 <= gained <= sd
+    )
+    yield from _about(within, "the gain over labels alone is within the spread of the seeds")
+    rising = (trial for trial, twin, _ in pairs if twin.still_rises)
+    yield from _about(rising, "their students on labels alone were best in their last epoch")
+    epochs = (trial for trial, twin, _ in pairs if not as_many_steps(trial, twin))
+    text = "compared with students on labels alone of as many epochs, not steps; set baseline: gold"
+    yield from _about(epochs, text)
+
+
+def _about(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> list[Finding]:
+    """The finding on these trials, where there are any."""
+    numbers = tuple(sorted(trial.number for trial in trials))
+    return [Finding(text, numbers, blocks)] if numbers else []
 
 
 def _of_dev(labels: int | None, label: str) -> Iterable[Finding]:
@@ -259,11 +257,7 @@ def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
     if chosen is not None:
         return next(row for row in rows if row.trial.number == chosen.number)
     good = [row for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
-    return good[0] if good else max(rows, key=lambda row: row.trial.scores.mean("dev") or 0.0)
-
-
-def _numbers(trials: Iterable[Trial]) -> tuple[int, ...]:
-    return tuple(sorted(trial.number for trial in trials))
+    return good[0] if good else max(rows, key=lambda row: dev(row.trial))
 
 
 def _seeds(trial: Trial) -> tuple[float, ...]:

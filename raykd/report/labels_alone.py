@@ -9,7 +9,7 @@ from raykd.counted import counted
 from raykd.figures.front import GOLD, confirmed
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, majority_score, score_label_of, teacher_score
-from raykd.report.form import apart, costs_in_words, percent
+from raykd.report.readable_numbers import apart, costs_in_words, percent
 
 GOOD_ENOUGH = 0.95
 """The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from html import escape
 from urllib.parse import urlsplit
 
 from raykd.redact import redacted
@@ -31,33 +30,33 @@ class Provenance:
     file: str = ""
     """The sweep file, as YAML."""
 
-    def facts(self) -> str:
-        """One line, as HTML."""
-        by = f" by raykd {escape(self.version)}" if self.version else ""
-        date = f"<time datetime='{self.written:%Y-%m-%dT%H:%M:%SZ}'>{self.written:%Y-%m-%d %H:%M} UTC</time>"
-        sizes = [f"{escape(part)} {number:,}" for part, number in self.sentences.items() if number]
-        sentences = f"sentences: {', '.join(sizes)}" if sizes else ""
-        labels = "" if self.dev_labels is None else f"{self.dev_labels:,} labels in dev"
-        pos = f"parts of speech: {escape(self.pos_origin)}" if self.pos_origin else ""
-        facts = (f"written {date}{by}", sentences, labels, pos, self._where())
-        return " · ".join(fact for fact in facts if fact)
+    @property
+    def facts(self) -> list[str]:
+        """What is known of the text."""
+        sizes = [f"{part} {number:,}" for part, number in self.sentences.items() if number]
+        return [
+            *([f"sentences: {', '.join(sizes)}"] if sizes else []),
+            *([] if self.dev_labels is None else [f"{self.dev_labels:,} labels in dev"]),
+            *([f"parts of speech: {self.pos_origin}"] if self.pos_origin else []),
+        ]
 
-    def folded(self) -> str:
-        """The sweep file, folded, as HTML."""
-        if not self.file:
+    @property
+    def link(self) -> str:
+        """The address of the sweep's run on a tracking server, without a password; empty where there is no server."""
+        parts = urlsplit(self.tracking)
+        if parts.scheme not in ("http", "https"):
             return ""
-        return (
-            "<details class='file'><summary>The sweep file</summary>"
-            f"<pre tabindex='0'>{escape(redacted(self.file))}</pre></details>"
-        )
+        server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        return f"{server.rstrip('/')}/{self.run}"
 
-    def _where(self) -> str:
-        """A link to the sweep's run, or the command that shows it."""
-        if not self.tracking:
+    @property
+    def command(self) -> str:
+        """The command that shows the sweep's run where there is no server."""
+        if not self.tracking or self.link:
             return ""
-        uri, parts = redacted(self.tracking), urlsplit(self.tracking)
-        if parts.scheme in ("http", "https"):
-            server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-            link = f"{server.rstrip('/')}/{self.run}"
-            return f"<a href='{escape(link, quote=True)}' rel='noreferrer'>run in MLflow</a>"
-        return f"MLflow: <code>mlflow ui --backend-store-uri {escape(uri)}</code>"
+        return f"mlflow ui --backend-store-uri {redacted(self.tracking)}"
+
+    @property
+    def redacted_file(self) -> str:
+        """The sweep file without secrets."""
+        return redacted(self.file)

@@ -23,7 +23,7 @@ from raykd.figures.table import (
     scores_of,
 )
 from raykd.figures.trial import Trial, score_name_of, targets_of
-from raykd.report.terminal_table import languages_of
+from raykd.report.student_columns import languages_of
 
 TEXT = ("state", "role", "objective", "message")
 WHOLE = ("count", "bytes")

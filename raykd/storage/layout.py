@@ -21,6 +21,8 @@ WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
 )
 RESULT, MODEL = "result.json", "model.json"
 """Of a run: its result, written last, and the run itself as plain data."""
+CARD, ONNX = "export.json", "model.onnx"
+"""Of an export: what it is, with the checksums of its files; the model in float32."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
 """The files of a finished run: all that using the model takes. Only a model that started as a checkpoint
 has `architecture.json`; weights that raykd did not train, and those of an ensemble's members, stay where they are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from raykd.errors import OtherVersionError, StoreError
 from raykd.identity import canonical
@@ -20,12 +20,14 @@ OTHER_VERSION = "use the raykd that wrote it, or another store"
 SEAL = "sha256"
 """The key of a JSON file's checksum, over the canonical form of its other keys."""
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 """The format of a store's parts. Raise it with any change after which older parts cannot be read or mean another thing:
 a store of another format is refused, and nothing reads it or renames its keys."""
 
 FORMAT_KEY = "store_format"
 """The key of a JSON file's store format."""
+
+T = TypeVar("T")
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
@@ -38,12 +40,12 @@ def sealed(value: Mapping[str, Any]) -> bytes:
 
 def unsealed(
     data: bytes,
-    parse: Callable[[dict[str, Any]], Any],
+    parse: Callable[[dict[str, Any]], T],
     name: str,
     *,
     edited: bool = False,
     hint: str = DOCTOR,
-) -> Any:
+) -> T:
     """What `parse` makes of the JSON object in `data`; `name` is what errors call it.
 
     With `edited` one without a checksum is read too: a user changed it and removed the checksum.

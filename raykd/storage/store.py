@@ -100,10 +100,7 @@ class Storage:
 
     def size(self, name: str) -> int:
         """Bytes of the file `name`."""
-        info = self._info(name)
-        if info.type != fs.FileType.File:
-            raise self._missing(name)
-        return int(info.size)
+        return self.stamp(name).bytes
 
     def stamp(self, name: str) -> Stamp:
         """Size and time of the file `name`."""
@@ -173,12 +170,12 @@ class Storage:
     def read_json(
         self,
         name: str,
-        parse: Callable[[dict[str, Any]], Any] = lambda plain: plain,
+        parse: Callable[[dict[str, Any]], T] = dict,  # pyright: ignore[reportArgumentType]
         *,
         edited: bool = False,
         hint: str = DOCTOR,
-    ) -> Any:
-        """What `parse` makes of the JSON object in the file `name`.
+    ) -> T:
+        """What `parse` makes of the JSON object in the file `name`; by default the object itself.
 
         With `edited` a file without a checksum is read too: a user changed it and removed the checksum.
 
@@ -188,7 +185,11 @@ class Storage:
         """
         return unsealed(self.read(name), parse, self._address(name), edited=edited, hint=hint)
 
-    def find_json(self, name: str, parse: Callable[[dict[str, Any]], Any] = lambda plain: plain) -> Any:
+    def find_json(
+        self,
+        name: str,
+        parse: Callable[[dict[str, Any]], T] = dict,  # pyright: ignore[reportArgumentType]
+    ) -> T | None:
         """The same; None where there is no file `name`."""
         data = self.find(name)
         return None if data is None else unsealed(data, parse, self._address(name))

@@ -67,7 +67,7 @@ def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
     """log p(the head of t is h) [B, T, H] of independent heads; −∞ where an arc is not possible, and throughout a
     sentence of which a word has no head. Differentiable."""
     scores_BTH = arcs.possible()
-    total_BT = log_sum(scores_BTH, scores_BTH != _NONE, 2)
+    total_BT = log_sum(scores_BTH, 2)
     some_B = ((total_BT != _NONE) | ~arcs.mask_BT).all(1)
     open_BTH = (scores_BTH != _NONE) & some_B[:, None, None]
     total_BT = torch.where(total_BT == _NONE, 0, total_BT)

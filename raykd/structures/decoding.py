@@ -12,6 +12,7 @@ from torch import Tensor
 
 from raykd.structures import engine, reference
 from raykd.structures.device import holds
+from raykd.structures.independent import emissions_with_ends
 from raykd.structures.unscored import UnscoredChain
 
 if TYPE_CHECKING:
@@ -64,15 +65,7 @@ def viterbi(
 
 def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
     """Of independent tags the best one of each token: without a step for every pair of tags."""
-    scores_BTY = chain.emissions_BTY
-    if chain.start is not None or chain.end is not None:
-        scores_BTY = scores_BTY.clone()
-    rows_B = torch.arange(chain.batch, device=chain.device)
-    if chain.start is not None:
-        scores_BTY[:, 0] += chain.start
-    if chain.end is not None:
-        scores_BTY[rows_B, chain.lengths_B - 1] += chain.end
-    best_BT, tags_BT = scores_BTY.max(2)
+    best_BT, tags_BT = emissions_with_ends(chain).max(2)
     best_B = torch.where(chain.mask_BT, best_BT, 0).sum(1, dtype=torch.float64)
     allowed_BT = chain.mask_BT & (best_B > -torch.inf)[:, None]
     return torch.where(allowed_BT, tags_BT, 0), best_B.to(chain.dtype)

@@ -1,29 +1,23 @@
-"""log Z, marginals and the posterior KL as autograd functions: value and gradient from one sweep, no graph over time.
+"""log Z, marginals and the posterior KL, differentiable: value and gradient from one sweep, no graph over time.
 
 Shapes: B batch, T time, Y tags. The gradient of a value per sentence is known up to one factor per sentence, so it is
-computed together with the value and `backward` only scales it. Higher derivatives go through the reference recursion.
+computed together with the value and `backward` only scales it.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function
+from torch.autograd.function import Function, once_differentiable
 
 from raykd.structures import engine, reference
 from raykd.structures.chain import Chain
+from raykd.structures.padding import end_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
-    """The row [B, Y] of each sentence's last token."""
-    last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, token_BTY.shape[2])
-    return token_BTY.gather(1, last_B1Y).squeeze(1)
+    from jaxtyping import Float
 
 
 def spread_gradient(
@@ -50,16 +44,6 @@ def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int)
     return gradient * scale_B.view(-1, *[1] * dims)
 
 
-def through_reference(
-    chain: Chain, value: Callable[[Chain], tuple[Tensor, ...]], cotangents: tuple[Tensor, ...]
-) -> tuple[Tensor | None, ...]:
-    """The gradients of a reference computation, which are differentiable again."""
-    inputs = [part for part in chain.scores() if part.requires_grad]
-    found = torch.autograd.grad(value(chain), inputs, cotangents, create_graph=True, materialize_grads=True)
-    by_id = {id(part): gradient for part, gradient in zip(inputs, found, strict=True)}
-    return tuple(None if part is None else by_id.get(id(part)) for part in chain.parts())
-
-
 class LogPartition(Function):
     """log Z [B] in float64."""
 
@@ -71,10 +55,9 @@ class LogPartition(Function):
         return ctx.found.log_z_B.clone()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
-        if torch.is_grad_enabled():
-            return through_reference(chain, lambda c: (reference.log_partition(c).double(),), (scale_B,))
         # the rows are scaled in place, so a second backward computes them again
         found, ctx.found = ctx.found, None
         found = found or engine.sums(chain, **ctx.wanted)
@@ -91,22 +74,14 @@ class Marginals(Function):
         return found.token_BTY, found.pair_BYY if pair else None
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
-        if torch.is_grad_enabled():
-            return None, *through_reference(chain, *_marginals_again(along_BTY, along_BYY))
-        if along_BYY is not None and not bool(along_BYY.any()):
-            along_BYY = None
-        token_BTY, pair_BYY = engine.covariance(chain, along_BTY, along_BYY)
-        return None, *spread_gradient(chain, torch.ones_like(token_BTY[:, 0, 0]), token_BTY, pair_BYY)
-
-
-def _marginals_again(
-    along_BTY: Tensor, along_BYY: Tensor | None
-) -> tuple[Callable[[Chain], tuple[Tensor, ...]], tuple[Tensor, ...]]:
-    if along_BYY is None:
-        return lambda c: (reference.token_marginals(c),), (along_BTY,)
-    return lambda c: (reference.token_marginals(c), reference.transition_moments(c)), (along_BTY, along_BYY)
+        if along_BYY is None or not bool(along_BYY.any()):
+            found = engine.covariance(chain, along_BTY)
+        else:  # no loss reads the gradient of expected transitions, so there is no faster way
+            found = reference.covariance(chain, along_BTY, along_BYY)
+        return None, *spread_gradient(chain, torch.ones_like(along_BTY[:, 0, 0]), *found)
 
 
 class PosteriorKL(Function):
@@ -121,11 +96,32 @@ class PosteriorKL(Function):
         return value_B.to(parts[0].dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
-        if torch.is_grad_enabled():
-            again = partial(reference.posterior_kl, teacher_BTY=ctx.teacher_BTY)
-            return None, *through_reference(chain, lambda c: (again(c),), (scale_B,))
         found, ctx.found = ctx.found, None
         found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]
         return None, *spread_gradient(chain, scale_B, found[0], found[1])
+
+
+def log_partition(chain: Chain) -> Float[Tensor, " batch"]:
+    """log Z [B]: the log of the summed exponentiated scores of all labellings, in nats; −∞ where none is allowed.
+
+    Differentiable; its gradient in the emissions is the token marginals.
+    """
+    return log_partition_64(chain).to(chain.dtype)
+
+
+def log_partition_64(chain: Chain) -> Tensor:
+    """log Z [B] in float64, so that a difference of large values stays accurate; gradients have the chain's dtype."""
+    return LogPartition.apply(*chain.parts())  # type: ignore[return-value]
+
+
+def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
+    """p(y_t = y) [B, T, Y]: zero on padding, each token's row sums to one. Differentiable."""
+    return moments_of(chain, pairwise=False)[0]
+
+
+def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
+    """Token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
+    return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]

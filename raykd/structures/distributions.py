@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures import decoding, partition, span_decoding, span_sums
+from raykd.structures import decoding, differentiable, span_decoding, span_sums
 from raykd.structures.chain import Chain
 from raykd.structures.mixture import Mixture, log_linear_pool
 from raykd.structures.spans import Spans
@@ -62,9 +62,9 @@ def _unknown(distribution: object) -> TypeError:
     return TypeError(f"expected a Chain, Spans or a Mixture; got {type(distribution).__name__}")
 
 
-log_partition.register(Chain, partition.log_partition)
+log_partition.register(Chain, differentiable.log_partition)
 score.register(Chain, decoding.score)
-token_marginals.register(Chain, partition.token_marginals)
+token_marginals.register(Chain, differentiable.token_marginals)
 viterbi.register(Chain, decoding.viterbi)
 
 log_partition.register(Spans, span_sums.log_partition)

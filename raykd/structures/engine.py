@@ -9,21 +9,21 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from raykd.structures import independent, reference, scaled
+from raykd.structures.chain import Chain
 from raykd.structures.device import holds
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from raykd.structures.arcs import Arcs
-    from raykd.structures.chain import Chain
 
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ def kernels(chain: Chain | Arcs, operation: str = "sum_product") -> Any:
 
 
 def attempt(
-    chain: Chain | Arcs, operation: str, plain: Callable[[], Any], *inputs: Any, **options: Any
-) -> Any:
+    chain: Chain | Arcs, operation: str, plain: Callable[[], Result], *inputs: object, **options: bool
+) -> Result:
     """Run the compiled operation if there is one; after a failure (no compiler, say), plain PyTorch from then on."""
     module = kernels(chain, operation)
     if module is None:
@@ -86,53 +86,47 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
         pair=pair,
         sides=sides,
     )
-    if not holds(found.ok_B):
-        bad_N = (~found.ok_B).nonzero().squeeze(1)
-        chain = chain.detach()
-        again = _repeat(chain.select(bad_N), token=token, pair=pair)
-        for name, wanted in (("log_z_B", True), ("token_BTY", token), ("pair_BYY", pair)):
-            if wanted:
-                part = getattr(found, name)
-                part[bad_N] = getattr(again, name).to(part.dtype)
+    _repair(
+        chain.detach(),
+        found.ok_B,
+        found.parts,
+        lambda some, _: sums(some, token=token, pair=pair).parts,
+        lambda some, _: reference.sums(some, pair=pair),
+    )
     return found
 
 
-def _repeat(chain: Chain, *, token: bool, pair: bool) -> Sums:
-    if chain.dtype == torch.float32:
-        return sums(chain.double(), token=token, pair=pair)
-    log_z_B = reference.log_partition(chain)
-    token_BTY = reference.token_marginals(chain)
-    pair_BYY = reference.transition_moments(chain) if pair else token_BTY.new_empty(0)
-    empty = token_BTY.new_empty(0)
-    return Sums(log_z_B, torch.ones_like(log_z_B, dtype=torch.bool), token_BTY, pair_BYY, empty, empty)
+Again = Callable[[Chain, Tensor], tuple[Tensor, ...]]
 
 
-def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The Hessian of log Z times a direction, checked for underflow: token and transition parts, the latter empty of a
-    chain without transitions."""
+def _repair(chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Again, in_logs: Again) -> None:
+    """Compute again, in place, what is not `ok` of the parts that are not empty: of float32 by `wide` in float64, of
+    float64 in log space. Both are given the chain of these sentences and their places."""
+    if holds(ok_B):
+        return
+    bad_N = (~ok_B).nonzero().squeeze(1)
+    some = chain.select(bad_N)
+    again = wide(some.double(), bad_N) if chain.dtype == torch.float32 else in_logs(some, bad_N)
+    for part, new in zip(parts, again, strict=True):
+        if part.numel():
+            part[bad_N] = new.to(part.dtype)
+
+
+def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
+    """The Hessian of log Z times a direction of the emissions, checked for underflow: token and transition parts, the
+    latter empty of a chain without transitions."""
     chain = chain.detach()
-    if chain.transitions is None and along_BYY is None:
+    if chain.transitions is None:
         return independent.covariance(chain, along_BTY), along_BTY.new_empty(0)
-
-    def plain() -> tuple[Tensor, Tensor, Tensor]:
-        return scaled.covariance(chain, along_BTY, along_BYY)
-
-    kernels_can = along_BYY is None
-    token_BTY, pair_BYY, ok_B = attempt(chain, "covariance", plain, along_BTY) if kernels_can else plain()
-    if not holds(ok_B):
-        bad_N = (~ok_B).nonzero().squeeze(1)
-        again = _covariance_again(
-            chain.select(bad_N), along_BTY[bad_N], None if along_BYY is None else along_BYY[bad_N]
-        )
-        token_BTY[bad_N], pair_BYY[bad_N] = (part.to(chain.dtype) for part in again)
-    return token_BTY, pair_BYY
-
-
-def _covariance_again(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
-    if chain.dtype == torch.float32:
-        wide = None if along_BYY is None else along_BYY.double()
-        return covariance(chain.double(), along_BTY.double(), wide)
-    return reference.covariance(chain, along_BTY, along_BYY)
+    *parts, ok_B = attempt(chain, "covariance", lambda: scaled.covariance(chain, along_BTY), along_BTY)
+    _repair(
+        chain,
+        ok_B,
+        tuple(parts),
+        lambda some, bad_N: covariance(some, along_BTY[bad_N].double()),
+        lambda some, bad_N: reference.covariance(some, along_BTY[bad_N]),
+    )
+    return parts[0], parts[1]
 
 
 def posterior(
@@ -142,17 +136,17 @@ def posterior(
     chain = chain.detach()
     if chain.transitions is None:
         return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
-    value_B, token_BTY, pair_BYY, ok_B = attempt(
+    *parts, ok_B = attempt(
         chain, "posterior", lambda: _posterior(chain, teacher_BTY), teacher_BTY, token=token, pair=pair
     )
-    if not holds(ok_B):
-        bad_N = (~ok_B).nonzero().squeeze(1)
-        again = _posterior_again(chain.select(bad_N), teacher_BTY[bad_N])
-        value_B[bad_N] = again[0]
-        for part, new, wanted in ((token_BTY, again[1], token), (pair_BYY, again[2], pair)):
-            if wanted:
-                part[bad_N] = new.to(part.dtype)
-    return value_B, token_BTY, pair_BYY
+    _repair(
+        chain,
+        ok_B,
+        tuple(parts),
+        lambda some, bad_N: posterior(some, teacher_BTY[bad_N].double()),
+        lambda some, bad_N: reference.posterior(some, teacher_BTY[bad_N]),
+    )
+    return parts[0], parts[1], parts[2]
 
 
 def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -163,16 +157,10 @@ def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tenso
         (1, 2), dtype=torch.float64
     )
     ratio_BTY = torch.where(student_BTY == kept_BTY, teacher_BTY / kept_BTY, 0)
-    token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY, None)
+    token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY)
     # a tag that the teacher allows and whose marginal underflowed: its log-probability is unknown in this precision
     lost_BTY = (student_BTY < kept_BTY) & (teacher_BTY > torch.finfo(chain.dtype).eps * 1e-2)
     return value_B, token_BTY, pair_BYY, ok_B & ~lost_BTY.flatten(1).any(1)
-
-
-def _posterior_again(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if chain.dtype == torch.float32:
-        return posterior(chain.double(), teacher_BTY.double())
-    return reference.posterior(chain, teacher_BTY)
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:

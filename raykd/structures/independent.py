@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def sums(chain: Chain, *, pair: bool) -> Sums:
     """log Z [B] in float64, token marginals and, if requested, expected transitions of a detached chain."""
-    weights_BTY, peak_BT1 = shifted_exp(_own_emissions(chain))
+    weights_BTY, peak_BT1 = shifted_exp(emissions_with_ends(chain))
     total_BT1 = weights_BTY.sum(2, keepdim=True)
     log_BT = (total_BT1.double().log() + peak_BT1).squeeze(2)
     mask_BT = chain.mask_BT
@@ -43,7 +43,7 @@ def covariance(chain: Chain, along_BTY: Tensor) -> Tensor:
 
 def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor]:
     """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient in the emissions, Σq · p − q."""
-    emissions_BTY = _own_emissions(chain)
+    emissions_BTY = emissions_with_ends(chain)
     teacher_BTY = torch.where(chain.mask_BT[:, :, None], teacher_BTY.to(chain.dtype), 0)
     log_BTY = torch.where(teacher_BTY > 0, torch.log_softmax(emissions_BTY, 2), 0)
     value_BTY = torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * log_BTY
@@ -52,7 +52,7 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor]:
     return value_BTY.sum((1, 2), dtype=torch.float64), gradient_BTY
 
 
-def _own_emissions(chain: Chain) -> Tensor:
+def emissions_with_ends(chain: Chain) -> Tensor:
     """Emissions with the scores of the first and last tags added to those of their tokens."""
     emissions_BTY = chain.emissions_BTY
     time_T = torch.arange(chain.time, device=chain.device)

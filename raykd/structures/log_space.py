@@ -8,8 +8,9 @@ from torch import Tensor
 _NONE = float("-inf")
 
 
-def log_sum(terms: Tensor, possible: Tensor, dim: int) -> Tensor:
-    """log Σ exp over the possible terms, −∞ where there is none, without a NaN in any derivative."""
+def log_sum(terms: Tensor, dim: int) -> Tensor:
+    """log Σ exp of the terms, −∞ where all of them are, without a NaN in any derivative; a NaN is not hidden."""
+    possible = terms != _NONE
     some = possible.any(dim, keepdim=True)
     # where nothing is possible the sum is over zeros, and the outer mask removes it from value and gradient
     kept = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function
+from torch.autograd.function import Function, once_differentiable
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -42,7 +42,7 @@ def mean_field(
     siblings_BHTT: [b, h, t, u], of words t and u both under head h; a model makes it symmetric in t and u.
     grandparents_BTTH: [b, m, t, g], of word t under word m, which is under head g.
     What lies beyond a sentence's length is not read, nor are pairs in which a word meets itself. The result's scores
-    are a model's second-order scores: `best_trees` decodes them. Differentiable any number of times.
+    are a model's second-order scores: `best_trees` decodes them. Differentiable.
 
     Raises ValueError for shapes that do not fit the arcs or iterations below one.
     """
@@ -90,14 +90,9 @@ class _Iterated(Function):
         return added
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         scores, siblings, grandparents, *found = ctx.saved_tensors
-        if torch.is_grad_enabled():  # it will be differentiated again
-            parts, asked = (scores, siblings, grandparents), ctx.needs_input_grad[:3]
-            added, _ = _iterated(*parts, len(found))
-            wanted = [part for part, each in zip(parts, asked, strict=True) if each]
-            given = iter(torch.autograd.grad(added, wanted, gradient_BTH, create_graph=True))
-            return *(next(given) if each else None for each in asked), None
         of_scores, of_added = torch.zeros_like(scores), []
         for q_BTH in reversed(found):
             of_added.append(gradient_BTH)

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from raykd.structures import reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import PosteriorKL, end_rows
-from raykd.structures.padding import mask_of
-from raykd.structures.partition import log_partition_64, moments_of
+from raykd.structures.differentiable import PosteriorKL, log_partition_64, moments_of
+from raykd.structures.padding import end_rows, mask_of
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
 if TYPE_CHECKING:

@@ -53,6 +53,12 @@ def mask_of(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch 
     return torch.arange(time, device=lengths_B.device) < lengths_B[:, None]
 
 
+def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
+    """The row [B, Y] of each sentence's last token."""
+    last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, token_BTY.shape[2])
+    return token_BTY.gather(1, last_B1Y).squeeze(1)
+
+
 def check_lengths(lengths: Tensor, rows: Tensor, name: str) -> None:
     """Raise ValueError where lengths do not fit rows [B, T, …] of this name, which is a plural."""
     B, T = rows.shape[:2]

@@ -1,7 +1,7 @@
-"""The reference: every recursion in log space, as in the equations, differentiable any number of times.
+"""The reference: every recursion in log space, as in the equations.
 
-Shapes: B batch, T time, Y tags, K best paths. The fast code falls back to it where even float64 underflows, and
-higher derivatives go through it; it works on any device. Tests compare both with enumeration.
+Shapes: B batch, T time, Y tags, K best paths. The fast code falls back to it where even float64 underflows; it works on
+any device. Tests compare both with enumeration.
 
     α[0, j] = start[j] + e[0, j]            α[t, j] = e[t, j] + log Σ_i exp(α[t-1, i] + a[i, j])
     β[n-1, i] = end[i]                      β[t, i] = log Σ_j exp(a[i, j] + e[t+1, j] + β[t+1, j])
@@ -14,18 +14,9 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
+from raykd.structures.log_space import log_sum
 
 MINUS_INFINITY = float("-inf")
-
-
-def log_sum_exp(scores: Tensor, dim: int) -> Tensor:
-    """log Σ exp along `dim`, with −∞ (and gradient zero, not NaN) where every term is −∞."""
-    peak = scores.detach().amax(dim, keepdim=True)
-    peak = torch.where(peak == MINUS_INFINITY, torch.zeros_like(peak), peak)
-    total = (scores - peak).exp().sum(dim)
-    possible = total != 0  # NaN counts as possible, so that it is not hidden
-    log_total = torch.where(possible, total, torch.ones_like(total)).log() + peak.squeeze(dim)
-    return torch.where(possible, log_total, torch.full_like(log_total, MINUS_INFINITY))
 
 
 def _emissions(chain: Chain) -> Tensor:
@@ -40,7 +31,7 @@ def forward_scores(chain: Chain) -> Tensor:
     alpha_BY = start_BY + emissions_BTY[:, 0]
     alphas = [alpha_BY]
     for t in range(1, chain.time):
-        step_BY = log_sum_exp(alpha_BY[:, :, None] + transitions_BYY, 1) + emissions_BTY[:, t]
+        step_BY = log_sum(alpha_BY[:, :, None] + transitions_BYY, 1) + emissions_BTY[:, t]
         alpha_BY = torch.where(mask_BT[:, t, None], step_BY, alpha_BY)
         alphas.append(alpha_BY)
     return torch.stack(alphas, 1)
@@ -53,7 +44,7 @@ def backward_scores(chain: Chain) -> Tensor:
     beta_BY = end_BY.expand(chain.batch, chain.tags)
     betas = [beta_BY]
     for t in range(chain.time - 1, 0, -1):
-        step_BY = log_sum_exp(transitions_BYY + (emissions_BTY[:, t] + beta_BY)[:, None, :], 2)
+        step_BY = log_sum(transitions_BYY + (emissions_BTY[:, t] + beta_BY)[:, None, :], 2)
         beta_BY = torch.where(mask_BT[:, t, None], step_BY, beta_BY)
         betas.append(beta_BY)
     return torch.stack(betas[::-1], 1)
@@ -62,7 +53,7 @@ def backward_scores(chain: Chain) -> Tensor:
 def log_partition(chain: Chain) -> Tensor:
     """log Z [B]; −∞ where no path is allowed."""
     alpha_BTY, (_, _, end_BY) = forward_scores(chain), chain.filled()
-    return log_sum_exp(alpha_BTY[:, -1] + end_BY, 1)
+    return log_sum(alpha_BTY[:, -1] + end_BY, 1)
 
 
 def token_marginals(chain: Chain) -> Tensor:
@@ -182,6 +173,12 @@ def transition_moments(chain: Chain) -> Tensor:
     return total_BYY
 
 
+def sums(chain: Chain, *, pair: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """log Z, token marginals and, if requested, expected transitions."""
+    token_BTY = token_marginals(chain)
+    return log_partition(chain), token_BTY, transition_moments(chain) if pair else token_BTY.new_empty(0)
+
+
 def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
     """Σ_t KL(q_t ‖ p_t) [B], with the student's log-marginals from log space, so that none underflows."""
     log_z_B11 = log_partition(chain)[:, None, None]
@@ -208,7 +205,7 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor
     return value_B.detach(), token_BTY, pair_BYY
 
 
-def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor]:
+def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The Hessian of log Z times a direction, by differentiating the marginals' inner product with it."""
     with torch.enable_grad():
         inner, leaves = _leaves(chain)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from raykd.structures.padding import end_rows
+
 if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
@@ -36,6 +38,11 @@ class Sums(NamedTuple):
     pair_BYY: Tensor
     left_BTY: Tensor
     right_BTY: Tensor
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What is computed again where underflow lost something."""
+        return self.log_z_B, self.token_BTY, self.pair_BYY
 
 
 @dataclass(frozen=True)
@@ -130,8 +137,8 @@ def recur(chain: Chain) -> Recursion:
     forward_NY, scale_N1 = _forward(weights_NY, matrix_BYY, start_BY, plan.counts)
     mass_B1 = (forward_NY[plan.last_B] * end_BY).sum(1, keepdim=True)
     weights_NY = weights_NY / scale_N1
-    backward_NY = torch.empty_like(forward_NY).index_copy_(0, plan.last_B, end_BY / mass_B1)
-    _backward(backward_NY, weights_NY, matrix_BYY, plan.counts)
+    ends_NY = torch.zeros_like(forward_NY).index_copy_(0, plan.last_B, end_BY / mass_B1)
+    backward_NY = _backward(ends_NY, weights_NY, matrix_BYY, plan.counts)
     level_N1 = (forward_NY * backward_NY).sum(1, keepdim=True).reciprocal()
     log_z_B = plan.sentence_sums((scale_N1.double().log() + peak_N1).squeeze(1), T)
     log_z_B[plan.order_B] += (mass_B1.double().log() + first_B1 + final_B1).squeeze(1)
@@ -162,76 +169,47 @@ def _forward(
     return forward_NY, scale_N1
 
 
-def _backward(backward_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> None:
-    """Fill b from the last step to the first; each sentence's last row already holds its end weights."""
-    rows, weights, turned_BYY = (
-        backward_NY.split(counts),
-        weights_NY.split(counts),
-        matrix_BYY.transpose(1, 2),
-    )
+def _backward(added_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> Tensor:
+    """x_{t-1} = P (w_t ∘ x_t) / c_t + added_{t-1}, from the last step to the first, in place of what is added."""
+    rows, weights = added_NY.split(counts), weights_NY.split(counts)
+    turned_BYY = matrix_BYY.transpose(1, 2)
     for t in range(len(counts) - 1, 0, -1):
-        rows[t - 1][: counts[t]] = _step(rows[t] * weights[t], turned_BYY)
+        rows[t - 1][: counts[t]].add_(_step(rows[t] * weights[t], turned_BYY))
+    return added_NY
 
 
-def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The Hessian of log Z times a direction: token [B, T, Y] and transition [B, Y, Y] parts, and `ok` [B].
+def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The Hessian of log Z times a direction v of the emissions: token [B, T, Y] and transition [B, Y, Y] parts, and
+    `ok` [B].
 
     The Hessian is the covariance of the parts' counts, and symmetric, so one more scaled recursion that carries the
     direction's score V along gives the product without a graph through time: E[count · V] − E[count] E[V].
     """
-    run, time = recur(chain), chain.time
+    run = recur(chain)
     plan, a_NY, b_NY = run.plan, run.forward_NY, run.backward_NY * run.level_N1
-    token_NY = a_NY * b_NY
-    along_NY = plan.pack(along_BTY)
-    along_NY = along_NY - (token_NY * along_NY).sum(1, keepdim=True)  # a constant per token changes nothing
-    turn_BYY = None
-    if along_BYY is not None:
-        turn_BYY = run.matrix_BYY * along_BYY[plan.order_B]
-    da_NY = _forward_tangent(run, along_NY, turn_BYY)
-    db_NY, r_NY = _backward_tangent(run, b_NY, along_NY, turn_BYY)
-    mean_B = torch.empty_like(run.log_z_B).to(chain.dtype)
-    mean_B[plan.order_B] = (da_NY * b_NY)[plan.last_B].sum(1)
-    token_BTY = plan.unpack(token_NY, time)
-    out_BTY = plan.unpack(da_NY * b_NY + a_NY * db_NY, time) - token_BTY * mean_B[:, None, None]
-    left_BTY, right_BTY = plan.unpack(a_NY, time), plan.unpack(run.weights_NY * b_NY, time)
-    counts_BYY = summed_pairs(left_BTY, right_BTY)
-    weights_BYY, _ = transition_weights(chain)
-    out_BYY = summed_pairs(plan.unpack(da_NY, time), right_BTY) + summed_pairs(
-        left_BTY, plan.unpack(r_NY, time)
-    )
-    if along_BYY is not None:
-        out_BYY = out_BYY + counts_BYY * along_BYY
-    out_BYY = (out_BYY - counts_BYY * mean_B[:, None, None]) * weights_BYY
-    return out_BTY, out_BYY, run.ok_B
+    v_NY = plan.pack(along_BTY)
+    v_NY = v_NY - (a_NY * b_NY * v_NY).sum(1, keepdim=True)  # a constant per token changes nothing
+    da_NY = a_NY * v_NY
+    rows, weights = da_NY.split(plan.counts), run.weights_NY.split(plan.counts)
+    for t in range(1, len(rows)):
+        rows[t].add_(_step(rows[t - 1][: len(rows[t])], run.matrix_BYY) * weights[t])
+    carried_NY = _backward(b_NY * v_NY, run.weights_NY, run.matrix_BYY, plan.counts)
+    parts = (a_NY, b_NY, da_NY, carried_NY - b_NY * v_NY, run.weights_NY * b_NY, run.weights_NY * carried_NY)
+    token_BTY, pair_BYY = product_of(chain.lengths_B, *(plan.unpack(part, chain.time) for part in parts))
+    return token_BTY, pair_BYY * transition_weights(chain)[0], run.ok_B
 
 
-def _forward_tangent(run: Recursion, along_NY: Tensor, turn_BYY: Tensor | None) -> Tensor:
-    counts, a_NY = run.plan.counts, run.forward_NY
-    out_NY = a_NY * along_NY
-    rows, weights, before = out_NY.split(counts), run.weights_NY.split(counts), a_NY.split(counts)
-    for t in range(1, len(counts)):
-        n = counts[t]
-        moved = _step(rows[t - 1][:n], run.matrix_BYY)
-        if turn_BYY is not None:
-            moved = moved + _step(before[t - 1][:n], turn_BYY)
-        rows[t].add_(moved * weights[t])
-    return out_NY
-
-
-def _backward_tangent(
-    run: Recursion, b_NY: Tensor, along_NY: Tensor, turn_BYY: Tensor | None
+def product_of(
+    lengths_B: Tensor,
+    a_BTY: Tensor,
+    b_BTY: Tensor,
+    da_BTY: Tensor,
+    db_BTY: Tensor,
+    u_BTY: Tensor,
+    r_BTY: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The tangent of b, and w/c ∘ (that + v ∘ b), whose products with the rows before are the pairs' tangents."""
-    counts = run.plan.counts
-    out_NY, through_NY = torch.zeros_like(b_NY), b_NY * along_NY
-    rows, through, weights = (x.split(counts) for x in (out_NY, through_NY, run.weights_NY))
-    kept = b_NY.split(counts)
-    turned_BYY = run.matrix_BYY.transpose(1, 2)
-    for t in range(len(counts) - 1, -1, -1):
-        through[t].add_(rows[t]).mul_(weights[t])
-        if t:
-            moved = _step(through[t], turned_BYY)
-            if turn_BYY is not None:
-                moved = moved + _step(kept[t] * weights[t], turn_BYY.transpose(1, 2))
-            rows[t - 1][: counts[t]] = moved
-    return out_NY, through_NY
+    """The covariances of tags and, but for their weights, of transitions, from both recursions and their tangents;
+    u = w ∘ b / c, r = w ∘ (db + v ∘ b) / c."""
+    mean_B11 = end_rows(da_BTY * b_BTY, lengths_B).sum(1)[:, None, None]
+    token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
+    return token_BTY, summed_pairs(da_BTY - a_BTY * mean_B11, u_BTY) + summed_pairs(a_BTY, r_BTY)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function
+from torch.autograd.function import Function, once_differentiable
 
 from raykd.structures.device import indices
 from raykd.structures.log_space import log_sum
@@ -33,7 +33,7 @@ _NONE = float("-inf")
 def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
     """log Z [B]: the log of the summed exponentiated scores of all segmentations, in nats; at least 0.
 
-    Differentiable any number of times; its gradient in the scores is the marginals of the entities.
+    Differentiable; its gradient in the scores is the marginals of the entities.
     """
     return _LogPartition.apply(spans.scores_BTTL, spans).to(spans.dtype)  # type: ignore[union-attr]
 
@@ -68,12 +68,10 @@ class _LogPartition(Function):
         return ctx.sums[0][:, -1].clone()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         (scores_BTTL,) = ctx.saved_tensors
         spans = ctx.spans.unchecked(scores_BTTL)
-        if torch.is_grad_enabled():
-            value_B = _reference(spans, scores_BTTL.new_zeros(spans.batch, spans.time))
-            return torch.autograd.grad(value_B, scores_BTTL, scale_B, create_graph=True)[0], None
         return _span_marginals(spans, *ctx.sums) * scale_B.to(spans.dtype)[:, None, None, None], None
 
 
@@ -123,15 +121,12 @@ def _one_way(steps_BTT: Tensor) -> Tensor:
 
 
 def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
-    """log Z [B] in float64 by plain operations, which autograd differentiates any number of times."""
-    open_BTTL = spans.mask_BTT[..., None] & (spans.scores_BTTL > _NONE)
-    weights_BTT = log_sum(spans.scores_BTTL.double(), open_BTTL, 3)
+    """log Z [B] in float64 by plain operations, which autograd differentiates twice: marginals are its gradient."""
+    weights_BTT = log_sum(torch.where(spans.mask_BTT[..., None], spans.scores_BTTL.double(), _NONE), 3)
     diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
     rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], _NONE)
-    both_BTT2 = torch.stack([weights_BTT, rest_BTT], 3)
-    steps_BTT = log_sum(both_BTT2, both_BTT2 > _NONE, 3)
+    steps_BTT = log_sum(torch.stack([weights_BTT, rest_BTT], 3), 3)
     sums = [steps_BTT.new_zeros(spans.batch)]
     for j in range(spans.time):
-        terms_BT = torch.stack(sums, 1) + steps_BTT[:, : j + 1, j]
-        sums.append(log_sum(terms_BT, terms_BT > _NONE, 1))
+        sums.append(log_sum(torch.stack(sums, 1) + steps_BTT[:, : j + 1, j], 1))
     return sums[-1]

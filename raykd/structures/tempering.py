@@ -14,7 +14,7 @@ from torch import Tensor
 
 from raykd.structures import engine, reference
 from raykd.structures.device import holds
-from raykd.structures.differentiable import end_rows
+from raykd.structures.padding import end_rows
 from raykd.structures.scaled import shifted_exp, transition_weights
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 
-from raykd.structures.differentiable import end_rows
-from raykd.structures.scaled import LOST_MASS, Sums, shifted_exp, summed_pairs, transition_weights
+from raykd.structures.scaled import LOST_MASS, Sums, product_of, shifted_exp, summed_pairs, transition_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -335,9 +334,8 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
         a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
         POSTERIOR=posterior, **options,
     )  # fmt: skip
-    mean_B11 = end_rows(da_BTY * b_BTY, chain.lengths_B).sum(1)[:, None, None]
-    token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
-    pair_BYY = summed_pairs(da_BTY - a_BTY * mean_B11, step_BTY * b_BTY) + summed_pairs(a_BTY, through_BTY)
+    u_BTY = step_BTY * b_BTY
+    token_BTY, pair_BYY = product_of(chain.lengths_B, a_BTY, b_BTY, da_BTY, db_BTY, u_BTY, through_BTY)
     ok_B = scores.ok(log_z_B + scores.shift_B, worst_B) & (lost_B == 0)
     return value_B, token_BTY, pair_BYY * scores.weights_BYY, ok_B
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from raykd.forms.tree.codes import Encoding
 from raykd.layers.model_config import ModelConfig
 from raykd.students.vocabulary import TeacherVocabulary
 
 if TYPE_CHECKING:
-    from raykd.corpora.head_codes import Encoding
+    from raykd.forms.tree.codes import Encoding
     from raykd.students.embeddings import EmbeddingsConfig
     from raykd.students.vocabulary import StudentVocabulary
 

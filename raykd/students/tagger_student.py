@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from raykd.corpora.head_codes import Encoding
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
+from raykd.forms.tree.codes import Encoding
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
 from raykd.students.student import Student
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 
 class TaggerStudent(Student, TaggerConfig):

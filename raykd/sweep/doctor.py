@@ -19,6 +19,7 @@ from raykd.corpora.corpus import open_corpus
 from raykd.corpora.stored_sources import read_note
 from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
+from raykd.forms import labels_from
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import vocabulary_from
 from raykd.storage.cache import fresh_copies
@@ -50,7 +51,6 @@ from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
 from raykd.training.embeddings import open_embeddings
 from raykd.training.encoded import open_encoded
-from raykd.training.label_sets import labels_from
 from raykd.training.models import check_weights, is_trained
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 
@@ -123,33 +123,43 @@ def _damage(
         yield Damage(file, error.problem, () if other else files, again, other)
 
 
-def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    if part == SOURCES:
-        for name in (f"corpora/{name}" for name in names):
-            read = partial(read_note, storage, name.rpartition("/")[2].removesuffix(".json"))
-            yield from _damage(read, name, "the corpus is read again from where it came from")
-        return
+def _file(
+    kind: str,
+    parse: Callable[[str], Callable[[Any], Any]],
+    again: str,
+    storage: Storage,
+    part: str,
+    names: Names,
+) -> Iterator[Damage]:
+    """A part that is one JSON; `parse` is given its name."""
+    name = f"{kind}/{part}"
+    yield from _damage(lambda: storage.read_json(name, parse(part)), name, again)
+
+
+def _folder(
+    kind: str,
+    manifest: str,
+    read: Callable[[Storage, str], Any],
+    again: str,
+    storage: Storage,
+    part: str,
+    names: Names,
+) -> Iterator[Damage]:
+    """A part that is a folder, and stands or falls as one."""
     # Without its manifest it was never finished, and is written anew.
-    if f"{part}/{CORPUS}" in names:
-        files = [f"corpora/{name}" for name in names]
-        again = "the corpus is read again from where it came from"
-        yield from _damage(lambda: open_corpus(storage, part), f"corpora/{part}", again, files)
+    if f"{part}/{manifest}" in names:
+        files = [f"{kind}/{name}" for name in names]
+        yield from _damage(lambda: read(storage, part), f"{kind}/{part}", again, files)
 
 
-def _vocabulary(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    name = f"vocabularies/{part}"
-    parse = partial(vocabulary_from, part.removesuffix(".json"))
-    yield from _damage(lambda: storage.read_json(name, parse), name, "the vocabulary is built again")
-
-
-def _labels(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    name = f"{OWN_LABELS}/{part}"
-    yield from _damage(lambda: storage.read_json(name, labels_from), name, "the labels are made again")
-
-
-def _cost(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    name = f"costs/{part}"
-    yield from _damage(lambda: storage.read_json(name, Cost.from_plain), name, "the shape is measured again")
+def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    again = "the corpus is read again from where it came from"
+    if part != SOURCES:
+        yield from _folder("corpora", CORPUS, open_corpus, again, storage, part, names)
+        return
+    for name in (f"corpora/{name}" for name in names):
+        read = partial(read_note, storage, name.rpartition("/")[2].removesuffix(".json"))
+        yield from _damage(read, name, again)
 
 
 def _run(kind: str, storage: Storage, part: str, names: Names) -> Iterator[Damage]:
@@ -216,57 +226,48 @@ def _encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
         yield from _damage(lambda name=name: storage.read_json(name), name, again)
 
 
-def _encoded(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    # Without its manifest it was never finished, and is written anew.
-    if f"{part}/{ENCODED_MANIFEST}" in names:
-        files = [f"{ENCODED}/{name}" for name in names]
-        folder = storage.child(ENCODED, part)
-        yield from _damage(
-            lambda: open_encoded(folder), f"{ENCODED}/{part}", "the text is encoded again", files
-        )
-
-
-def _embeddings(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    # Without its manifest it was never finished, and is written anew.
-    if f"{part}/{EMBEDDINGS_MANIFEST}" in names:
-        files = [f"{EMBEDDINGS}/{name}" for name in names]
-        read = partial(open_embeddings, storage.child(EMBEDDINGS, part))
-        yield from _damage(read, f"{EMBEDDINGS}/{part}", "they are taken from the teacher again", files)
-
-
 def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     records = SweepRecords(storage, part)
+    files: Mapping[str, tuple[Callable[[], Any], str]] = {
+        "sweep.json": (lambda: records.objectives, "the sweep file is noted again by --resume"),
+        "teachers.json": (records.teachers, "the teachers' rows are written again by --resume"),
+        TRACKING: (records.run_place, "the link to MLflow is noted again by --resume"),
+        STATUS: (records.status, "the next driver writes how far it is"),
+        LEASE: (partial(records.folder.read_json, LEASE), "the next driver takes the sweep"),
+    }
     for name in names:
         file, below = f"sweeps/{name}", name.removeprefix(f"{part}/")
-        if below == "sweep.json":
-            yield from _damage(lambda: records.objectives, file, "the sweep file is noted again by --resume")
-        elif below == "teachers.json":
-            yield from _damage(records.teachers, file, "the teachers' rows are written again by --resume")
-        elif below == TRACKING:
-            yield from _damage(records.run_place, file, "the link to MLflow is noted again by --resume")
-        elif below == STATUS:
-            yield from _damage(records.status, file, "the next driver writes how far it is")
-        elif below == LEASE:
-            read = partial(records.folder.read_json, LEASE)
-            yield from _damage(read, file, "the next driver takes the sweep")
+        if below in files:
+            read, again = files[below]
+            yield from _damage(read, file, again)
         elif below.startswith("trials/"):
             again = "the trial is forgotten; --resume tries another in its place"
-            yield from _damage(lambda below=below: records.read(below), file, again)
+            yield from _damage(partial(records.read, below), file, again)
 
 
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
-    "vocabularies": _vocabulary,
-    OWN_LABELS: _labels,
-    ENCODED: _encoded,
+    "vocabularies": partial(
+        _file, "vocabularies", lambda part: partial(vocabulary_from, part.removesuffix(".json")),
+        "the vocabulary is built again",
+    ),
+    OWN_LABELS: partial(_file, OWN_LABELS, lambda part: labels_from, "the labels are made again"),
+    ENCODED: partial(
+        _folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded(storage.child(ENCODED, part)),
+        "the text is encoded again",
+    ),
     ENCODERS: _encoder,
-    EMBEDDINGS: _embeddings,
+    EMBEDDINGS: partial(
+        _folder, EMBEDDINGS, EMBEDDINGS_MANIFEST,
+        lambda storage, part: open_embeddings(storage.child(EMBEDDINGS, part)),
+        "they are taken from the teacher again",
+    ),
     "teachers": partial(_run, "teachers"),
     "transfer": _transfer,
-    "costs": _cost,
+    "costs": partial(_file, "costs", lambda part: Cost.from_plain, "the shape is measured again"),
     "runs": partial(_run, "runs"),
     "sweeps": _sweep,
-}
+}  # fmt: skip
 """The folders of a store, and what finds damage in a part of each."""
 
 

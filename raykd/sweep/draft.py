@@ -56,7 +56,7 @@ def fitting_tasks(found: Detected, figures: Mapping[str, Any]) -> tuple[str, ...
     """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
     guess = task_of(figures)
     same = (name for name in ("ner", "aspect") if guess in ("ner", "aspect"))
-    trees = (name for name, task in TASKS.items() if task.structure == "trees" and found.tree_settings)
+    trees = (name for name, task in TASKS.items() if task.form.reads_heads and found.tree_settings)
     return tuple(dict.fromkeys((guess, *same, *trees)))
 
 
@@ -70,7 +70,7 @@ def draft(found: Detected, figures: Mapping[str, Any], file: str, task: str) -> 
         task: one of `fitting_tasks`.
     """
     sizes = _sizes(figures)
-    teacher, student = _parsers(sizes) if TASKS[task].structure == "trees" else _models(task, sizes)
+    teacher, student = _parsers(sizes) if TASKS[task].form.reads_heads else _models(task, sizes)
     score = TASKS[task].score_name
     sections = [
         _head(found.root, file, _name(found.root)),
@@ -220,7 +220,7 @@ def _student_epochs(sizes: Sizes) -> int:
 
 def _checkpoint(task: str, sizes: Sizes) -> str:
     """The lines, commented out, that have a Transformers checkpoint teach."""
-    if TASKS[task].structure == "trees":
+    if TASKS[task].form.reads_heads:
         return """\
 # The vectors of a frozen Transformers encoder make a better parser. This line among those of `teachers` above:
 #   contextual: {path: intfloat/multilingual-e5-small}   # a folder, or a name on the Hugging Face Hub"""
@@ -253,7 +253,7 @@ def _fine_tuning(sentences: int) -> tuple[int, int, str]:
 
 def _search(task: str, score: str, sizes: Sizes) -> str:
     epochs = _student_epochs(sizes)
-    dropout, batch = (0.33, 500) if TASKS[task].structure == "trees" else (0.2, 2000)
+    dropout, batch = (0.33, 500) if TASKS[task].form.reads_heads else (0.2, 2000)
     return f"""\
 objective:                                  # how a student learns from its teacher
   choice:
@@ -279,7 +279,7 @@ def _objectives(task: str) -> str:
         return """\
     - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
     - {kind: logits}                        # and their logarithms"""
-    if TASKS[task].structure == "trees":
+    if TASKS[task].form.reads_heads:
         return """\
     - {kind: top_wk, k: {int: [1, 5]}}      # the teacher's K best heads and relations
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # the probabilities of all of them"""
@@ -292,7 +292,7 @@ def _objectives(task: str) -> str:
 def _small(found: Detected, figures: Mapping[str, Any], task: str, sizes: Sizes) -> str:
     """The variant `small`: nothing in it is larger than in the file above."""
     teacher, epochs = min(12, _teacher_epochs(sizes)), min(8, _student_epochs(sizes))
-    parses = TASKS[task].structure == "trees"
+    parses = TASKS[task].form.reads_heads
     layers = "layers: 1, arc_dim: 32, relation_dim: 16, " if parses else ""
     size, training = 32 if parses else 50, "{learning_rate: 5e-3, batch_tokens: 500}"
     return f"""\

@@ -1,4 +1,4 @@
-"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/cost.py`)."""
+"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/model_cost.py`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from raykd.recipes.run import Run, validated
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.sweep.course import RunCourse, unfreezing_steps
+from raykd.sweep.early_stopping import RunCourse
 from raykd.sweep.sweep import Sweep
 from raykd.training.data import corpus_of
 from raykd.training.execute import missing_results
 from raykd.training.live import live_needs
+from raykd.training.plan_length import unfreezing_steps
 from raykd.training.stored_features import encoder_ids
 
 WORD_PIECES = 1.35
@@ -44,7 +45,7 @@ KEPT = ("confirm", "baseline")
 RUN_S = 2.0
 """Of a run: its start, reading its text, writing its model."""
 STEP_S = 0.005
-"""Of an optimiser step beside what `precompute/cost.py` times: its batch is gathered, its objective computed."""
+"""Of an optimiser step beside what `precompute/model_cost.py` times: its batch is gathered, its objective computed."""
 REPORT_S = 5.0
 """Of the end of a sweep: the front's page and files."""
 MODEL_S = 6.0
@@ -88,7 +89,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     share = trained_share(sweep)
     models = sweep.models()
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
-    seeds = confirm.seeds if confirm is not None else runs
+    seeds = sweep.file.search.seeds_in_all
     unread = readings(sweep.storage, models, sweep.teacher_texts())
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
@@ -172,7 +173,7 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
 def _models_s(sweep: Sweep) -> float:
     """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
     them."""
-    logged = sweep.file.tracking.models == "front" and sweep.file.labels.structure != "pieces"
+    logged = sweep.file.tracking.models == "front" and sweep.file.labels.form.labels_text
     left = max(0, sweep.trials - len(sweep.earlier()))
     return MODEL_S * min(FRONT, left) if logged else 0.0
 

@@ -17,12 +17,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import psutil
 
+from raykd.cluster.background import repeated
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 
@@ -121,21 +123,18 @@ def held(
     Raises:
         StoreError: another driver has it, or has taken it over.
     """
-    lease, ended = Lease(folder, verb, name), threading.Event()
+    lease = Lease(folder, verb, name)
     lease.take(note=note)
-    beating = threading.Thread(target=_beat, args=(lease, ended), name="raykd-lease", daemon=True)
     before = signal.signal(LOST, _interrupt)
-    beating.start()
     try:
-        yield lease
+        # It ends first: a beat after the release would be a lease that nobody holds.
+        with repeated(partial(_beat, lease), BEAT_S, name="raykd-lease"):
+            yield lease
     except KeyboardInterrupt:
         if lease.lost_to:
             lease.check()
         raise
     finally:
-        # In this order: a beat after the release would be a lease that nobody holds.
-        ended.set()
-        beating.join()
         signal.signal(LOST, before or signal.SIG_DFL)
         with suppress(StoreError):
             lease.release()
@@ -207,14 +206,14 @@ def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
     return StoreError(folder.address, f"{_words(holder)} works on this sweep", hint)
 
 
-def _beat(lease: Lease, ended: threading.Event) -> None:
-    while not ended.wait(BEAT_S):
-        # Out of reach: whether somebody took it meanwhile shows once the store answers.
-        with suppress(StoreError):
-            lease.beat()
-        if lease.lost_to:
-            signal.pthread_kill(threading.main_thread().ident or 0, LOST)
-            return
+def _beat(lease: Lease) -> bool:
+    """Beat; whether the lease is lost, of which the main thread is informed."""
+    # Out of reach: whether somebody took it meanwhile shows once the store answers.
+    with suppress(StoreError):
+        lease.beat()
+    if lease.lost_to:
+        signal.pthread_kill(threading.main_thread().ident or 0, LOST)
+    return bool(lease.lost_to)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -6,7 +6,7 @@ from raykd.counted import counted
 from raykd.errors import SpecError
 from raykd.figures.conditions import OBJECTIVE
 from raykd.figures.trial import Trial
-from raykd.precompute.cost import find_cost
+from raykd.precompute.model_cost import find_cost
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.forecast import Forecast

@@ -65,6 +65,16 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Suggestion:
+    """A setting that is to be tried, with what its record will hold."""
+
+    tree: Mapping[str, Any]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    sampler: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TrainingLabels:
     """How many labels one alternative of the corpus has to train on."""
 

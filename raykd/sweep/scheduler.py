@@ -7,20 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from raykd.cluster.executor import Job, Outcome, Scheduler, Wait
+from raykd.cluster.jobs import Job, Outcome, Scheduler, Wait
 from raykd.cluster.listener import Listener, Unit
 from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
 from raykd.recipes.run import Run
-from raykd.sweep.course import run_epoch
+from raykd.sweep.bookkeeping import Recorder, run_epoch
+from raykd.sweep.early_stopping import Stopper
 from raykd.sweep.giving_up import reason_to_give_up
 from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
-from raykd.sweep.recorder import Recorder
-from raykd.sweep.records import Record
+from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
-from raykd.sweep.stopper import Stopper
 from raykd.tasks import TASKS
 from raykd.training.checkpoint import reported_epochs
+
+Resolve = Callable[[Mapping[str, Any]], Setting]
+"""Resolves a plain tree."""
 
 # A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
 MOST_REPEATS = 100
@@ -99,22 +101,6 @@ class InTurn:
         self._current.ended(key, outcome)
 
 
-class Proposal(Protocol):
-    """A setting that is to be tried, and what the search has to remember of it."""
-
-    @property
-    def tree(self) -> Mapping[str, Any]: ...
-
-    @property
-    def params(self) -> Mapping[str, Any]: ...
-
-    @property
-    def distributions(self) -> Mapping[str, str]: ...
-
-    @property
-    def sampler(self) -> Mapping[str, Any]: ...
-
-
 class Proposer(Protocol):
     """Where trials come from: the study of a search, or a fixed list."""
 
@@ -128,10 +114,24 @@ class Proposer(Protocol):
         """Whether what it proposes depends on how earlier trials ended."""
         ...
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Proposal | None:
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The setting of trial `number`, given those `seen`, after `attempt` proposals that were known; None when there
         are no more."""
         ...
+
+
+class SettingList:
+    """Proposes the settings of a list, one after the other."""
+
+    exhaustive = True
+    learns = False
+
+    def __init__(self, trees: Iterable[Mapping[str, Any]]):
+        self._rest = iter([Suggestion(tree) for tree in trees])
+
+    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
+        """The next setting."""
+        return next(self._rest, None)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Trials:
         self,
         recorder: Recorder,
         proposer: Proposer,
-        resolve: Callable[[Mapping[str, Any]], Setting],
+        resolve: Resolve,
         *,
         role: Role,
         known: Iterable[Record],
@@ -222,7 +222,7 @@ class Trials:
         self.ended_by = NOTHING_NEW
         return None
 
-    def _record(self, setting: Setting, proposal: Proposal) -> Record:
+    def _record(self, setting: Setting, suggestion: Suggestion) -> Record:
         task = setting.recipe.labels
         settings = {
             **_strategy(setting), **flat_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
@@ -234,7 +234,7 @@ class Trials:
         )  # fmt: skip
         trial = self._judged(with_cost(trial, self._recorder.cost_of(setting), self._recorder.grid))
         resolved = {section: value for section, value in setting.tree.items() if section not in FREE}
-        return Record(trial, resolved, proposal.params, proposal.distributions, proposal.sampler)
+        return Record(trial, resolved, suggestion.params, suggestion.distributions, suggestion.sampler)
 
     def _begin(self, running: _Running) -> Job | Wait | None:
         key = str(running.record.trial.number)
@@ -300,6 +300,21 @@ class Trials:
             results, cost = setting.seed_results(outcome.results), self._recorder.cost_of(setting)
             return self._judged(finished(trial, results, cost, self._recorder.grid))
         return replace(trial, state=outcome.state, message=outcome.message)
+
+
+def listed_trials(
+    recorder: Recorder,
+    trees: Sequence[Mapping[str, Any]],
+    resolve: Resolve,
+    *,
+    role: Role,
+    known: Sequence[Record],
+) -> Iterator[Trials]:
+    """Begin a phase whose trials are given, and do those that are not `known` to be complete: each once."""
+    todo = {resolve(tree).run_ids for tree in trees} - {record.trial.run_ids for record in known}
+    recorder.listener.begin(recorder.phase, len(todo))
+    if todo:
+        yield Trials(recorder, SettingList(trees), resolve, role=role, known=known, most=len(todo))
 
 
 def _strategy(setting: Setting) -> dict[str, Any]:

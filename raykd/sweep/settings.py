@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from raykd.corpora import Corpus, read_corpus
 from raykd.corpora.config import CorpusConfig
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import RunError
 from raykd.figures.results import Cost, RunResult, Scores
 from raykd.figures.table import over_models
-from raykd.precompute.cost import find_cost
+from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.signals import Need
@@ -210,7 +211,7 @@ def _read_once() -> Read:
     def read(config: CorpusConfig) -> Corpus:
         section = _text(config.model_dump(mode="json"))
         if section not in known:
-            known[section] = read_corpus(config)
+            known[section] = read_corpus(config, open_pos_model)
         return known[section]
 
     return read

@@ -19,8 +19,8 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.records import NAME
-from raykd.sweep.stopping import StoppingConfig
 from raykd.tracking.config import TrackingConfig
 
 # What may differ between two calls of one sweep: none of it changes what a trial computes.
@@ -70,6 +70,11 @@ class SearchConfig(Frozen):
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
     stopping: StoppingConfig = StoppingConfig()
     confirm: ConfirmConfig | None = None
+
+    @property
+    def seeds_in_all(self) -> int:
+        """Seeds of a student of the front, those of its confirmation among them."""
+        return self.runs_per_setting if self.confirm is None else self.confirm.seeds
 
 
 class BudgetConfig(Frozen):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -16,29 +15,11 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from raykd.figures.table import OBJECTIVES, objective_values
 from raykd.figures.trial import Trial
 from raykd.spec import FloatRange, IntRange, assignments, resolve
-from raykd.sweep.records import Record
+from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.spec import SearchConfig
 
 # Random settings before TPE models them: few, because a sweep is short; more when there are more objectives.
 STARTUP_PER_OBJECTIVE = 3
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """One setting the sampler proposes."""
-
-    asked: optuna.Trial
-    tree: dict[str, Any]
-    sampler: dict[str, Any]
-    """What the sampler noted of it."""
-
-    @property
-    def params(self) -> dict[str, Any]:
-        return self.asked.params
-
-    @property
-    def distributions(self) -> dict[str, str]:
-        return {name: distribution_to_json(d) for name, d in self.asked.distributions.items()}
 
 
 class Study:
@@ -79,7 +60,10 @@ class Study:
         asked = study.ask()
         tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(asked))
         # What the sampler notes it notes when it is asked for the first value.
-        return None if tree is None else Suggestion(asked, tree, dict(study.trials[-1].system_attrs))
+        if tree is None:
+            return None
+        distributions = {name: distribution_to_json(each) for name, each in asked.distributions.items()}
+        return Suggestion(tree, asked.params, distributions, dict(study.trials[-1].system_attrs))
 
     def _values(self, trial: Trial) -> list[float] | None:
         if trial.state != "COMPLETE":
@@ -126,26 +110,18 @@ def _sampler(search: SearchConfig, number: int, attempt: int) -> optuna.samplers
         return SAMPLERS[search.sampler](seed, STARTUP_PER_OBJECTIVE * len(search.objectives or OBJECTIVES))
 
 
-def _tpe(seed: int, startup: int) -> optuna.samplers.BaseSampler:
-    # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
-    return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=startup)
-
-
-def _nsga2(seed: int, startup: int) -> optuna.samplers.BaseSampler:
-    return optuna.samplers.NSGAIISampler(seed=seed, population_size=12)
-
-
-def _gp(seed: int, startup: int) -> optuna.samplers.BaseSampler:
-    # It models what all trials have, such as the student's sizes; below a choice it draws at random.
-    return optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup)
-
-
-def _random(seed: int, startup: int) -> optuna.samplers.BaseSampler:
-    return optuna.samplers.RandomSampler(seed=seed)
-
-
 SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = MappingProxyType(
-    {"tpe": _tpe, "nsga2": _nsga2, "gp": _gp, "random": _random, "grid": _random}
+    {
+        # multivariate + group was best of the cheap samplers on conditional spaces (hypervolume at 20–80 trials).
+        "tpe": lambda seed, startup: optuna.samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, n_startup_trials=startup
+        ),
+        "nsga2": lambda seed, startup: optuna.samplers.NSGAIISampler(seed=seed, population_size=12),
+        # It models what all trials have, such as the student's sizes; below a choice it draws at random.
+        "gp": lambda seed, startup: optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup),
+        "random": lambda seed, startup: optuna.samplers.RandomSampler(seed=seed),
+        "grid": lambda seed, startup: optuna.samplers.RandomSampler(seed=seed),
+    }
 )
 """`search.sampler` → from a seed, and the number of random settings before it models them, Optuna's sampler. A grid
 goes through the space by itself."""

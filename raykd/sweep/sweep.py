@@ -11,7 +11,7 @@ from raykd.cluster.nodes import Nodes
 from raykd.figures.results import Cost
 from raykd.figures.trial import UNFINISHED
 from raykd.identity import identity
-from raykd.precompute.cost import shape_key
+from raykd.precompute.model_cost import shape_key
 from raykd.precompute.plan import PrecomputePlan
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.resources import taken
@@ -117,6 +117,11 @@ class Sweep:
     def trials(self) -> int:
         """How many trials the search makes."""
         return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
+
+    @property
+    def most_runs(self) -> int:
+        """How many runs the trials of the search have together."""
+        return self.trials * len(self.first_setting.runs)
 
     @property
     def teachers(self) -> list[tuple[str, Run]]:

@@ -15,6 +15,7 @@ from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
 from raykd.sweep.records import TrainingLabels
 from raykd.sweep.sweep import Sweep
+from raykd.tracking.sweep_pages import SweepPages
 from raykd.training.execute import find_result
 
 FEW_LABELS = 20
@@ -33,7 +34,7 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
     teachers_are_read = any(each.needs or each.live for each in sweep.preparations.values())
-    if not teachers_are_read or sweep.file.labels.structure == "pieces":
+    if not teachers_are_read or sweep.file.labels.form.hides_pieces:
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
     if not rows:
@@ -82,12 +83,26 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
         for each in sweep.preparations.values()
     ]
     # What a masked language model predicts is no label of the corpus.
-    hidden = sweep.file.labels.structure == "pieces"
+    hidden = sweep.file.labels.form.hides_pieces
     dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
     sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
     for teacher in (each for row in rows for each in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
     return rows
+
+
+def log_teachers(sweep: Sweep, rows: Sequence[Teacher], pages: SweepPages) -> None:
+    """Show the teachers in MLflow, with the curves of those that were trained alone."""
+    shown = []
+    for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
+        found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
+        results = [result for result in found if result is not None]
+        several = len(results) > 1
+        epochs = {
+            "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
+        }
+        shown.append((row, epochs))
+    pages.log_teachers(shown)
 
 
 def _labels(corpus: Corpus, part: str) -> dict[str, int]:

@@ -1,10 +1,11 @@
-"""What of a sweep is shown on the tracking server: opened before anything is computed, closed whatever happens."""
+"""Publishes a sweep in MLflow: opened before anything is computed, closed whatever happens."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -14,66 +15,62 @@ from raykd.cluster.listener import Listener, unit_here
 from raykd.counted import counted
 from raykd.deploy.export import Exported, export_run
 from raykd.figures.front import front_of, gold_twin
+from raykd.figures.table import COLUMNS, scores_of
 from raykd.figures.trial import Trial
 from raykd.recipes.run import objective_name
 from raykd.redact import redacted
 from raykd.storage.store import Storage
-from raykd.sweep.exports import seeds_of
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
-from raykd.tracking.origin import git_commit
-from raykd.tracking.tracker import Tracker
+from raykd.sweep.trial_models import seeds_of
+from raykd.tracking.origin import origin
+from raykd.tracking.pages import StudentModel, charted, dataset, searched_params
+from raykd.tracking.publisher import Publisher
+from raykd.tracking.server import Experiment
+from raykd.tracking.sweep_pages import Ending, Gain, SweepPages
+from raykd.tracking.views import score_columns
 
+MORE_FIGURES = ("bytes", "bytes_int8", "over_gold")
+"""Beside the scores and the columns of tables, what a version in the registry shows."""
 Card = Callable[[Exported], str]
 """What makes the model card of an export."""
 
 
+@dataclass(frozen=True)
+class Tracked:
+    """A sweep in MLflow."""
+
+    publisher: Publisher
+    pages: SweepPages
+
+
 @contextmanager
-def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]:
-    """Open the sweep's MLflow runs, and close them with how the sweep ended; without its lease nothing is written.
+def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracked]:
+    """Publish the sweep in MLflow, and at the end how it ended; without its lease nothing is written.
 
     Raises:
         TrackingError: if the server cannot be reached, before anything is computed.
     """
-    task = sweep.file.labels
-    tags = {"transfer_id": sweep.transfer_id, "git_commit": git_commit()}
-    preparations = [each.preparation for each in sweep.preparations.values()]
-    first = sweep.first_setting
-    stages = [
-        [objective_name(stage.objective.model_dump(mode="json")) for stage in variant.all_stages]
-        for variant in sweep.variants
-    ]
-    tracker = Tracker.open(
-        sweep.file.tracking.uri, sweep=sweep.file.name, sweep_id=search_identity(sweep.document),
-        score_name=task.score_name, score_label=task.score_label,
-        targets=any(bool(each.corpus.targets) for each in preparations),
-        run=first.run_name(first.run_ids[0]), stages=stages,
-        tags={name: value for name, value in tags.items() if value}, artifacts=sweep.file.tracking.artifacts,
-        warn=listener.warn,
-        may_write=lambda: not lease.lost_to,
-    )  # fmt: skip
-    sweep.records.save_run(tracker.place)
-    corpora = {each.corpus_id: each.corpus for each in preparations}
-    source = redacted(str(getattr(sweep.file.corpus, "root", sweep.file.corpus.source)))
-    for corpus_id, corpus in corpora.items():
-        tracker.log_corpus(
-            f"{sweep.file.corpus.source} {' '.join(corpus.languages)}", corpus_id, source=source,
-            schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
-        )  # fmt: skip
-    tree = json.loads(redacted(json.dumps(sweep.document.tree)))
-    written = StringIO()
-    YAML().dump(tree, written)
-    tracker.log_sweep_file(tree, written.getvalue().encode())
+    pages, config = _pages(sweep), sweep.file.tracking
+    publisher = Publisher(
+        config.uri, _experiment(sweep), pages.sweep(), warn=listener.warn, may_write=lambda: not lease.lost_to
+    )
+    sweep.records.save_run(publisher.place)
+    sweep.records.load()  # from now on the publisher's thread does not read the store
+    pages.grown = publisher.front_step
+    publisher.start(pages)
     try:
-        yield tracker
+        yield Tracked(publisher, pages)
     except BaseException:
-        tracker.close("FAILED")
+        pages.state = "FAILED"
+        publisher.close(patient=False)
         raise
+    pages.state = "COMPLETE"
     listener.begin("tracking", 1)
     with unit_here(listener, "tracking", "MLflow"):
-        missing = tracker.close("COMPLETE")
+        missing = publisher.close(patient=True)
     listener.end("tracking", "not all is in MLflow" if missing else "all is in MLflow")
     if missing:
         trouble, *runs = missing
@@ -83,9 +80,45 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracker]
         )
 
 
-def publish(
+def _experiment(sweep: Sweep) -> Experiment:
+    task, first = sweep.file.labels, sweep.first_setting
+    targets = any(bool(each.preparation.corpus.targets) for each in sweep.preparations.values())
+    scores = score_columns(task.score_name, targets=targets)
+    stages = [
+        [objective_name(stage.objective.model_dump(mode="json")) for stage in variant.all_stages]
+        for variant in sweep.variants
+    ]
+    curves = charted(scores[0], first.run_name(first.run_ids[0]), stages)
+    return Experiment(sweep.file.name, scores, task.score_label, curves, sweep.file.tracking.artifacts)
+
+
+def _pages(sweep: Sweep) -> SweepPages:
+    section, records = sweep.file.corpus, sweep.records
+    source = redacted(str(getattr(section, "root", section.source)))
+    preparations = (each.preparation for each in sweep.preparations.values())
+    corpora = {each.corpus_id: each.corpus for each in preparations}
+    tree = json.loads(redacted(json.dumps(sweep.document.tree)))
+    written = StringIO()
+    YAML().dump(tree, written)
+    return SweepPages(
+        sweep.file.name, search_identity(sweep.document),
+        lambda: [record.trial for record in records.load()],
+        score_name=sweep.file.labels.score_name, objectives=sweep.file.objectives,
+        tags=origin() | {"transfer_id": sweep.transfer_id or None}, params=searched_params(tree),
+        corpora=[
+            dataset(
+                f"{section.source} {' '.join(corpus.languages)}", corpus_id, source=source,
+                schema={"tags": list(corpus.tag_set.tags)}, profile=corpus.report.to_plain(),
+            )
+            for corpus_id, corpus in corpora.items()
+        ],
+        files={"sweep.yaml": written.getvalue().encode()},
+    )  # fmt: skip
+
+
+def publish_end(
     sweep: Sweep,
-    tracker: Tracker,
+    tracked: Tracked,
     trials: list[Trial],
     files: dict[str, bytes],
     table: str,
@@ -96,27 +129,38 @@ def publish(
     ship: Trial | None = None,
     card: Callable[[Trial], Card] = lambda trial: lambda exported: "",
 ) -> None:
-    """Show the front on the tracking server: tags, table and files at the sweep's run, the front's students as models
-    with their `card`, and which of them to `ship`.
+    """Show the front in MLflow: tags, table and files at the sweep's run, the front's students as models with their
+    `card`, and which of them to `ship`.
 
-    `scratch` holds copies of the models until the tracker is closed.
+    `scratch` holds copies of the models until the publisher is closed.
     """
     front = front_of(trials, sweep.file.objectives)
-    log_gains(tracker, trials)
-    tracker.mark_front([trial.number for trial in front], ship=ship.number if ship else None, verdict=verdict)
-    for name, data in files.items():
-        tracker.log_file(name, data)
-    tracker.describe(table)
+    students: dict[int, StudentModel] = {}
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
-    if sweep.file.tracking.models == "front" and front and sweep.file.labels.structure != "pieces":
-        why = {ship.number: verdict} if ship else {}
+    if sweep.file.tracking.models == "front" and front and sweep.file.labels.form.labels_text:
         # A student on labels alone may be the one to ship; baselines stand beside the front.
         models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]
-        log_models(sweep.records, tracker, models, scratch, why=why, listener=listener, card=card)
+        exports = export_students(sweep.records, tracked, models, scratch, listener=listener, card=card)
+        scores = (
+            figure.called(front[0].score_name) for figure in scores_of(front[0].score_name, targets=True)
+        )
+        figures = (*scores, *(figure.name for figure in COLUMNS), *MORE_FIGURES)
+        students = {
+            number: StudentModel(
+                f"student-{number:02d}", export, sweep.file.name, figures,
+                ship=verdict if ship is not None and number == ship.number else "",
+            )
+            for number, export in exports.items()
+        }  # fmt: skip
+    tracked.pages.ending = Ending(
+        frozenset(trial.number for trial in front), gains_of(trials), ship.number if ship else None, verdict,
+        f"{tracked.publisher.front_links}\n\n{table}", files, students,
+    )  # fmt: skip
 
 
-def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:
-    """Show what each student gains over the same student on labels alone."""
+def gains_of(trials: Sequence[Trial]) -> dict[int, Gain]:
+    """Return what each student gains over the same student on labels alone, by its number."""
+    gains = {}
     for trial in (each for each in trials if each.role == "search" and each.state == "COMPLETE"):
         twin = gold_twin(trial, trials)
         if twin is None:
@@ -126,39 +170,42 @@ def log_gains(tracker: Tracker, trials: Sequence[Trial]) -> None:
             "over_gold": (scores.mean("dev"), alone.mean("dev")),
             "over_gold_test": (scores.mean("test"), alone.mean("test")),
         }
-        gains = {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
-        tracker.log_gain(trial.number, twin.number, gains)
+        figures = {name: a - b for name, (a, b) in pairs.items() if a is not None and b is not None}
+        gains[trial.number] = Gain(twin.number, figures)
+    return gains
 
 
-def log_models(
+def export_students(
     records: SweepRecords,
-    tracker: Tracker,
+    tracked: Tracked,
     front: Sequence[Trial],
     scratch: Path,
     *,
-    why: Mapping[int, str],
     listener: Listener,
     card: Callable[[Trial], Card],
-) -> None:
-    """Export the students of the front that MLflow does not have yet, and log and register all of them; `why`: the
-    number of the one to ship, and the reason."""
-    missing = [trial for trial in front if not tracker.has_model(trial.number)]
+) -> dict[int, Path | None]:
+    """Export the students of the front that MLflow does not have yet.
+
+    Returns:
+        By the number of each that MLflow has or will have, the folder with its export; None where it has it.
+    """
+    missing = [t for t in front if not tracked.publisher.has_model(tracked.pages.trial_key(t.number))]
     listener.begin("models", len(front), done=len(front) - len(missing))
-    exported = 0
+    exports: dict[int, Path | None] = {}
     for trial in front:
         folder = scratch / str(trial.number) if trial in missing else None
         try:
             if folder is not None:
                 with unit_here(listener, "models", trial.name):
                     _export(records, trial, Storage(str(folder)), card(trial))
-                exported += 1
                 listener.advance("models", detail=trial.name)
+            exports[trial.number] = folder
         # Whatever it is, the sweep is complete without it.
         except Exception as error:
             listener.warn(f"{trial.name} is not logged as a model: {error}")
-            continue
-        tracker.log_model(trial.number, folder, ship=why.get(trial.number, ""))
+    exported = sum(folder is not None for folder in exports.values())
     listener.end("models", f"{exported} exported, {len(front) - len(missing)} found in MLflow")
+    return exports
 
 
 def _export(records: SweepRecords, trial: Trial, target: Storage, card: Card) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raykd.cluster.scaling import Gradients, Network, Step, all_reduce_s, strong_efficiency, strong_tokens
+from raykd.cluster.data_parallel import (
+    Gradients,
+    Network,
+    Step,
+    all_reduce_s,
+    strong_efficiency,
+    strong_tokens,
+)
 from raykd.figures.table import TRAINING_SPEED
-from raykd.precompute.cost import shape_key
 from raykd.precompute.latency import BATCH, PIECES
+from raykd.precompute.model_cost import shape_key
 from raykd.recipes.run import Run
 from raykd.sweep.forecast import STEP_S
 from raykd.sweep.sweep import Sweep

@@ -1,6 +1,6 @@
-"""Tasks: what is predicted, from which columns of a corpus, how it is decoded and scored, what its score is called.
+"""Tasks: each is a label form and a metric, and what its score is called.
 
-The only wing that knows metrics and tag schemes by name. To add a task, add its module and its line here.
+The only wing that knows metrics by name. To add a task, add its module and its line here.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,13 @@ from types import MappingProxyType
 from raykd.tasks.aspect import ASPECT
 from raykd.tasks.classification import CLASSIFICATION
 from raykd.tasks.intent_slots import INTENT_SLOTS
-from raykd.tasks.labels import LabelTask
-from raykd.tasks.masked_lm import MASKED_LM, MaskedLMTask
+from raykd.tasks.masked_lm import MASKED_LM
 from raykd.tasks.ner import NER
 from raykd.tasks.pairs import PAIRS
-from raykd.tasks.parsing import PARSING, ParsingTask
+from raykd.tasks.parsing import PARSING
 from raykd.tasks.pos import POS
-from raykd.tasks.semantic_parsing import SEMANTIC_PARSING, SemanticParsingTask
-
-Task = LabelTask | ParsingTask | MaskedLMTask | SemanticParsingTask
+from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
+from raykd.tasks.task import Task
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
@@ -36,4 +34,4 @@ TASKS: Mapping[str, Task] = MappingProxyType(
     }
 )
 
-__all__ = ["TASKS", "LabelTask", "MaskedLMTask", "ParsingTask", "SemanticParsingTask", "Task"]
+__all__ = ["TASKS", "Task"]

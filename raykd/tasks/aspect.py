@@ -4,8 +4,6 @@ A term's polarity is its type: a term found with the wrong polarity is wrong (Se
 """
 
 from raykd.forms import SPANS
-from raykd.tasks.labels import LabelTask, span_f1
+from raykd.tasks.task import Task, span_f1
 
-ASPECT = LabelTask(
-    name="aspect", score_name="f1", score_label="aspect F1", metric=span_f1, scheme="bioes", form=SPANS
-)
+ASPECT = Task(name="aspect", form=SPANS, score_name="f1", score_label="aspect F1", metric=span_f1)

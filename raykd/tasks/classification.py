@@ -2,14 +2,13 @@
 
 from raykd.forms import FLAT
 from raykd.metrics import accuracy
-from raykd.tasks.labels import LabelTask
+from raykd.tasks.task import Task
 
-CLASSIFICATION = LabelTask(
+CLASSIFICATION = Task(
     name="classification",
+    form=FLAT,
+    of="sentence",
     score_name="accuracy",
     score_label="accuracy",
     metric=accuracy,
-    scheme="flat",
-    form=FLAT,
-    unit="sentence",
 )

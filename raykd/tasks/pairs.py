@@ -2,15 +2,8 @@
 
 from raykd.forms import FLAT
 from raykd.metrics import accuracy
-from raykd.tasks.labels import LabelTask
+from raykd.tasks.task import Task
 
-PAIRS = LabelTask(
-    name="pairs",
-    score_name="accuracy",
-    score_label="accuracy",
-    metric=accuracy,
-    scheme="flat",
-    form=FLAT,
-    unit="sentence",
-    pairs=True,
+PAIRS = Task(
+    name="pairs", form=FLAT, of="pair", score_name="accuracy", score_label="accuracy", metric=accuracy
 )

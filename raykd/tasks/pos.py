@@ -2,8 +2,6 @@
 
 from raykd.forms import FLAT
 from raykd.metrics import accuracy
-from raykd.tasks.labels import LabelTask
+from raykd.tasks.task import Task
 
-POS = LabelTask(
-    name="pos", score_name="accuracy", score_label="accuracy", metric=accuracy, scheme="flat", form=FLAT
-)
+POS = Task(name="pos", form=FLAT, score_name="accuracy", score_label="accuracy", metric=accuracy)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.structures import SpanTags
 
 
@@ -52,7 +52,7 @@ def span_tags(tag_set: TagSet) -> SpanTags:
     """Which number each tag of a BIOES set has; ValueError for a set of another scheme."""
     from raykd.structures import SpanTags
 
-    if tag_set.scheme != "bioes":
-        raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.scheme}")
+    if not tag_set.form.bioes:
+        raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.form.scheme}")
     rows = (tuple(tag_set.index(f"{letter}-{label}") for label in tag_set.labels) for letter in "BIES")
     return SpanTags(*rows, outside=tag_set.index("O"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
 
 
 class ParserTraining(TrainingConfig):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from raykd.corpora.tags import TagSet
+    from raykd.forms import TagSet
     from raykd.layers.bilstm import BiLSTM
 
 

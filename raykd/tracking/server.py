@@ -12,9 +12,9 @@ import math
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from mlflow.tracking import MlflowClient
 from raykd.errors import TrackingError
 from raykd.redact import expanded, redacted
 from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
-from raykd.tracking.record import clean
+from raykd.tracking.pages import clean
 from raykd.tracking.views import VIEW_TAG, experiment_tags
 
 log = logging.getLogger(__name__)
@@ -158,24 +158,31 @@ def _quiet_migrations() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def experiment_of(
-    client: MlflowClient,
-    uri: str,
-    name: str,
-    artifacts: str | None,
-    scores: Sequence[str],
-    label: str,
-    curves: Sequence[str],
-) -> str:
-    """The id of the experiment called `name`, made if there is none, with its files below `artifacts`: by default where
-    a server says, or of a database `mlruns`, beside the SQLite file or in the working directory. It gets our views,
-    which show `scores` and call them by `label`, and `curves`.
+@dataclass(frozen=True)
+class Experiment:
+    """What a sweep's experiment is called, where its files are, and what its views show."""
+
+    name: str
+    scores: Sequence[str]
+    """Metrics, the one to order by first."""
+    label: str
+    """What people call that score."""
+    curves: Sequence[str]
+    """Metrics over epochs, to be charted."""
+    artifacts: str | None = None
+    """Folder or URI below which the files of a new one are; by default where a server says, or of a database `mlruns`,
+    beside the SQLite file or in the working directory."""
+
+
+def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str:
+    """The id of the experiment, which is made if there is none. It gets our views.
 
     Raises TrackingError if somebody deleted the experiment, or a package is missing that writes its files.
     """
+    name = experiment.name
     found = client.get_experiment_by_name(name)
     if found is None:
-        at = _artifacts(uri, name, artifacts)
+        at = _artifacts(uri, name, experiment.artifacts)
         _writable(at)
         experiment_id, shown = client.create_experiment(name, artifact_location=at), {}
     elif found.lifecycle_stage == "deleted":
@@ -186,8 +193,8 @@ def experiment_of(
     else:
         _writable(found.artifact_location)
         experiment_id, shown = found.experiment_id, found.tags
-    tags = experiment_tags(experiment_id, int(time.time() * 1000), scores, label, curves)
-    for key, value in tags.items():
+    views = experiment_tags(experiment_id, experiment.scores, experiment.label, experiment.curves)
+    for key, value in views.items():
         # What people changed there is kept.
         if key not in shown:
             _show(client, experiment_id, key, value)

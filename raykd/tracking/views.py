@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.figures.table import COLUMNS, DEV, scores_of
+from raykd.tracking.pages import now_ms
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
@@ -42,7 +43,7 @@ def score_columns(score_name: str, *, targets: bool) -> list[str]:
 
 
 def experiment_tags(
-    experiment_id: str, now_ms: int, scores: Sequence[str], label: str, curves: Sequence[str]
+    experiment_id: str, scores: Sequence[str], label: str, curves: Sequence[str]
 ) -> dict[str, str]:
     """The tags of an experiment that hold the views and its kind, and link the views in its description.
 
@@ -51,7 +52,7 @@ def experiment_tags(
     """
     ordered_by = DEV.heading.format(label=label)
     names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
-    views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], now_ms, scores, curves) for key in VIEWS}
+    views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], scores, curves) for key in VIEWS}
     links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
     return {**views, **dict([EXPERIMENT_KIND]), NOTE_TAG: links}
 
@@ -71,7 +72,8 @@ def file_link(experiment_id: str, run_id: str, name: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
 
 
-def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str], curves: Sequence[str]) -> str:
+def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str]) -> str:
+    moment = now_ms()
     columns = [*(f"metrics.`{name}`" for name in (*scores, *COSTS)), *TAGS]
     widths = {"attributes.`Run Name`": NAME_WIDTH} | dict.fromkeys(columns, WIDTH)
     state = {
@@ -100,7 +102,7 @@ def _view(name: str, filter_: str, now_ms: int, scores: Sequence[str], curves: S
         ],
         "compareRunCharts": _charts(scores[0], curves),
     }
-    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})
+    return json.dumps({"name": name, "createdAt": moment, "updatedAt": moment, "state": json.dumps(state)})
 
 
 SECTIONS = MappingProxyType({"trade": "What the score costs", "epochs": "Training"})

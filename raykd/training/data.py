@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,32 +15,36 @@ import torch
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.corpora.guided import GuidedText
 from raykd.corpora.hashes import sentence_hashes
-from raykd.corpora.masking import MaskedPieces, MaskedText
-from raykd.corpora.step_targets import GuidedText, StepColumn
-from raykd.corpora.targets import LabelColumn, Targets
-from raykd.corpora.tree_targets import TreeColumn
+from raykd.corpora.masking import MaskedText
 from raykd.errors import StoreError
+from raykd.forms import LabelForm, Labels
+from raykd.forms.pieces import HiddenPieces, PieceLabels
+from raykd.forms.targets import Column, Targets
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage.store import Storage
-from raykd.structures.device import deferred, sent
-from raykd.structures.labelled_arcs import ArcsOnLabels
-from raykd.tasks import TASKS, MaskedLMTask, SemanticParsingTask
+from raykd.structures.device import deferred
+from raykd.tasks import TASKS
 from raykd.training.encoded import encoded_text
-from raykd.training.label_sets import Labels, PieceLabels, stored_labels
+from raykd.training.label_sets import stored_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
+
+if TYPE_CHECKING:
+    from raykd.forms.steps import StepColumn
 
 
 @dataclass(frozen=True)
 class Part:
     """One part of a corpus, encoded for a model."""
 
+    form: LabelForm
     text: EncodedText | MaskedText | GuidedText
-    labels: LabelColumn | TreeColumn | MaskedPieces | StepColumn
+    labels: Column
     languages: np.ndarray
 
     def __len__(self) -> int:
@@ -54,13 +58,13 @@ class Part:
         copies = len(np.unique(rows)) < len(rows)
         text = self.text.at(seed, epoch, rows if copies else None)
         own = np.arange(len(rows)) if copies else rows
-        return replace(self, text=text, labels=MaskedPieces(text)), own
+        return replace(self, text=text, labels=HiddenPieces(text)), own
 
     def guided(self) -> Part:
         """The part as it is trained on: a decoder is given the steps that it learns."""
-        if not isinstance(self.labels, StepColumn) or not isinstance(self.text, EncodedText):
+        if not self.form.generates:
             return self
-        return replace(self, text=GuidedText(self.text, self.labels))
+        return replace(self, text=GuidedText(cast("EncodedText", self.text), cast("StepColumn", self.labels)))
 
 
 @dataclass(frozen=True)
@@ -133,13 +137,9 @@ class TrainingData:
 
     def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
         """With a parser's arcs as the student's labels say them."""
-        trees = self.part.labels
-        if teacher.arcs is None or not isinstance(trees, TreeColumn):
+        if teacher.arcs is None:
             return teacher
-        device = teacher.arcs.lengths_B.device
-        relation_Y = sent(torch.from_numpy(trees.student_labels.relations_Y), device)
-        heads_BTY = sent(torch.from_numpy(trees.meant(rows)), device)
-        return replace(teacher, on_labels=ArcsOnLabels(teacher.arcs, heads_BTY, relation_Y))
+        return replace(teacher, on_labels=self.part.form.on_labels(self.part.labels, teacher.arcs, rows))
 
 
 def languages_of(table: pa.Table) -> np.ndarray:
@@ -159,11 +159,10 @@ def labels_of(store_uri: str, run: Run) -> Labels:
     """What the run's model predicts."""
     if run.labels_id:
         return stored_labels(store_uri, run.labels_id)
-    if TASKS[run.task].structure == "pieces":
+    form = TASKS[run.task].form
+    if form.hides_pieces:
         return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
-    tag_set = corpus_of(store_uri, run.corpus_id).tag_set
-    task = TASKS[run.task]
-    return task.labels(tag_set) if isinstance(task, SemanticParsingTask) else tag_set
+    return form.predicted(corpus_of(store_uri, run.corpus_id).tag_set)
 
 
 def part_of(store_uri: str, run: Run, *names: str) -> Part:
@@ -186,18 +185,16 @@ def _part(
     vocabulary = open_vocabulary(storage, vocabulary_id)
     texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
-    task_of = TASKS[task]
-    labels: Any = stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
-    if isinstance(task_of, MaskedLMTask):
-        languages = languages_of(
-            pa.concat_tables([corpus.parts[name].select(["language"]) for name in names])
-        )
-        return Part(*task_of.masked(text, vocabulary.pieces), languages)
-    table = pa.concat_tables([corpus.parts[name].select(task_of.columns) for name in names])
+    form = TASKS[task].form
+    table = pa.concat_tables([corpus.parts[name].select(form.columns) for name in names])
+    if form.hides_pieces:
+        hiding = MaskedText(text, vocabulary.pieces.special, vocabulary.pieces.size)
+        return Part(form, hiding, HiddenPieces(hiding), languages_of(table))
+    labels: Labels = stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
     features = FeatureReader(storage, encoders).find(table["tokens"])
     context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
     text = replace(text, features=features, context=context)
-    return Part(text, task_of.targets(table, pos=corpus.pos, labels=labels), languages_of(table))
+    return Part(form, text, form.targets(table, pos=corpus.pos, labels=labels), languages_of(table))
 
 
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:

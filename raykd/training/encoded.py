@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.encoding import EncodedText, encode_text
-from raykd.corpora.ragged import Ragged
 from raykd.errors import StoreError
+from raykd.forms.ragged import Ragged
 from raykd.identity import identity
 from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.storage.cache import one_at_a_time

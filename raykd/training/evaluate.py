@@ -13,17 +13,17 @@ import torch.distributed as dist
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import EncodedText
+from raykd.corpora.guided import GuidedText
 from raykd.corpora.masking import MaskedText
-from raykd.corpora.step_targets import GuidedText
-from raykd.corpora.tags import TagSet
 from raykd.figures.results import Group, Score
+from raykd.forms import TagSet
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.model import Model, Output
 from raykd.progress import with_progress
 from raykd.tasks import Task
 from raykd.training.data import Part
 from raykd.training.device import pieces_at_once
-from raykd.training.distil import Worker
+from raykd.training.worker import Worker
 
 
 def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
@@ -75,6 +75,7 @@ def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
     """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
-    gold: Any = part.labels  # of the kind that the task's own `targets` gave
-    predicted = predict(model, part.text, partial(task.decode, gold), worker=worker)
-    return task.score(gold, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets)
+    predicted = predict(model, part.text, partial(part.form.best, part.labels), worker=worker)
+    return task.score(
+        part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
+    )

@@ -23,8 +23,8 @@ from raykd.tasks import TASKS
 from raykd.training.checkpoint import Progress
 from raykd.training.data import corpus_of, labels_of, part_of, training_data
 from raykd.training.device import deterministic
-from raykd.training.distil import Distiller, EpochReport, Worker
 from raykd.training.embeddings import start_embeddings
+from raykd.training.epoch_report import EpochReport
 from raykd.training.evaluate import score_part
 from raykd.training.live import live_needs, live_teacher
 from raykd.training.models import (
@@ -39,6 +39,8 @@ from raykd.training.models import (
 )
 from raykd.training.node_check import sees
 from raykd.training.stages import StagePlan, TrainingPlan
+from raykd.training.training_loop import Distiller
+from raykd.training.worker import Worker
 
 SIGN = ".sign.tmp"
 """Written into a run's folder and removed at once; named as temporary files are (`local_files.py`)."""

@@ -5,39 +5,19 @@ These are made once of the corpus' training part, and stored in one file, named 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from raykd.corpora.corpus import Corpus
-from raykd.corpora.head_codes import Encoding, TreeLabels
-from raykd.corpora.tags import TagSet
+from raykd.forms import Labels, labels_from
+from raykd.forms.tree.codes import Encoding
 from raykd.identity import identity
 from raykd.storage.layout import OWN_LABELS
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
-from raykd.tasks import ParsingTask, Task
-
-
-@dataclass(frozen=True)
-class PieceLabels:
-    """The pieces of a vocabulary, which a masked language model predicts."""
-
-    size: int
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """None: pieces have numbers alone."""
-        return ()
-
-    def __len__(self) -> int:
-        return self.size
-
-
-Labels = TagSet | TreeLabels | PieceLabels
+from raykd.tasks import Task
 
 
 def store_labels(
@@ -48,11 +28,11 @@ def store_labels(
     Raises:
         CorpusError: the corpus, read from `where`, lacks what they are made of.
     """
-    if not isinstance(task, ParsingTask):
+    if not task.form.own_labels:
         return ""
     name = identity("labels", {"corpus": corpus_id, "encoding": encoding})
     if not storage.exists(labels_file(name)):
-        storage.write_json(labels_file(name), plain_labels(task.student_labels(corpus, encoding, where)))
+        storage.write_json(labels_file(name), task.form.student_labels(corpus, encoding, where).to_plain())
     return name
 
 
@@ -60,31 +40,6 @@ def store_labels(
 def stored_labels(store_uri: str, name: str) -> Labels:
     """The labels called `name`."""
     return Storage(store_uri).read_json(labels_file(name), labels_from)
-
-
-def plain_labels(labels: Labels) -> dict[str, Any]:
-    """JSON-able form, as it is stored and written beside a model."""
-    if isinstance(labels, TreeLabels):
-        return labels.to_plain()
-    if isinstance(labels, PieceLabels):
-        return {"pieces": labels.size}
-    return {"scheme": labels.scheme, "tags": list(labels.tags)}
-
-
-def labels_from(plain: Mapping[str, Any]) -> Labels:
-    """What `plain_labels` wrote."""
-    if "encoding" in plain:
-        return TreeLabels.from_plain(plain)
-    if "pieces" in plain:
-        return PieceLabels(plain["pieces"])
-    return TagSet(tuple(plain["tags"]), plain["scheme"])
-
-
-def legal_transitions(labels: Labels) -> LegalTransitions | None:
-    """Which labels may follow each other; None where all may."""
-    if not (isinstance(labels, TagSet) and labels.constrained):
-        return None
-    return LegalTransitions.of(labels.allowed_transitions(), labels.allowed_start(), labels.allowed_end())
 
 
 def plain_legal(legal: LegalTransitions) -> dict[str, Any]:

@@ -9,21 +9,19 @@ from typing import Any
 
 import torch
 
-from raykd.corpora.head_codes import TreeLabels
-from raykd.corpora.semantic_trees import tree_of, written
-from raykd.corpora.tags import TagSet
+from raykd.corpora.sentence import check_pair
 from raykd.errors import StoreError
+from raykd.forms import TREE, Labels, labels_from
+from raykd.forms.marks import INTENT, UTTERANCE
+from raykd.forms.steps import tree_of, written
+from raykd.forms.targets import best_labels
 from raykd.layers.model import Model
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
-from raykd.serving.labeller import INTENT, UTTERANCE, check_pair
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
-from raykd.tasks import TASKS, ParsingTask, SemanticParsingTask, Task
-from raykd.tasks.labels import best_labels
-from raykd.training.distil import Worker
+from raykd.tasks import TASKS, Task
 from raykd.training.evaluate import Decode, predict
-from raykd.training.label_sets import Labels, PieceLabels, labels_from
 from raykd.training.models import (
     LABELS,
     MODEL,
@@ -35,6 +33,7 @@ from raykd.training.models import (
     model_config,
     trained_model,
 )
+from raykd.training.worker import Worker
 
 COPY = "copy the whole folder of the run again"
 
@@ -70,18 +69,10 @@ class Tagger:
                 that generates trees, which have no labels.
             ValueError: a sentence has no words, or is no pair where the task is of pairs.
         """
-        if isinstance(self.task, ParsingTask) and not isinstance(self.tag_set, TreeLabels):
-            raise TypeError("a parser gives heads and relations, not labels; call parse")
-        if isinstance(self.tag_set, PieceLabels):
-            raise TypeError(
-                "a masked language model gives no labels; raykd export writes it for Transformers"
-            )
-        if isinstance(self.task, SemanticParsingTask):
-            raise TypeError("it generates trees of intents and slots, not labels; call trees")
-        if self.task.scheme == "utterance":
-            return [slots for _, slots in self.intents_and_slots(sentences)]
-        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
-        return [[self.tag_set.tags[number] for number in path] for path in paths]
+        if (problem := self.task.form.without_labels(self.tag_set)) is not None:
+            raise TypeError(problem)
+        found = self._labels(sentences)
+        return [labels[self.task.form.words_in_front :] for labels in found]
 
     def intents_and_slots(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, list[str]]]:
         """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags.
@@ -90,10 +81,8 @@ class Tagger:
             TypeError: the model is of a task without intents.
             ValueError: `label` would raise it.
         """
-        if self.task.scheme != "utterance":
-            raise TypeError(f"task {self.task.name!r} predicts no intents; call label")
-        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
-        found = [[self.tag_set.tags[number] for number in path] for path in paths]
+        self._refuse("intents_and_slots", "predicts no intents", other="label")
+        found = self._labels(sentences)
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
 
     def parse(
@@ -106,18 +95,16 @@ class Tagger:
             TypeError: the model is of a task without trees.
             ValueError: parts of speech are missing or unknown, or `label` would raise it.
         """
-        if not isinstance(self.task, ParsingTask) or isinstance(self.tag_set, PieceLabels):
-            call = "trees" if isinstance(self.task, SemanticParsingTask) else "label"
-            raise TypeError(f"task {self.task.name!r} predicts no trees of heads; call {call}")
-        gold = self.task.unlabelled(sentences, pos, self.tag_set)
-        paths = self._predicted(sentences, partial(self.task.decode, gold))
-        relations = self.tag_set.relations if isinstance(self.tag_set, TreeLabels) else self.tag_set.tags
+        self._refuse("parse", "predicts no trees of heads", other=(*self.task.form.calls, "label")[0])
+        gold = TREE.unlabelled(sentences, pos, self.tag_set)
+        parses = self._predicted(sentences, partial(TREE.best, gold))
+        relations = TREE.relations(self.tag_set)
         return [
             [
                 (int(head), relations[number])
                 for head, number in zip(own.heads_T, own.relations_T, strict=True)
             ]
-            for own in paths
+            for own in parses
         ]
 
     def trees(self, sentences: Sequence[Sequence[str]]) -> list[str | None]:
@@ -128,14 +115,21 @@ class Tagger:
             TypeError: the model is of a task without such trees.
             ValueError: `label` would raise it.
         """
-        if not isinstance(self.task, SemanticParsingTask) or not isinstance(self.tag_set, TagSet):
-            raise TypeError(f"task {self.task.name!r} generates no trees of intents and slots; call label")
-        found = self._predicted(sentences, lambda output, rows: best_labels(output))
-        steps = [self.tag_set.decode(path) for path in found]
+        self._refuse("trees", "generates no trees of intents and slots", other="label")
         return [
             written(own, [UTTERANCE, *words]) if tree_of(own, 1 + len(words)) else None
-            for own, words in zip(steps, sentences, strict=True)
+            for own, words in zip(self._labels(sentences), sentences, strict=True)
         ]
+
+    def _refuse(self, call: str, problem: str, *, other: str) -> None:
+        """Raise TypeError where the form of the task is not asked for in this way."""
+        if call not in self.task.form.calls:
+            raise TypeError(f"task {self.task.name!r} {problem}; call {other}")
+
+    def _labels(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The best labels of each sentence, those of words in front among them."""
+        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        return [self.tag_set.decode(path) for path in paths]
 
     def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode) -> list[Any]:
         for sentence in sentences:
@@ -144,7 +138,7 @@ class Tagger:
                 raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
             if self.task.pairs:
                 check_pair(sentence)
-        if self.task.scheme in ("utterance", "parse"):
+        if self.task.form.words_in_front:
             sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
         text = self.vocabulary.encode(sentences)
         return predict(self.model, text, decode, worker=Worker(device=self.device))

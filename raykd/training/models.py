@@ -15,6 +15,7 @@ import torch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
+from raykd.forms import Labels
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model, load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
@@ -29,7 +30,6 @@ from raykd.students import Student, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import Teacher, TeacherConfig
 from raykd.training.data import labels_of
-from raykd.training.label_sets import Labels, legal_transitions, plain_labels
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
@@ -85,7 +85,7 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
     """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
     folder = storage.child(*run.folder)
     folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
-    folder.write_json(LABELS, plain_labels(labels_of(storage.uri, run)))
+    folder.write_json(LABELS, labels_of(storage.uri, run).to_plain())
     folder.write_json(MODEL, run.to_plain())
     if run.members:
         results = [
@@ -114,7 +114,7 @@ def is_trained(run: Run) -> bool:
 
 def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
     """The labellings among which a run's model seeks the best one; None: all of them."""
-    return legal_transitions(labels) if run.decoding == "legal" else None
+    return labels.legal() if run.decoding == "legal" else None
 
 
 def signals_id(run: Run) -> str:

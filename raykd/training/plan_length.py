@@ -5,9 +5,13 @@ Patience may end a stage before its plan does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+from raykd.objectives import ObjectiveConfig
+from raykd.recipes.run import Run, validated
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,28 @@ class PlanLength:
         length = self.stages[stage]
         within = (step + length.share(epochs, optimiser_steps)) / length.steps
         return sum(self.shares[:stage]) + self.shares[stage] * within
+
+
+def plan_length(run: Run) -> PlanLength:
+    """Return how long the plan of a run is, without its model."""
+    return PlanLength(
+        tuple(
+            StageLength(
+                stage["schedule"].get("epochs"),
+                stage["schedule"].get("max_steps"),
+                unfreezing_steps(run, scores=reads_scores(stage)) if stage["layers"] == "unfreeze" else 1,
+            )
+            for stage in run.stages
+        )
+    )
+
+
+def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
+    """Steps of a stage that unfreezes layer after layer: head (where the loss reads scores), projection if the model
+    has one, encoder, embeddings."""
+    return 2 + scores + bool(run.model.get("projection"))
+
+
+def reads_scores(stage: Mapping[str, Any]) -> bool:
+    """Whether the objective of a stage reads the scores of the head."""
+    return validated(ObjectiveConfig, stage["objective"]).reads_scores

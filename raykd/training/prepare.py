@@ -16,7 +16,6 @@ from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
 from raykd.corpora.stored_sources import find_corpus, restricted_corpus
-from raykd.corpora.tags import CONSTRAINED
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.layers.optimisation import Duration, ScheduleConfig
 from raykd.needs import read_live, to_store
@@ -217,7 +216,7 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
         training=plain(config.training) if role == "teacher" else {}, sampling_alpha=alpha,
-        decoding=recipe.decoding if recipe.labels.scheme in CONSTRAINED and config.gives_chain else "",
+        decoding=recipe.decoding if recipe.labels.form.constrained and config.gives_chain else "",
     )  # fmt: skip
 
 

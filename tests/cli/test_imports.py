@@ -21,7 +21,7 @@ ALLOWED = {
     "list STORE": set(),
     "watch --help": set(),
     "compare ner --store STORE": set(),
-    "front ner --store STORE": {"plotly", "pandas"},  # pyarrow imports pandas where it is installed
+    "front ner --store STORE": {"pandas"},  # pyarrow imports pandas where it is installed
     "predict --help": set(),
     "evaluate --help": set(),
     "serve --help": set(),

@@ -55,7 +55,7 @@ def test_the_small_form_is_not_larger_than_the_file_of_any_corpus(tmp_path, sent
     names = [f"l{number}" for number in range(languages)]
     row = {"sentences": sentences // languages, "tokens": 15 * sentences // languages}
     figures = {
-        "unit": TASKS[task].unit, "scheme": TASKS[task].scheme, "pairs": False, "labels": ["PER"],
+        "unit": TASKS[task].unit, "scheme": TASKS[task].form.scheme, "pairs": False, "labels": ["PER"],
         "languages": names, "roles": dict.fromkeys(names, "labelled"), "schemes": dict.fromkeys(names, "flat"),
         "parts": [{**row, "part": part, "language": name} for part in ("train", "dev") for name in names],
     }  # fmt: skip

@@ -10,7 +10,7 @@ from rich.console import Console
 from raykd.cli import console as module
 from raykd.cli.console import Lines, draws
 from raykd.cli.live import StatusView, in_lines
-from raykd.sweep.monitor import EVERY_S
+from raykd.sweep.progress_monitor import EVERY_S
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 STATUS = Status(

@@ -11,8 +11,8 @@ import ray
 
 from raykd.cli import cluster, plan
 from raykd.corpora.report import CorpusReport
-from raykd.precompute.cost import find_cost
-from raykd.report.form import FORMS
+from raykd.precompute.model_cost import find_cost
+from raykd.report.readable_numbers import FORMS
 from raykd.spec import load
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, code_of, without_ray

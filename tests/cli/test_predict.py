@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import raykd
-from raykd.cli.predict import _sentences
 from raykd.deploy.export import export_run
+from raykd.deploy.label_columns import _sentences
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare

@@ -10,7 +10,7 @@ from raykd.cli.console import Lines
 from raykd.storage.store import Storage
 from raykd.sweep import lease
 from raykd.sweep.lease import held
-from raykd.sweep.monitor import Monitor, status_kept
+from raykd.sweep.progress_monitor import Monitor, status_kept
 from raykd.sweep.records import SweepRecords
 from tests.sweep.in_process import call, code_of
 

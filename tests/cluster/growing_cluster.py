@@ -15,13 +15,13 @@ from ray.cluster_utils import Cluster
 from ray.core.generated.autoscaler_pb2 import ClusterConfig
 
 from raykd.cluster.connection import topology
-from raykd.cluster.growth import Autoscaler, places
-from raykd.cluster.listener import Silent
+from raykd.cluster.growth import Autoscaler, wait_for_slots
 from raykd.cluster.placement import latency_node, preflight
 from raykd.cluster.topology import Group
 from raykd.precompute import measurement
 from raykd.precompute.processor import processor
 from raykd.recipes.resources import AddedNodes, LatencyTarget, Resources
+from tests.silent import Silent
 
 
 class Said(Silent):
@@ -65,7 +65,7 @@ def main() -> None:
             cluster.add_node(num_cpus=2, resources={"quiet": 1})
         time.sleep(0.2)
 
-    seen["places"] = places(
+    seen["places"] = wait_for_slots(
         "students", Group({"CPU": 2.0}), 1, grows, said, minutes=60, autoscaler=Autoscaler(pause=come)
     )
     seen["notes"], seen["asked"], seen["left"] = said.notes, during, asked(gcs)

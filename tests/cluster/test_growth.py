@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.growth import Autoscaler, places
-from raykd.cluster.listener import Silent
+from raykd.cluster.growth import Autoscaler, wait_for_slots
 from raykd.cluster.topology import Group, Node, NodeType, Topology
 from raykd.errors import PlacementError
+from tests.silent import Silent
 
 GPU = {"CPU": 8.0, "GPU": 1.0}
 GROUP = Group({"CPU": 4.0, "GPU": 1.0})
@@ -56,7 +56,7 @@ class Recorded(Silent):
 
 def test_a_phase_asks_waits_and_says_for_what():
     seen = Recorded(comes=(3.0, 125.0))
-    assert places("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
+    assert wait_for_slots("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
     assert seen.asked == [[{"CPU": 4, "GPU": 1}] * 2, []]
     wanted = "waiting for 2 × {CPU: 4, GPU: 1}"
     assert seen.said[0] == f"teachers: {wanted}: 0 of 2 there; the autoscaler is asked for them"
@@ -67,19 +67,19 @@ def test_a_phase_asks_waits_and_says_for_what():
 
 def test_what_is_there_is_not_asked_for():
     seen = Recorded(comes=(0.0, 0.0))
-    assert places("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
+    assert wait_for_slots("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
     assert (seen.asked, seen.said) == ([], [])
 
 
 def test_a_cluster_that_does_not_grow_is_not_looked_at():
     still = Topology.of(GPU)
-    assert places("teachers", GROUP, 1, still, Silent(), minutes=20, autoscaler=None) == 1
+    assert wait_for_slots("teachers", GROUP, 1, still, Silent(), minutes=20, autoscaler=None) == 1
 
 
 def test_nodes_that_do_not_come_end_in_the_arithmetic():
     seen = Recorded(comes=())
     with pytest.raises(PlacementError) as refused:
-        places("students", GROUP, 2, HEAD, seen, minutes=3, autoscaler=seen.way())
+        wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=3, autoscaler=seen.way())
     assert str(refused.value) == (
         "students: 2 × {CPU: 4, GPU: 1} asked of the autoscaler, 0 there after 3 min (nodes 1 × {}); "
         "look at what it says (ray status), or raise resources.wait_minutes"
@@ -90,10 +90,10 @@ def test_nodes_that_do_not_come_end_in_the_arithmetic():
 
 def test_some_are_enough_unless_the_file_says_how_many():
     seen = Recorded(comes=(1.0,))
-    assert places("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=seen.way()) == 1
+    assert wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=seen.way()) == 1
     assert seen.said[-1].startswith("warning: students: 1 of 2 × {CPU: 4, GPU: 1} came in 1 min")
     with pytest.raises(PlacementError, match="1 there after 1 min"):
-        places("students", GROUP, 2, HEAD, Recorded((1.0,)), minutes=1, exactly=True,
+        wait_for_slots("students", GROUP, 2, HEAD, Recorded((1.0,)), minutes=1, exactly=True,
                autoscaler=Recorded((1.0,)).way())  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_what_was_asked_for_is_given_back_where_the_wait_is_broken_off():
 
     broken = Autoscaler(way.look, way.ask, way.clock, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        places("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=broken)
+        wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=broken)
     assert seen.asked[-1] == []
 
 

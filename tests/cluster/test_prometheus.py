@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from raykd.cluster import prometheus
 from raykd.cluster.prometheus import METRICS, count, gauge
-from raykd.sweep.exposed import Exposed
+from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.status import PhaseStatus, Status
 from tests.patience import until
 
@@ -27,7 +27,7 @@ def scraped() -> dict[str, tuple[str, str, list]]:
 
 
 def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
-    shown = Exposed("wikiann")
+    shown = SweepMetrics("wikiann")
     shown(Status(tokens=100, phases=(PhaseStatus("trials", 40, 2, 0, 1.0),)))
     shown(
         Status(
@@ -86,4 +86,4 @@ def test_without_ray_nothing_is_counted_and_nothing_breaks(monkeypatch):
     monkeypatch.setattr(prometheus, "_made", lambda name: pytest.fail("nothing is to be made"))
     gauge("raykd_elapsed_seconds", 1.0, sweep="a")
     count("raykd_epochs_total", 2, sweep="a")
-    Exposed("a")(Status(tokens=3))
+    SweepMetrics("a")(Status(tokens=3))

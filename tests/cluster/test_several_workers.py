@@ -11,8 +11,8 @@ import torch.multiprocessing
 
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.distil import Worker
 from raykd.training.prepare import prepare
+from raykd.training.worker import Worker
 from raykd.transfer.windows import WINDOW_BYTES
 from tests.cluster.workers import WORLDS, trained, work
 from tests.teachers.checkpoints import make_checkpoint

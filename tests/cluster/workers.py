@@ -16,8 +16,8 @@ from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training import device, evaluate
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.execute import training_plan_of
+from raykd.training.worker import Worker
 from raykd.transfer import windows
 from raykd.transfer.windows import WINDOW_BYTES
 from tests.training.loops import distiller, weights_of

@@ -9,9 +9,9 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from raykd.corpora.encoding import encode_text
-from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
+from raykd.forms import FLAT, SPANS
 from raykd.layers.contextual import parts_of
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
@@ -25,7 +25,7 @@ from raykd.teachers import TEACHERS, TeacherConfig
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import make_checkpoint
 
-TAGS = TagSet.of_types(["LOC", "PER"])
+TAGS = SPANS.tag_set(["LOC", "PER"])
 SENTENCES = [["an", "bo", "abc"], ["bo"], ["jij", "an", "abc", "bo", "abcabc"], ["an", "jij"]]
 GOLD = [
     ["B-LOC", "E-LOC", "S-PER"],
@@ -280,7 +280,7 @@ def test_its_onnx_graph_gives_the_same_labels(config):
         assert_same_as(model, session, text.gather(np.array(rows)))
 
 
-CLASSES = TagSet.flat(["bad", "good", "neither"])
+CLASSES = FLAT.tag_set(["bad", "good", "neither"])
 
 
 def test_one_label_per_sentence_is_a_chain_of_length_1(config):

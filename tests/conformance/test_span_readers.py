@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
 
-from raykd.corpora.tags import from_bioes, to_bioes
+from raykd.forms.tag_schemes import from_bioes, to_bioes
 from raykd.metrics import entity_f1
 from raykd.metrics.bioes import count_spans, read_spans
 from raykd.metrics.confusions import span_confusions

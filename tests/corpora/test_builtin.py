@@ -12,7 +12,7 @@ from raykd.corpora import corpus_id, make_corpus
 from raykd.corpora.builtin import BuiltinSource, languages
 from raykd.corpora.builtin.grammar import Language
 from raykd.corpora.builtin.lexicon import grammars
-from raykd.corpora.tags import to_bioes
+from raykd.forms.tag_schemes import to_bioes
 from raykd.metrics.bioes import read_spans
 from tests.corpora.parts import read
 

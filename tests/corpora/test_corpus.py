@@ -342,7 +342,7 @@ def test_flat_tags(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"en.{part}").write_text(f"{part} NOUN\nruns VERB\n")
     corpus = read_corpus(config(tmp_path, languages=["en"]))
-    assert (corpus.tag_set.scheme, corpus.tag_set.tags) == ("flat", ("NOUN", "VERB"))
+    assert (corpus.tag_set.form.scheme, corpus.tag_set.tags) == ("flat", ("NOUN", "VERB"))
     assert np.array_equal(corpus.parts["dev"]["tags"][0].as_py(), [0, 1])
     assert describe(corpus)["parts"][0]["labels"] == {"NOUN": 1, "VERB": 1}
 

@@ -85,6 +85,14 @@ def jsonl(count, first=0):
     return "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in texts(count, first))
 
 
+def json_pairs(count, first=0):
+    rows = [*texts(count, first)]
+    return "".join(
+        json.dumps({"premise": text, "hypothesis": f"And {other} too", "label": label}) + "\n"
+        for (text, label), (other, _) in zip(rows, rows[::-1], strict=True)
+    )
+
+
 INTENTS = ("fly", "fare#time")
 
 
@@ -235,6 +243,18 @@ CASES = {
         parted(xsid, ["{lang}.{part}.conll"]), {"source": "xsid", "columns": None, "test": "{lang}.test.conll"}
     ),
     "multiatis": (parted(multiatis, ["{part}_{lang}.tsv"]), {"source": "multiatis", "dev": "dev_{lang}.tsv"}),
+    "no-break spaces inside words": (
+        {name: text.replace("Rome", "New\u00a0York")
+         for name, text in parted(of(IOB2), separator=" ").items()},
+        {"columns": {"token": 0, "tag": 1}, "separator": "space", "scheme": None},
+    ),
+    "brackets in names": (
+        parted(of(IOB2), ["{lang}/a[v1]-{part}.conll"]), {"train": "{lang}/a[[]v1]-train.conll"}
+    ),
+    "pairs in json lines": (
+        parted(json_pairs, ["{part}.jsonl"], ["xx"]),
+        {"columns": {"text": "premise", "second": "hypothesis", "label": "label"}, "scheme": "flat"},
+    ),
     "beside other files": (
         {**parted(of(IOB2)), "README.md": "text", "LICENSE.txt": "text", "en/.hidden": "x", "labels.txt": "PER\nLOC\n"},
         {"languages": ["de", "en"]},

@@ -113,7 +113,7 @@ def test_flat_tags_have_no_unknown_ones(tmp_path):
     for part in ("dev", "test"):
         (tmp_path / part).write_text(f"{part} NOUN\n")
     found = corpus(tmp_path, "a NOUN\nb VERB\n\nc\n\n", on_error="skip")
-    assert found.tag_set.scheme == "flat"
+    assert found.tag_set.form.scheme == "flat"
     assert found.report.skipped == {"train": {"en": 1}}
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from raykd.corpora import masking
 from raykd.corpora.encoding import encode_text
-from raykd.corpora.masking import MaskedPieces, MaskedText
+from raykd.corpora.masking import MaskedText
 from raykd.corpora.vocabulary import BertConfig, WordPieceConfig
+from raykd.forms.pieces import HiddenPieces
 
 WORDS = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]
 
@@ -51,7 +52,7 @@ def test_batches_have_no_effect_and_counts_are_known_before(masked):
     alone, together = masked.gather(some[:1]), masked.gather(some)
     width = alone.pieces_BP.shape[1]
     assert (alone.pieces_BP == together.pieces_BP[:1, :width]).all()
-    targets = MaskedPieces(masked).gather(some)
+    targets = HiddenPieces(masked).gather(some)
     assert (targets.tags_BT.numpy() == masked.hidden(some)).all()
     assert targets.labelled_B.all()
 
@@ -81,7 +82,7 @@ def test_copies_of_a_sentence_have_masks_of_their_own(masked):
     some = np.array([9, 2, 4])
     width = copies.gather(some).pieces_BP.shape[1]
     assert (copies.gather(some).pieces_BP.numpy() == read.pieces_BP.numpy()[some, :width]).all()
-    hidden = MaskedPieces(copies).gather(np.arange(len(rows))).tags_BT.numpy()
+    hidden = HiddenPieces(copies).gather(np.arange(len(rows))).tags_BT.numpy()
     whole = masked.text.gather(rows).pieces_BP.numpy()
     places = np.arange(hidden.shape[1]) < copies.lengths[:, None]
     assert (np.take_along_axis(whole, read.first_BT.numpy(), 1)[places] == hidden[places]).all()

@@ -4,17 +4,20 @@ import hashlib
 import json
 import shutil
 from collections import Counter
+from functools import partial
 
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from raykd import corpora
 from raykd.cli.corpus import app
-from raykd.corpora import corpus_id, open_corpus, read_corpus, write_corpus
-from raykd.corpora.glance import glance
+from raykd.corpora import corpus_id, open_corpus, write_corpus
+from raykd.corpora.glance import glance as bare_glance
 from raykd.corpora.predicted_pos import PosTaggers, PredictedPos
 from raykd.corpora.stored_sources import find_corpus, source_key
+from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError
 from raykd.serving.labeller import load
 from raykd.storage.store import Storage
@@ -25,6 +28,8 @@ DOGS = [("the", "DET", 2, "det"), ("dog", "NOUN", 3, "nsubj"), ("sees", "VERB", 
 CATS = [("a", "DET", 2, "det"), ("cat", "VERB", 0, "root"), (".", "PUNCT", 2, "punct")]
 """Its noun is a verb in the treebank."""
 DEV = [("likes", "VERB", 0, "root"), ("the", "DET", 3, "det"), ("house", "X", 1, "obj")]
+read_corpus = partial(corpora.read_corpus, open_model=open_pos_model)
+glance = partial(bare_glance, open_model=open_pos_model)
 TEXT = "the cat likes a house .\nsees the dog\n"
 
 
@@ -151,7 +156,11 @@ def rewritten(folder, name, content):
 def refused(asked):
     """The same fault where the corpus is looked at, read and found in a store."""
     found = []
-    for look in (glance, read_corpus, lambda asked: find_corpus(asked, Storage(asked.root + "/store"))):
+    for look in (
+        glance,
+        read_corpus,
+        lambda asked: find_corpus(asked, Storage(asked.root + "/store"), read_corpus),
+    ):
         with pytest.raises(CorpusError) as caught:
             look(asked)
         found.append((caught.value.file, caught.value.line, caught.value.problem, caught.value.hint))
@@ -173,6 +182,14 @@ def test_folders_without_a_model_of_parts_of_speech_are_refused(tmp_path, copied
     for content in ("{", "[]", json.dumps({**card, "files": {}})):
         (copied / "export.json").write_text(content)
         assert refused(asked)[2].startswith("export.json is damaged")
+
+
+def test_a_reader_that_is_given_nothing_to_open_models_with_says_so(tmp_path, model):
+    with pytest.raises(CorpusError) as caught:
+        corpora.read_corpus(treebank(tmp_path, model))
+    assert (caught.value.file, caught.value.hint) == (
+        str(model), "pass open_model=raykd.deploy.pos_models.open_pos_model to what reads the corpus"
+    )  # fmt: skip
 
 
 def test_damaged_models_are_refused(tmp_path, copied):
@@ -224,7 +241,7 @@ def test_blocks_are_filled_like_the_whole(tmp_path, model):
     table = pa.concat_tables([corpus.parts["unlabelled"], corpus.parts["train"]]).combine_chunks()
     found = []
     for size in (1, 2, 10):
-        taggers = PosTaggers(PredictedPos(model=str(model), replace=True), corpus.languages)
+        taggers = PosTaggers(PredictedPos(model=str(model), replace=True), corpus.languages, open_pos_model)
         batches = taggers.filled(table.to_batches(max_chunksize=size), "train", corpus.pos)
         found.append((pa.Table.from_batches(batches).combine_chunks(), taggers.agreeing, taggers.predicted))
     assert found[0] == found[1] == found[2]

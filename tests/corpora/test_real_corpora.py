@@ -61,7 +61,7 @@ def test_universal_ner():
 def test_aspect_terms_are_spans_with_their_polarity():
     corpus = read_corpus(config("conll", ["en", "es", "nl", "ru", "tr"], **ASPECT))
     assert set(corpus.report.schemes.values()) == {"io"}
-    assert corpus.tag_set.scheme == "bioes"
+    assert corpus.tag_set.form.scheme == "bioes"
     assert corpus.tag_set.labels == ("T-NEG", "T-NEU", "T-POS")
     assert not any(corpus.report.repairs.values())
     assert corpus.report.sentences["test"] == {"en": 676, "es": 881, "nl": 575, "ru": 1209, "tr": 144}
@@ -90,7 +90,7 @@ def test_languages_of_two_collections_make_one_corpus():
 
 def test_universal_dependencies_have_parts_of_speech():
     corpus = read_corpus(config("conllu", ["ta", "el"], **UD))
-    assert corpus.tag_set.scheme == "flat"
+    assert corpus.tag_set.form.scheme == "flat"
     assert {"NOUN", "VERB", "PUNCT"} < set(corpus.tag_set.tags)
     assert len(corpus.tag_set) <= 17
 

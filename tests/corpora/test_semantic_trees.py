@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 from raykd.corpora.corpus import open_corpus, read_corpus, write_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.mtop import MtopSource
-from raykd.corpora.semantic_trees import (
-    Node,
-    steps_of,
-    steps_of_slots,
-    tree_of,
-    tree_of_slots,
-    tree_of_text,
-    written,
-)
-from raykd.corpora.tags import TagSet, write_spans
+from raykd.corpora.semantic_trees import tree_of_text
 from raykd.errors import CorpusError
-from raykd.serving.labeller import UTTERANCE
+from raykd.forms import STEPS, UTTERANCES
+from raykd.forms.marks import UTTERANCE
+from raykd.forms.steps import Node, steps_of, steps_of_slots, tree_of, tree_of_slots, written
+from raykd.forms.tag_schemes import write_spans
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 
@@ -52,7 +46,7 @@ def test_a_tree_comes_back_from_its_steps(tree):
     steps = steps_of(tree)
     assert tree_of(steps, WORDS) == tree
     assert steps.count("]") == sum(not step.startswith(("]", "@")) for step in steps)
-    tag_set = TagSet.steps((*INTENTS, *SLOTS))
+    tag_set = STEPS.tag_set((*INTENTS, *SLOTS))
     assert tag_set.decode(tag_set.encode(steps)) == steps
 
 
@@ -114,7 +108,7 @@ def test_the_tree_of_slots_has_their_words(kinds):
             start = end
     tree = tree_of_slots(["intent:go", *write_spans(spans, len(kinds), "bioes")])
     assert tree == Node("IN:go", tuple(Node(f"SL:{k}", tuple(range(a + 1, b + 1))) for a, b, k in spans))
-    tag_set = steps_of_slots(TagSet.utterances(["s1", "s2"], ["intent:go", "intent:fare"]))
+    tag_set = steps_of_slots(UTTERANCES.tag_set(["s1", "s2", "intent:go", "intent:fare"]))
     assert tag_set.tags == ("]", "IN:fare", "IN:go", "SL:s1", "SL:s2")
     assert tree_of(tag_set.decode(tag_set.encode(steps_of(tree))), len(kinds) + 1) == tree
 
@@ -160,7 +154,7 @@ def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
     (tmp_path / "t").write_text(RAIN)
     (tmp_path / "d").write_text(CALL)
     corpus = read_corpus(source(tmp_path))
-    assert corpus.tag_set.scheme == "parse"
+    assert corpus.tag_set.form.scheme == "parse"
     assert corpus.tag_set.tags == (
         "]", "IN:CREATE_CALL", "IN:GET_CONTACT", "IN:GET_WEATHER", "SL:ATTRIBUTE", "SL:CONTACT", "SL:LOCATION",
         "SL:NAME",

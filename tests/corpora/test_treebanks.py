@@ -23,9 +23,9 @@ from raykd.corpora import (
 )
 from raykd.corpora.describe import describe
 from raykd.corpora.glance import glance
-from raykd.corpora.head_codes import encoded
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
+from raykd.forms.tree.codes import encoded
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora.test_real_corpora import SENTENCES, UD
@@ -81,7 +81,7 @@ def test_heads_relations_and_parts_of_speech_are_read(tmp_path):
         (["Ada", "saw", "it"], ["nsubj:pass", "root", "obj"], [2, 0, 2], ["PROPN", "VERB", "PRON"]),
         (["rain", "!"], ["root", "punct"], [0, 1], ["NOUN", "PUNCT"]),
     ]
-    assert corpus.tag_set.scheme == "flat"
+    assert corpus.tag_set.form.scheme == "flat"
     assert corpus.pos == ("NOUN", "PRON", "PROPN", "PUNCT", "VERB")
     assert corpus.report.pos is not None
     assert corpus.report.pos.origin == "gold, column UPOS"

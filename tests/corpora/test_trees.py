@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.trees import MOST_WORDS, drawn, is_projective, read_heads
+from raykd.corpora.trees import MOST_WORDS, read_heads
+from raykd.forms.tree.drawing import drawn, is_projective
 
 WORDS = "abcdefgh"
 

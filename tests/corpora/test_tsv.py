@@ -76,7 +76,7 @@ def texts(corpus, part):
 def test_one_number_per_sentence(tmp_path):
     (tmp_path / "u").write_text("train 1\nnobody knows\nnobody knows\n")
     corpus = read_corpus(source(tmp_path, **written(tmp_path, train=5, dev=2, test=2), unlabelled="u"))
-    assert (corpus.unit, corpus.tag_set.scheme) == ("sentence", "flat")
+    assert (corpus.unit, corpus.tag_set.form.scheme) == ("sentence", "flat")
     assert corpus.labels == corpus.tag_set.tags == ("neg", "pos")
     for part in ("train", "dev", "test"):
         assert set(map(len, corpus.parts[part]["tags"].to_pylist())) == {1}

@@ -129,7 +129,7 @@ def test_a_corpus_of_utterances(tmp_path):
             f"BOS {part} to New York EOS\tO O O B-city I-city fare\nBOS {part} EOS\tO O go\n"
         )
     corpus = read_corpus(source(tmp_path, "atis", **{part: part for part in ("train", "dev", "test")}))
-    assert corpus.tag_set.scheme == "utterance"
+    assert corpus.tag_set.form.scheme == "utterance"
     assert corpus.labels == ("city", "intent:fare", "intent:go")
     tags = corpus.parts["train"]["tags"].to_pylist()
     assert [corpus.tag_set.decode(row) for row in tags] == [

@@ -29,7 +29,7 @@ from raykd.corpora.vocabulary import (
     words_of,
 )
 from raykd.errors import CorpusError
-from raykd.serving.labeller import UTTERANCE
+from raykd.forms.marks import UTTERANCE
 from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure

@@ -22,9 +22,9 @@ from sklearn.metrics import accuracy_score
 
 import raykd
 from raykd.corpora.conll import conll_text
-from raykd.corpora.tags import from_bioes, to_bioes
 from raykd.deploy.export import TIE, export_run
 from raykd.figures.results import RunResult
+from raykd.forms.tag_schemes import from_bioes, to_bioes
 from raykd.recipes.recipe import Recipe
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage

@@ -13,8 +13,8 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.sweep import GAPS
 from raykd.recipes.run import Run
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
+from raykd.training.worker import Worker
 from tests.end_to_end.command import Command, running, stamps
 from tests.end_to_end.sweeps import TREE, conll_corpus, sweep_file
 from tests.stored import stored

@@ -14,10 +14,9 @@ from raykd.figures.results import Cost
 from raykd.figures.table import objective_values
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_rows import front_rows
-from raykd.report.where import best
+from raykd.report.student_selection import best
+from raykd.sweep.early_stopping import Stopper, StoppingConfig
 from raykd.sweep.spec import SearchConfig
-from raykd.sweep.stopper import Stopper
-from raykd.sweep.stopping import StoppingConfig
 from raykd.sweep.study import Study
 from tests.scores import score, scores
 

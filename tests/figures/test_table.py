@@ -24,14 +24,14 @@ from raykd.figures.table import (
     selecting,
 )
 from raykd.figures.trial import Teacher, Trial
-from raykd.report.form import FORMS
+from raykd.report.front_page import front_html
 from raykd.report.front_rows import FrontRow
-from raykd.report.hover import hover
-from raykd.report.page import front_html
+from raykd.report.readable_numbers import FORMS
+from raykd.report.student_facts import student_facts
+from raykd.report.student_selection import best, parse
 from raykd.report.terminal_table import front_table
 from raykd.report.trials_file import trials_table
-from raykd.report.where import best, parse
-from raykd.tracking.record import results
+from raykd.tracking.pages import results
 from tests.scores import score, scores
 
 OWN = scores(
@@ -107,7 +107,7 @@ def test_it_is_a_metric_in_mlflow(figure: Figure):
 
 @each_cost
 def test_it_is_in_the_box_beside_a_marker(figure: Figure):
-    assert FORMS[figure.form](figure.read(TRIAL)).replace(" ", "\u00a0") in hover(TRIAL)
+    assert FORMS[figure.form](figure.read(TRIAL)).replace(" ", "\u00a0") in " · ".join(student_facts(TRIAL))
 
 
 @pytest.mark.parametrize("figure", COLUMNS, ids=lambda figure: figure.name)

@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from raykd.corpora.tags import TagSet, from_bioes, to_bioes
 from raykd.errors import ExportError
+from raykd.forms import SPANS, UTTERANCES
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_notes
 from raykd.layers.graph_viterbi import add_viterbi_to
 from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.layers.transformer import Transformer
 from raykd.structures import Chain, viterbi
-from raykd.training.label_sets import legal_transitions
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 from tests.layers.graphs import assert_same_as, session_of
 
@@ -73,9 +72,9 @@ def test_any_tagger(shape, encoder, letters, spelt_alone, rows, seed):
 @settings(max_examples=30, deadline=None)
 @given(sizes, batches, st.integers(0, 99))
 def test_any_tagger_whose_labels_are_spans(shape, rows, seed):
-    tags = TagSet.of_types(["A", "B"]) if seed % 2 else TagSet.utterances(["A"], ["intent:x", "intent:y"])
+    tags = SPANS.tag_set(["A", "B"]) if seed % 2 else UTTERANCES.tag_set(["A", "intent:x", "intent:y"])
     tagger = drawn(seed, **shape | {"tags": len(tags), "unit": "word"})
-    tagger.legal = legal_transitions(tags)
+    tagger.legal = tags.legal()
     batch = make_batch(rows)
     assert_same_as(tagger, session_of(tagger.to_onnx()), batch)
     if shape["decoder"] == "maxent":
@@ -83,7 +82,7 @@ def test_any_tagger_whose_labels_are_spans(shape, rows, seed):
         (labels_BT,) = session_of(tagger.to_onnx()).run(["labels"], inputs)
         for row, length in zip(labels_BT, batch.lengths_B.tolist(), strict=True):
             found = tags.decode(row[:length])
-            assert to_bioes(from_bioes(found, tags.scheme), tags.scheme) == (found, 0)
+            assert tags.form.read(tags.form.write(found, tags.form.scheme), tags.form.scheme) == (found, 0)
 
 
 def viterbi_session(transitions, start, end):

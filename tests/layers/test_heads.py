@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import UTTERANCES
 from raykd.layers.heads import CRFHead, MaxEntHead, head_of
 from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import log_partition, score, token_marginals, viterbi
@@ -39,7 +39,7 @@ def test_float64_stays():
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])
 def test_only_the_first_word_has_the_labels_that_only_it_may_have(decoder):
     """Whatever the weights: in the best labelling, in every marginal, and in the graph that is deployed."""
-    tags = TagSet.utterances(["city"], ["intent:fare", "intent:flight"])
+    tags = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
     torch.manual_seed(0)
     shape = TaggerShape(pieces=PIECES.size, tags=len(tags), embedding_dim=3, hidden_dim=4, decoder=decoder)
     tagger = Tagger(shape, head=head_of(decoder, len(tags), tags.allowed_places())).eval()

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.corpora.tags import TagSet
 from raykd.errors import StoreError
+from raykd.forms import FLAT, SPANS
 from raykd.layers.label_map import match_labels
 
-NER = TagSet.of_types(["LOC", "PER"])
+NER = SPANS.tag_set(["LOC", "PER"])
 IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
@@ -63,7 +63,7 @@ def test_what_is_impossible_is_minus_infinity_and_nothing_is_nan():
     assert not emissions_BTY.isnan().any()
 
 
-@pytest.mark.parametrize("tag_set", [NER, TagSet.flat(["NOUN", "VERB", "X"])])
+@pytest.mark.parametrize("tag_set", [NER, FLAT.tag_set(["NOUN", "VERB", "X"])])
 def test_labels_that_are_the_tags_are_reordered_only(tag_set):
     labels = list(reversed(tag_set.tags))
     logits_BTL = torch.randn(2, 3, len(labels))
@@ -74,7 +74,7 @@ def test_labels_that_are_the_tags_are_reordered_only(tag_set):
 
 
 def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
-    tag_set = TagSet.flat(["NOUN", "VERB"])
+    tag_set = FLAT.tag_set(["NOUN", "VERB"])
     labels = ("LABEL_0", "PROPN", "VERB", "X")
     found = match_labels(labels, tag_set, {"LABEL_0": "NOUN", "PROPN": "NOUN", "X": None}, checkpoint="x")
     probabilities = torch.tensor([[[0.2, 0.1, 0.3, 0.4]]])

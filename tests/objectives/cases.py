@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from raykd.corpora.targets import Targets
+from raykd.forms.targets import Targets
 from raykd.layers.model import Output
 from raykd.objectives import Objective
 from raykd.objectives.losses import Losses

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from raykd.corpora.targets import Targets
+from raykd.forms.targets import Targets
 from raykd.layers.model import Output
 from raykd.objectives import Gold, Mix, Objective, Part, Top1
 from raykd.objectives.chunks import losses_of

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.targets import Targets
+from raykd.forms.targets import Targets
 from raykd.layers.model import Output
 from raykd.objectives.labels import Top1
 from raykd.objectives.logits import Logits

@@ -12,10 +12,10 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.errors import PlacementError
 from raykd.layers.model import Model
 from raykd.precompute import gpu_cost
-from raykd.precompute.cost import find_cost, keep_cost, measure_cost
 from raykd.precompute.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import Timing, hardware, labelling, synthetic_batch
 from raykd.precompute.measurement import check_gpu
+from raykd.precompute.model_cost import find_cost, keep_cost, measure_cost
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary

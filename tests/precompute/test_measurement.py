@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.figures.results import Cost
 from raykd.precompute import machine_load, measurement
-from raykd.precompute.cost import MOST_TOGETHER, Measured
 from raykd.precompute.machine_load import LoadMeter, load_before
 from raykd.precompute.measurement import Bench, contradictions
+from raykd.precompute.model_cost import MOST_TOGETHER, Measured
 from raykd.storage.store import Storage
+from tests.silent import Silent
 
 HARDWARE = {"processor": "p"}
 

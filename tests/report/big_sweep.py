@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykd.figures.trial import Trial
-from raykd.report.curves import curves_of
+from raykd.report.training_curves import curves_of
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import fake_trials
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from raykd.errors import SpecError
 from raykd.figures.trial import Trial
 from raykd.report.compare import HINT, best_of_each, compare, left_out
-from raykd.report.compare_form import compare_csv, compare_json, compare_markdown, compare_table
+from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 from tests.scores import score, scores
 
 LOW, MIDDLE, HIGH = (0.60, 0.61, 0.62), (0.61, 0.622, 0.632), (0.70, 0.71, 0.72)

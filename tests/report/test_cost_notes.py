@@ -12,10 +12,10 @@ from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import judge
-from raykd.report.hover import hover
-from raykd.report.page import front_html
+from raykd.report.front_page import front_html
+from raykd.report.student_facts import student_facts
 from raykd.report.terminal_table import front_markdown, front_table
-from raykd.tracking.record import trial_tags
+from raykd.tracking.pages import trial_tags
 from tests.scores import score, scores
 
 NOTE = "no speed-up and no compression: the teacher has no export (it is an ensemble)"
@@ -39,16 +39,14 @@ def test_it_is_on_the_page_in_markdown_in_its_box_and_in_mlflow():
     assert all(note in front_markdown(STUDENTS, [TEACHER]) for note in WANTED)
     page = front_html(STUDENTS, [TEACHER])
     assert all(f"<li>{note}</li>" in page for note in WANTED)
-    assert "no speed-up and no compression" in hover(STUDENTS[0])
+    assert "no speed-up and no compression" in " ".join(student_facts(STUDENTS[0]))
     assert trial_tags(STUDENTS[0])["cost_notes"] == NOTE
 
 
-def test_it_is_below_the_table_in_which_the_figure_is_empty(monkeypatch):
-    console = Console(width=200, file=io.StringIO())
-    monkeypatch.setattr(front, "stdout", console)
+def test_it_is_below_the_table_in_which_the_figure_is_empty(capsys):
     judged = judge(STUDENTS, [TEACHER])
     front.show_front(STUDENTS, [TEACHER], judged, sweep="s", objectives=OBJECTIVES)
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = capsys.readouterr().out
     assert all(note in shown for note in WANTED)
 
 

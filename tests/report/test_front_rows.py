@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from raykd.figures.trial import Teacher, Trial, teacher_score
+from raykd.report.front_page import front_html
 from raykd.report.front_rows import front_rows
-from raykd.report.page import front_html
 from raykd.report.terminal_table import front_markdown, front_table
 from raykd.report.trials_file import trials_table
 from tests.scores import score, scores

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 
 import pytest
 
-from raykd.report.curves import curves_of
-from raykd.report.page import front_html
+from raykd.report.front_page import front_html
+from raykd.report.training_curves import curves_of
+from tests.report.browser import IN_BROWSER, drawn, dumped
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import TEACHER, fake_trials
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here; apt-get install chromium"),
-]
+pytestmark = IN_BROWSER
 
 LOOK = """
 const rows = [...document.querySelectorAll("tr[data-number]")], wait = ms => new Promise(done => setTimeout(done, ms));
@@ -58,18 +50,6 @@ const press = (on, key) => on.dispatchEvent(new KeyboardEvent("keydown", {key, b
   document.body.append(out);
 })();
 """
-
-
-def dumped(folder: Path, path: Path, *options: str) -> dict:
-    """What a script of the page at `path` leaves in the element `seen`."""
-    command = [
-        str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
-        "--virtual-time-budget=20000", "--window-size=1300,1000", *options, "--dump-dom", path.as_uri(),
-    ]  # fmt: skip
-    dom = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
-    assert found, dom[-2000:]
-    return json.loads(unescape(found[1]))
 
 
 def seen_in(folder: Path, page: str, *options: str) -> dict:
@@ -145,3 +125,26 @@ def test_the_page_of_a_sweep_that_runs_keeps_what_was_chosen_when_it_loads_itsel
     path.write_text(quick.replace("</head>", once).replace("</body>", f"{tell}</body>"))
     seen = dumped(tmp_path, path)
     assert seen == {"same": True, "all": True, "test": "true", "old": True}
+
+
+def test_stages_and_their_steps_are_named_above_the_curves_each_with_an_axis_of_losses(tmp_path):
+    trials = fake_trials()
+    run = trained(run_of("representation", "logits", "gold"), epochs=6, steps=2)
+    plain = trained(run_of("structural"), epochs=3)
+    pages = [front_html(trials, [TEACHER], curves={3: curves_of([own])}) for own in (run, plain)]
+    several, one = (each["curves"] for each in drawn(tmp_path, *pages))
+    assert several["layout"]["xaxis2"]["tickvals"] == [0.5, 6.5, 12.5, 18.5, 24.5, 30.5]
+    assert several["layout"]["xaxis2"]["ticktext"][:3] == [
+        "<b>stage 1 representation</b><br>head", "+ projection", "<b>stage 2 logits</b><br>head",
+    ]  # fmt: skip
+    losses = [trace for trace in several["data"] if trace.get("name") == "training loss"]
+    assert [trace["yaxis"] for trace in losses] == ["y2", "y3", "y4"]
+    (curve,) = curves_of([run])
+    assert [loss for trace in losses for loss in trace["y"]] == pytest.approx(curve.loss, rel=1e-3)
+    assert [trace["showlegend"] for trace in losses] == [True, False, False]
+    stars = [
+        trace for trace in several["data"] if trace.get("name") == "best epochs" and not trace.get("yaxis")
+    ]
+    assert [trace["x"] for trace in stars] == [[step.best + 1 for step in curve.steps]]
+    assert one["layout"]["xaxis2"]["tickvals"] == []
+    assert one["layout"]["yaxis2"]["title"]["text"] == "loss"

@@ -9,8 +9,19 @@ from rich.console import Console
 from raykd.figures.table import FIGURES
 from raykd.figures.trial import Trial
 from raykd.report.findings import GOOD_ENOUGH, judge
-from raykd.report.form import apart, count, gain, in_words, milliseconds, percent, plain, size, spread, times
 from raykd.report.front_rows import front_rows
+from raykd.report.readable_numbers import (
+    apart,
+    count,
+    gain,
+    in_words,
+    milliseconds,
+    percent,
+    plain,
+    size,
+    spread,
+    times,
+)
 from raykd.report.terminal_table import front_markdown, front_table
 from tests.report.fake_sweep import TEACHER, fake_trials, with_targets
 from tests.scores import scores

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.head_codes import ENCODINGS, TreeLabels, encoded
+from raykd.forms import TREE
+from raykd.forms.tree.codes import ENCODINGS, TreeLabels, encoded
 from raykd.layers.model import Output
 from raykd.serving import labeller
 from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
 from raykd.structures import Chain
-from raykd.tasks.parsing import PARSING
 from tests.oracles.trees import is_dependency_tree
 
 POS, RELATIONS = ("NOUN", "P@T", "VERB"), ("a", "nmod:x", "root")
@@ -44,9 +44,9 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
     draw = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     scores_TY = draw.normal(size=(len(pos), len(labels)), scale=3).astype(np.float32)
     row = {"tokens": ["w"] * len(pos), "language": "en", "pos": [POS.index(each) for each in pos]}
-    column = PARSING["parsing"].targets(pa.Table.from_pylist([row], schema=TREES), pos=POS, labels=labels)
+    column = TREE.targets(pa.Table.from_pylist([row], schema=TREES), pos=POS, labels=labels)
     chain = Chain(torch.from_numpy(scores_TY)[None], torch.tensor([len(pos)]))
-    (expected,) = PARSING["parsing"].decode(column, Output(chain), np.array([0]))
+    (expected,) = TREE.best(column, Output(chain), np.array([0]))
     found = labeller.TreeLabels(labels.to_plain()).arcs(scores_TY, pos)
     total = sum(_by_head(labels, column, scores_TY)[t, arc.head] for t, arc in enumerate(found))
     other = sum(_by_head(labels, column, scores_TY)[t, head] for t, head in enumerate(expected.heads_T))

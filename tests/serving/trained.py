@@ -14,8 +14,8 @@ from urllib.error import HTTPError
 
 import uvicorn
 
-from raykd.corpora.head_codes import Encoding
 from raykd.deploy.export import export_run
+from raykd.forms.tree.codes import Encoding
 from raykd.recipes.recipe import Recipe
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.head_codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
 from raykd.structures import log_partition, token_marginals
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs, expressed
 

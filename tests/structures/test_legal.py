@@ -10,9 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import FLAT, SPANS
 from raykd.structures import Chain, LegalTransitions, Mixture, kbest, score, viterbi
-from raykd.training.label_sets import legal_transitions
 from tests.oracles.chains import enumerate_chain
 from tests.structures.chains import CODES, MINUS_INFINITY, SETTINGS, chains, close, size_of, using
 
@@ -71,8 +70,8 @@ def test_a_mixture_gives_the_best_legal_labelling_of_its_pool(data):
 
 def test_bioes_labels_that_are_best_by_themselves_become_the_best_spans():
     """Each word's best label is I-A, which nothing begins."""
-    tags = TagSet.of_types(["A"])
-    legal = legal_transitions(tags)
+    tags = SPANS.tag_set(["A"])
+    legal = tags.legal()
     emissions = torch.full((1, 3, len(tags)), -5.0)
     emissions[0, :, tags.index("I-A")] = 0
     emissions[0, :, tags.index("O")] = -1
@@ -81,4 +80,4 @@ def test_bioes_labels_that_are_best_by_themselves_become_the_best_spans():
     assert tags.decode(viterbi(chain, legal)[0][0]) == ["O"] * 3
     emissions[0, 0, tags.index("B-A")] = emissions[0, 2, tags.index("E-A")] = -0.5
     assert tags.decode(viterbi(chain, legal)[0][0]) == ["B-A", "I-A", "E-A"]
-    assert legal_transitions(TagSet.flat(["X", "Y"])) is None
+    assert FLAT.tag_set(["X", "Y"]).legal() is None

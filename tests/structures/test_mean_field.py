@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 from raykd.structures import Arcs, best_trees, head_log_marginals, mean_field
 from tests.oracles.trees import expected_step, mean_field_step
@@ -89,16 +89,15 @@ def some(T: int = 4) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return *parts, torch.tensor([T, T - 1])
 
 
-@pytest.mark.parametrize(("check", "words"), [(gradcheck, 3), (gradgradcheck, 2)])
-def test_derivatives(check, words):
-    *parts, lengths_B = some(words)
+def test_derivatives():
+    *parts, lengths_B = some(3)
 
     def logs(scores, siblings, grandparents):
         arcs = Arcs(scores, lengths_B)
         found = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents, iterations=2)
         return torch.where(arcs.mask_BTH, head_log_marginals(found), 0)
 
-    assert check(logs, parts)
+    assert gradcheck(logs, parts)
 
 
 def test_pairs_change_the_best_heads_and_the_result_can_be_repaired():

@@ -78,6 +78,15 @@ def test_mass_that_underflows_early_and_matters_later_is_detected(code, dtype, l
     torch.testing.assert_close(token[0], expected.expand(2, 2), atol=1e-5, rtol=0)
 
 
+def record_sums(monkeypatch) -> list[tuple[int, torch.dtype]]:
+    """Sentences and precision of every batch that is computed from now on."""
+    computed, sums = [], engine.sums
+    monkeypatch.setattr(
+        engine, "sums", lambda chain, **how: computed.append((chain.batch, chain.dtype)) or sums(chain, **how)
+    )
+    return computed
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_only_the_sentence_that_underflows_is_repeated_in_float64(code, monkeypatch):
     chain = random_chain(5, 8, 3, emissions=1, transitions=1)
@@ -89,14 +98,10 @@ def test_only_the_sentence_that_underflows_is_repeated_in_float64(code, monkeypa
     emissions[2, ::2, 0] = emissions[2, 1::2, 1] = 0.0
     hard = Chain(emissions, chain.lengths_B, transitions.expand(5, 3, 3).clone(), chain.start)
     hard.transitions[[0, 1, 3, 4]] = chain.transitions
-    repeated = []
-    kept = engine._repeat
-    monkeypatch.setattr(
-        engine, "_repeat", lambda part, **how: repeated.append((part.batch, part.dtype)) or kept(part, **how)
-    )
+    computed = record_sums(monkeypatch)
     with using(code):
         found = token_marginals(hard)
-    assert repeated == [(1, torch.float32)]
+    assert computed == [(5, torch.float32), (1, torch.float64)]
     torch.testing.assert_close(found[[0, 1, 3, 4]], before[[0, 1, 3, 4]], atol=1e-6, rtol=0)
 
 
@@ -112,9 +117,10 @@ def test_hard_constraints_alone_need_no_repeat(code, monkeypatch):
         chain.transitions.masked_fill(blocked, MINUS_INFINITY),
         chain.start,
     )
-    monkeypatch.setattr(engine, "_repeat", lambda part, **how: pytest.fail("repeated"))
+    computed = record_sums(monkeypatch)
     with using(code):
         found = token_marginals(bounded)
+    assert computed == [(8, torch.float32)]
     expected = reference.token_marginals(bounded.double())
     assert (found.double() - expected).abs().max() < 1e-5
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import gradcheck
 
 from raykd.structures import (
     Spans,
@@ -128,22 +128,15 @@ def test_first_derivatives(name):
     assert gradcheck(lambda s: OPERATIONS[name](Spans(s, LENGTHS, TAGS[2])), (scores(),))
 
 
-@pytest.mark.parametrize("name", ["log_partition", "token_marginals"])
-def test_second_derivatives(name):
-    assert gradgradcheck(lambda s: OPERATIONS[name](Spans(s, LENGTHS, TAGS[2])), (scores(),))
-
-
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("wide", [0, 1, 3])
-def test_forbidden_entities_leave_no_nan_in_any_derivative(name, wide):
+def test_forbidden_entities_leave_no_nan_in_a_derivative(name, wide):
     """Entities of more than `wide` words are forbidden; 0 leaves none."""
     kept = torch.ones(3, 3, dtype=torch.bool).tril(wide - 1) & torch.tensor(True)
     leaf = scores().detach().masked_fill(~kept[..., None], MINUS_INFINITY).requires_grad_()
     found = OPERATIONS[name](Spans(leaf, LENGTHS, TAGS[2]))
-    (first,) = torch.autograd.grad(found[found.isfinite()].sum(), leaf, create_graph=True)
-    assert first.isfinite().all()
-    if first.requires_grad:
-        assert torch.autograd.grad(first.square().sum(), leaf)[0].isfinite().all()
+    (gradient,) = torch.autograd.grad(found[found.isfinite()].sum(), leaf)
+    assert gradient.isfinite().all()
 
 
 def test_log_partition_gives_its_gradient_a_second_time_too():

@@ -39,7 +39,7 @@ pairs = {
         scaled.sum_product(chain, pair=True, sides=True),
     ),
     "covariance": (
-        triton_kernels.covariance(chain, along), scaled.covariance(chain, along.nan_to_num(0), None)
+        triton_kernels.covariance(chain, along), scaled.covariance(chain, along.nan_to_num(0))
     ),
     "posterior": (
         triton_kernels.posterior(chain, teacher, token=True, pair=True), engine._posterior(chain, teacher)

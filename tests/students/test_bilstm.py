@@ -1,11 +1,11 @@
 import pytest
 from pydantic import ValidationError
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import SPANS
 from raykd.layers.model_config import BuildInputs
 from raykd.students import BiLSTMStudent
 
-TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 import pytest
 from pydantic import ValidationError
 
-from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import BERT_SPECIAL
+from raykd.forms import SPANS
 from raykd.layers.model_config import BuildInputs
 from raykd.students.encoder import EncoderStudent
 
-TAGS = TagSet.of_types(["LOC", "ORG", "PER"])
+TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])

@@ -13,16 +13,22 @@ import pytest
 
 from raykd.cli import cluster
 from raykd.cli.main import main
-from raykd.cluster.executor import Outcome
+from raykd.cluster.jobs import Outcome
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.precompute import cost, transfer
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost, transfer
 from raykd.precompute.latency import Timing, hardware
+from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.plan import precompute
-from raykd.sweep import costs, driver, lease
-from raykd.training.distil import Worker
+from raykd.sweep import driver, lease
+from raykd.sweep.driver import do_phases
+from raykd.sweep.phases import costs
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.phases.teachers import Teachers
+from raykd.sweep.sweep import Sweep
 from raykd.training.execute import execute
+from raykd.training.worker import Worker
+from tests.silent import Silent
 from tests.transfer.samples import here
 
 
@@ -59,9 +65,15 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)
-        patch.setattr(cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
-        patch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
+        patch.setattr(model_cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
+        patch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
         yield done
+
+
+def train_teachers(sweep: Sweep) -> None:
+    """The phase `teachers` alone, on one CPU."""
+    context = PhaseContext(sweep, Topology.of({"CPU": 1.0}), Silent())
+    do_phases(context, [Teachers(context)])
 
 
 class Untracked:

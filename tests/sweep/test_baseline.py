@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.figures.table import OBJECTIVES
 from raykd.storage.store import Storage
-from raykd.sweep.baseline import twin_tree, twins_of_sweep, worth_a_baseline
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.bookkeeping import Recorder
+from raykd.sweep.phases.baseline import twin_tree, twins_of_sweep, worth_a_baseline
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import Trials
+from tests.silent import Silent
 from tests.sweep.samples import COST, trial
 from tests.sweep.test_trials import Tracked, complete, setting, setting_of, states
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from raykd.cluster.listener import Silent
 from raykd.figures.front import confirmation, front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher
 from raykd.report.findings import judge
+from raykd.report.front_page import front_html
 from raykd.report.front_rows import front_rows
-from raykd.report.page import front_html
 from raykd.storage.store import Storage
-from raykd.sweep.confirm import confirm_front, with_seeds
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.phases.confirm import confirm_front, with_seeds
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from tests.scores import scores
+from tests.silent import Silent
 from tests.sweep.in_process import call, without_ray
 from tests.sweep.samples import COST
 from tests.sweep.test_baseline import record

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.figures.front import front_of
 from raykd.figures.table import OBJECTIVES
 from raykd.report.findings import judge
 from raykd.report.terminal_table import front_table, headline
 from raykd.storage.store import Storage
-from raykd.sweep.baseline import worth_a_baseline
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.phases.baseline import worth_a_baseline
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, Trials
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from raykd.sweep.sweep_faults import check_sweep
+from tests.silent import Silent
 from tests.sweep.samples import COST, TREE, trial
 from tests.sweep.test_spec import GOOD, faults, written  # noqa: F401  (a fixture)
 from tests.sweep.test_study import asked, record_of

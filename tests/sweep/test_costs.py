@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import ExportError, RunError
-from raykd.precompute import cost
+from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
+from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import Untracked, without_ray
 
 SMALL = """\
@@ -35,13 +36,15 @@ def swept(folder: Path, text: str = SMALL, cluster: Topology | None = None) -> A
     (folder / "sweep.yaml").write_text(text)
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     cluster = cluster or Topology.of({"CPU": 1.0})
-    run_sweep(sweep, cluster, tracker=Untracked(), listener=Silent())  # type: ignore[arg-type]
+    run_sweep(PhaseContext(sweep, cluster, Silent()), Untracked())  # type: ignore[arg-type]
     return sweep
 
 
 def test_a_sweep_keeps_its_grid_and_its_trials_have_the_costs_of_now(tmp_path, monkeypatch):
     with without_ray():
-        monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0, 0.01)))
+        monkeypatch.setattr(
+            model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0, 0.01))
+        )
         first = swept(tmp_path)
         (trial,) = first.records.trials()
         assert trial.grid["latency_ms"] == [0.04, pytest.approx(1.0)]
@@ -50,7 +53,9 @@ def test_a_sweep_keeps_its_grid_and_its_trials_have_the_costs_of_now(tmp_path, m
         )
         assert "bytes" not in trial.grid
         shutil.rmtree(tmp_path / "store" / "costs")
-        monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(3.0, 4.0, 0.09)))
+        monkeypatch.setattr(
+            model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(3.0, 4.0, 0.09))
+        )
         (again,) = swept(tmp_path).records.trials()
     assert (trial.cost["latency_ms"], again.cost["latency_ms"]) == (1.0, 3.0)
     assert again.grid == trial.grid
@@ -75,7 +80,7 @@ def test_a_search_for_what_turns_out_to_have_no_export_ends_before_its_trials(tm
     def fails(model: Any) -> bytes:
         raise ExportError("no graph of it; export another")
 
-    monkeypatch.setattr(cost, "float32_file", fails)
+    monkeypatch.setattr(model_cost, "float32_file", fails)
     wanted = r"latency_ms is not known, since the student bilstm has no export \(no graph of it\); search latency_ms_t"
     with without_ray(), pytest.raises(RunError, match=wanted):
         swept(tmp_path)

@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
-from raykd.precompute import cost
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
+from raykd.precompute.model_cost import measure_cost
 from raykd.spec import assignments, load
-from raykd.sweep import costs, driver
-from raykd.sweep.costs import cost_of
-from raykd.sweep.driver import note_unused_text, run_sweep, train_teachers
+from raykd.sweep import driver
+from raykd.sweep.driver import run_sweep
+from raykd.sweep.phases import costs
+from raykd.sweep.phases.costs import cost_of
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.phases.search import note_unused_text
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
 from raykd.training.execute import find_result
-from tests.sweep.in_process import Untracked, without_ray
+from tests.silent import Silent
+from tests.sweep.in_process import Untracked, train_teachers, without_ray
 from tests.training.small import recipe
 
 ENSEMBLE = """\
@@ -65,17 +68,17 @@ def ensemble(tmp_path):
 
 def test_an_ensemble_is_evaluated_once_its_members_stand(ensemble):
     sweep, done = ensemble
-    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
+    train_teachers(sweep)
     assert [run.id for run in done] == [run.id for _, run in [*sweep.members, *sweep.teachers]]
     assert [name for name, _ in sweep.members[:2]] == ["bilstm_crf en seed 0", "bilstm_crf en seed 1"]
     assert [bool(run.members) for run in done] == [False] * 4 + [True] * 2
-    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
+    train_teachers(sweep)
     assert len(done) == 6
 
 
 def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble):
     sweep, _ = ensemble
-    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
+    train_teachers(sweep)
     for _, run in sweep.teachers:
         measure_cost(sweep.storage.uri, run)
     (row,) = teacher_rows(sweep)
@@ -127,7 +130,7 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
 
             patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
-        trials, teachers = run_sweep(sweep, cluster, tracker=Untracked(), listener=listener)  # type: ignore[arg-type]
+        trials, teachers = run_sweep(PhaseContext(sweep, cluster, listener), Untracked())  # type: ignore[arg-type]
     assert [trial.state for trial in trials] == ["COMPLETE"]
     assert [teacher.name for teacher in teachers] == ["bilstm_crf"]
     assert listener.begun == ["teachers", "precompute", "latency", "trials"]
@@ -209,7 +212,7 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
+    monkeypatch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     for run in [*several.shapes(), *(run for _, run in several.teachers)]:
         measure_cost(several.storage.uri, run)
     compression = {}

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.precompute.plan import precompute
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
-from raykd.sweep.costs import measure_costs
 from raykd.sweep.forecast import (
     FRONT,
     MODEL_S,
@@ -28,7 +26,9 @@ from raykd.sweep.forecast import (
     forecast,
     pieces_per_word,
 )
+from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import call, without_ray
 from tests.teachers.checkpoints import make_checkpoint
 from tests.transfer.samples import here

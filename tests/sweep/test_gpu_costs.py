@@ -12,12 +12,12 @@ from raykd.cli import cluster
 from raykd.cluster.topology import Topology
 from raykd.errors import PlacementError
 from raykd.figures.results import Cost
-from raykd.precompute.cost import GPU, Measured, keep_cost, measure_cost, sizes_of
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu
+from raykd.precompute.model_cost import GPU, Measured, keep_cost, measure_cost, sizes_of
 from raykd.spec import load
 from raykd.storage.store import Storage
-from raykd.sweep import costs
+from raykd.sweep.phases import costs
 from raykd.sweep.sweep import Sweep
 from tests.sweep.in_process import call, without_ray
 from tests.sweep.test_costs import SMALL, swept

@@ -15,8 +15,7 @@ from raykd.figures.front import front_of, hypervolume_of
 from raykd.figures.results import RunResult
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
-from raykd.sweep.stopper import Stopper
-from raykd.sweep.stopping import StoppingConfig
+from raykd.sweep.early_stopping import Stopper, StoppingConfig
 from tests.scores import scores
 from tests.sweep.samples import run_of
 

@@ -15,7 +15,7 @@ import pytest
 
 from raykd.errors import StoreError
 from raykd.figures.trial import Trial
-from raykd.report.form import size
+from raykd.report.readable_numbers import size
 from raykd.storage.layout import WRITTEN
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import KINDS, examine

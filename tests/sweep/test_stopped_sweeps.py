@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.listener import RunEpoch, Silent
+from raykd.cluster.listener import RunEpoch
 from raykd.cluster.topology import Topology
 from raykd.figures.front import front_of
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
+from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.records import Record
 from raykd.sweep.sweep import Sweep
+from tests.silent import Silent
 from tests.sweep.in_process import Untracked, code_of, without_ray
 
 pytestmark = pytest.mark.slow
@@ -75,7 +77,7 @@ def swept(folder: Path, *, kills: tuple[int, ...] = ()) -> list[Record]:
         sweep.begin(Held(), resume=True)  # type: ignore[arg-type]
         with without_ray():
             try:
-                run_sweep(sweep, Topology.of({"CPU": 1.0}), tracker=Untracked(), listener=Dying(after))  # type: ignore[arg-type]
+                run_sweep(PhaseContext(sweep, Topology.of({"CPU": 1.0}), Dying(after)), Untracked())  # type: ignore[arg-type]
             except KilledError:
                 continue
         return sweep.records.load()

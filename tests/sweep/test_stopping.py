@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from raykd.figures.pareto import Direction, fronts
-from raykd.sweep.stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
+from raykd.sweep.early_stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
 
 untimed = settings(deadline=None)
 ON = StoppingConfig(kind="mo_asha", eta=2.0, first_rung=0.25, complete_first=1, worth=0.0)

@@ -12,9 +12,9 @@ import pytest
 from optuna.trial import TrialState
 
 from raykd.spec import assignments
-from raykd.sweep.records import Record
+from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.spec import SearchConfig, planned_trials
-from raykd.sweep.study import SAMPLERS, Study, Suggestion
+from raykd.sweep.study import SAMPLERS, Study
 from tests.sweep.samples import SETTINGS, TREE, ended, trial
 
 DRAWN = [name for name in SAMPLERS if name != "grid"]

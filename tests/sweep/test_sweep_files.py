@@ -20,9 +20,9 @@ from raykd.spec.yaml12 import parse
 from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.prepare import student_runs
+from raykd.training.worker import Worker
 from tests.corpora_root import corpora_root
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import TREE, prepared

@@ -6,19 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.cluster.listener import Silent
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
 from raykd.figures.results import Score
 from raykd.figures.trial import Teacher
 from raykd.spec import load
 from raykd.storage.layout import RESULT
-from raykd.sweep.driver import teach, train_teachers
+from raykd.sweep.driver import do_phases
+from raykd.sweep.phases.interface import PhaseContext
+from raykd.sweep.phases.precompute import Precompute
+from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.teacher_rows import teacher_rows
 from raykd.training.execute import find_result
 from tests.scores import scores
-from tests.sweep.in_process import code_of, without_ray
+from tests.silent import Silent
+from tests.sweep.in_process import code_of, train_teachers, without_ray
 
 # At this rate nothing is learnt in one step: every word gets the label that most words have, or one that is worse.
 TEXT = """\
@@ -64,13 +67,14 @@ def opened(tmp_path):
 def taught(sweep: Sweep) -> list[str]:
     """The warnings of the phases up to the transfer sets."""
     listener = Warnings()
-    teach(sweep, Topology.of({"CPU": 1.0}), listener)
+    context = PhaseContext(sweep, Topology.of({"CPU": 1.0}), listener)
+    do_phases(context, [Teachers(context), Precompute(context)])
     return listener.said
 
 
 def give_scores(sweep: Sweep, **dev: float) -> None:
     """Train the teachers, and have each language's result say this score on dev."""
-    train_teachers(sweep, Topology.of({"CPU": 1.0}), Silent())
+    train_teachers(sweep)
     for name, run in sweep.teachers:
         language = name[-2:]
         result = find_result(sweep.storage, run)

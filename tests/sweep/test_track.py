@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -19,13 +20,14 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
-from raykd.sweep.track import log_gains, log_models
-from raykd.tracking.tracker import Tracker
-from raykd.training.distil import Worker
+from raykd.sweep.track import Tracked, export_students, gains_of
+from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.worker import Worker
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
+from tests.tracking.swept import Swept
 from tests.training.small import recipe
 
 SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
@@ -63,12 +65,14 @@ def logged(store: Storage, runs: list[Run], database: str, listener: Listener, s
     if not records.exists():
         records.open(sweep_id="sweep-1", text="{}", resume=False)
         records.save(Record(trial, {}))
-    called = {"score_name": "f1", "score_label": "F1", "flush_seconds": None}
-    tracker = Tracker.open(database, sweep="sweep", sweep_id="sweep-1", **called)
-    tracker.finish_trial(trial)
+    swept = Swept(database, "sweep")
+    swept.record(trial)
     card = lambda trial: lambda exported: f"{trial.number} {exported.run.id}"  # noqa: E731
-    log_models(records, tracker, [trial], scratch, why={3: "verdict"}, listener=listener, card=card)
-    assert tracker.close() == ()
+    tracked = Tracked(swept.publisher, swept.pages)
+    exports = export_students(records, tracked, [trial], scratch, listener=listener, card=card)
+    models = {number: swept.student(number, export, "verdict") for number, export in exports.items()}
+    swept.pages.ending = Ending(frozenset({3}), ship=3, models=models)
+    assert swept.close() == ()
     client = MlflowClient(database)
     models = client.search_logged_models([client.get_experiment_by_name("sweep").experiment_id])
     return [
@@ -121,6 +125,7 @@ def test_what_cannot_be_exported_is_named_and_the_sweep_goes_on(database, tmp_pa
 @pytest.mark.parametrize(("number", "models"), [(None, [0]), (0, [0]), (2, [0, 2])])
 def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkeypatch, number, models):
     file = SimpleNamespace(
+        name="sweep",
         objectives={"f1": "max"},
         tracking=SimpleNamespace(models="front"),
         labels=SimpleNamespace(structure="bioes"),
@@ -130,34 +135,31 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
         Trial(2, "COMPLETE", role="baseline", scores=scores(0.75)),
     ]
     ship = next((trial for trial in trials if trial.number == number), None)
-    logged = {}
     monkeypatch.setattr(
-        track, "log_models",
-        lambda records, tracker, front, scratch, why, **_: logged.update({each.number: why for each in front}),
+        track, "export_students",
+        lambda records, tracked, front, scratch, **_: dict.fromkeys(each.number for each in front),
     )  # fmt: skip
-    track.publish(
-        SimpleNamespace(file=file, records=None), MagicMock(), trials, {}, "", Path(), listener=Listener(),
+    tracked: Any = MagicMock()
+    track.publish_end(
+        SimpleNamespace(file=file, records=None), tracked, trials, {}, "", Path(), listener=Listener(),  # type: ignore[arg-type]
         ship=ship, verdict="why",
     )  # fmt: skip
-    assert list(logged) == models
-    assert logged[models[-1]] == ({} if number is None else {number: "why"})
+    ending = tracked.pages.ending
+    assert list(ending.models) == models
+    assert {each: model.ship for each, model in ending.models.items() if model.ship} == (
+        {} if number is None else {number: "why"}
+    )
+    assert (ending.front, ending.ship) == ({0}, number)
 
 
 def test_the_gain_over_labels_alone_is_a_figure_of_each_trial():
-    noted = {}
-
-    class Noted:
-        def log_gain(self, number, twin, gains):
-            noted[number] = (twin, gains)
-
     settings = {"student.hidden_dim": 4}
     trials = [
         Trial(0, "COMPLETE", settings, objective="structural", scores=scores(0.75, 0.5), steps=8),
         Trial(1, "FAILED", settings, objective="structural"),
         Trial(2, "COMPLETE", settings, role="baseline", scores=scores(0.5, 0.375), steps=8),
     ]
-    log_gains(Noted(), trials)
-    assert noted == {0: (2, {"over_gold": 0.25, "over_gold_test": 0.125})}
+    assert gains_of(trials) == {0: Gain(2, {"over_gold": 0.25, "over_gold_test": 0.125})}
 
 
 FILE = """\

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from raykd.cluster.executor import Job, Outcome
-from raykd.cluster.listener import Silent
+from raykd.cluster.jobs import Job, Outcome
 from raykd.figures.table import OBJECTIVES
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.sweep.recorder import Recorder
+from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.scheduler import MOST_REPEATS, InTurn, Trials
 from raykd.sweep.settings import Setting
@@ -25,30 +24,20 @@ from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from raykd.tasks import TASKS
 from tests.long import mostly_slow
+from tests.silent import Silent
 from tests.sweep.samples import COST, TREE, result_of, run_of
 
 EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}
 
 
 class Tracked:
-    """A tracking server that writes down what is logged."""
+    """Pages that write down which epochs are logged."""
 
     def __init__(self) -> None:
-        self.started: list[int] = []
-        self.finished: list[tuple[int, str]] = []
         self.epochs: list[tuple[int, int, str]] = []
-
-    def start_trial(self, trial):
-        self.started.append(trial.number)
-
-    def finish_trial(self, trial):
-        self.finished.append((trial.number, trial.state))
 
     def log_epoch(self, number, epoch, metrics, *, run="", stages=()):
         self.epochs.append((number, epoch, run))
-
-    def log_front(self, count, *, hypervolume, students):
-        pass
 
 
 class Fixed:
@@ -138,8 +127,6 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, tracked):
     assert done.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
     assert (done.settings["student.embedding_dim"], done.settings["corpus.cap"]) == (8, 500)
     assert (failed.state, failed.message, failed.scores.mean("dev")) == ("FAILED", "its process died", None)
-    assert tracked.started == [0, 1]
-    assert tracked.finished == [(1, "FAILED"), (0, "COMPLETE")]
 
 
 def test_one_run_asked_for_twice_is_done_once(records, tracked):
@@ -234,7 +221,6 @@ def test_a_trial_that_is_stopped_is_pruned(records, tracked):
     (record,) = records.load()
     assert (record.trial.state, record.trial.message) == ("PRUNED", "stopped after epoch 1")
     assert (record.trial.scores.mean("dev"), record.trial.cost) == (None, COST.figures)
-    assert tracked.finished == [(0, "PRUNED")]
 
 
 def test_no_trial_starts_when_the_budget_is_spent(records, tracked):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import FLAT, SPANS, UTTERANCES
 from raykd.tasks import TASKS
 from raykd.tasks.majority import majority_scores
 
@@ -20,18 +20,18 @@ def of(task, tag_set, **by_language):
 
 
 def test_each_language_has_its_own_most_frequent_label():
-    tags = TagSet.flat(["DET", "NOUN", "VERB"])
+    tags = FLAT.tag_set(["DET", "NOUN", "VERB"])
     found = of("pos", tags, en=[["NOUN", "VERB", "NOUN"], ["DET"]], de=[["DET", "DET", "DET", "NOUN"]])
     assert found == {"en": 0.5, "de": 0.75}
 
 
 def test_the_most_frequent_class_of_sentences():
-    tags = TagSet.flat(["0", "1"])
+    tags = FLAT.tag_set(["0", "1"])
     assert of("classification", tags, en=[["1"], ["0"], ["1"], ["1"]]) == {"en": 0.75}
 
 
 def test_spans_are_never_found_by_the_label_outside_of_spans():
-    tags = TagSet.of_types(["PER"])
+    tags = SPANS.tag_set(["PER"])
     assert of("ner", tags, en=[["O", "S-PER", "O"], ["B-PER", "E-PER", "O"]]) == {"en": 0.0}
     assert of("ner", tags, en=[["S-PER", "S-PER", "O"]])["en"] == pytest.approx(0.8), (
         "2 of 3 spans right, of 2"
@@ -39,7 +39,7 @@ def test_spans_are_never_found_by_the_label_outside_of_spans():
 
 
 def test_an_utterance_has_the_most_frequent_intent_and_no_slots():
-    tags = TagSet.utterances(["city"], ["intent:fly", "intent:ask"])
+    tags = UTTERANCES.tag_set(["city", "intent:fly", "intent:ask"])
     said = [
         ["intent:fly", "O", "O"],
         ["intent:fly", "O", "S-city"],
@@ -50,4 +50,4 @@ def test_an_utterance_has_the_most_frequent_intent_and_no_slots():
 
 
 def test_trees_have_no_such_label():
-    assert of("parsing", TagSet.flat(["det"]), en=[["det"]]) == {}
+    assert of("parsing", FLAT.tag_set(["det"]), en=[["det"]]) == {}

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError
+from raykd.forms import FLAT
+from raykd.forms.tree.parses import Parse
 from raykd.metrics.attachment import is_punctuation
 from raykd.tasks import TASKS
-from raykd.tasks.parsing import PARSING, Parse
+from raykd.tasks.parsing import PARSING
 
 POS = ("NOUN", "PUNCT", "VERB")
-RELATIONS = TagSet.flat(["nsubj", "obj", "punct", "root"])
+RELATIONS = FLAT.tag_set(["nsubj", "obj", "punct", "root"])
 LANGUAGES = ("en", "nl", "sv")
 WORDS = {"NOUN": "rain", "VERB": "fell", "PUNCT": "!"}
 Word = tuple[str, int, str]
@@ -51,7 +52,7 @@ def predictions(sentences: list[list[tuple[int, str]]]) -> list[Parse]:
 def scored(name, gold, predicted, words=None, targets=()):
     task, table = PARSING[name], table_of(gold, words)
     languages = table["language"].to_pylist()
-    column = task.targets(table, pos=POS, labels=RELATIONS)
+    column = task.form.targets(table, pos=POS, labels=RELATIONS)
     return task.score(column, predictions(predicted), tag_set=RELATIONS, languages=languages, targets=targets)
 
 
@@ -128,12 +129,12 @@ def test_the_name_of_the_score_states_the_rule(name):
     assert task.name == name
     assert TASKS[name] is task
     assert task.score_label.startswith("LAS")
-    assert (task.punctuation == "scored") == (task.score_label == "LAS")
+    assert (name == "parsing") == (task.score_label == "LAS")
     assert len({task.score_label for task in PARSING.values()}) == len(PARSING)
 
 
 def test_a_corpus_without_trees_or_without_punct_is_refused_with_a_hint():
-    without, xpos, upos = (SimpleNamespace(pos=pos) for pos in ((), ("NN", "."), POS))
+    without, xpos, upos = (SimpleNamespace(pos=pos, unit="word") for pos in ((), ("NN", "."), POS))
     for task in PARSING.values():
         task.check(upos, "x.yaml")
         with pytest.raises(CorpusError, match=r"x\.yaml: it has no trees.*; set corpus.source: conllu and"):

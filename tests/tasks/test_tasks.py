@@ -2,23 +2,24 @@
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
-from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError
+from raykd.forms import FLAT, SPANS, UTTERANCES, TagSet
 from raykd.layers.model import Output
 from raykd.structures import Chain
 from raykd.tasks import TASKS
 from tests.oracles.chains import enumerate_chain
 
-TYPES = TagSet.of_types(["PER", "LOC"])
-POLARITIES = TagSet.of_types(["negative", "positive"])
-WORDS = TagSet.flat(["DET", "NOUN", "VERB"])
-UTTERANCES = TagSet.utterances(["city"], ["intent:fare", "intent:flight"])
+TYPES = SPANS.tag_set(["PER", "LOC"])
+POLARITIES = SPANS.tag_set(["negative", "positive"])
+WORDS = FLAT.tag_set(["DET", "NOUN", "VERB"])
+SPOKEN = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Example:
     beside: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
-SPANS = Example(
+ENTITIES = Example(
     TYPES,
     [["B-PER", "E-PER", "O", "S-LOC"], ["S-LOC", "O"], ["O", "S-PER", "S-PER"]],
     # Half of the entities, all right; one of another type; two right and one too many.
@@ -40,7 +41,7 @@ SPANS = Example(
     (2 / 3, 0.0, 0.8),
 )
 EXAMPLES = {
-    "ner": SPANS,
+    "ner": ENTITIES,
     "aspect": Example(
         POLARITIES,
         [["O", "S-positive"], ["B-negative", "E-negative", "O"], ["S-positive", "S-negative"]],
@@ -58,7 +59,7 @@ EXAMPLES = {
         WORDS, [["DET"], ["NOUN"], ["VERB"]], [["DET"], ["VERB"], ["VERB"]], (1.0, 0.0, 1.0)
     ),
     "intent_slots": Example(
-        UTTERANCES,
+        SPOKEN,
         [
             ["intent:fare", "S-city", "O", "S-city"],
             ["intent:flight", "O"],
@@ -84,12 +85,16 @@ def table_of(example: Example, *, labelled=(True, True, True)) -> pa.Table:
     return pa.table({"tags": pa.array(tags, pa.list_(pa.int16())), "language": LANGUAGES})
 
 
+def targets_of(name: str, table: pa.Table) -> Any:
+    return TASKS[name].form.targets(table, pos=(), labels=EXAMPLES[name].tag_set)
+
+
 def numbers_of(example: Example) -> list[np.ndarray]:
     return [example.tag_set.encode(row) for row in example.predicted]
 
 
 def test_every_task_is_tested_under_its_own_name():
-    assert {name for name, task in TASKS.items() if task.structure == "labels"} == set(EXAMPLES)
+    assert {name for name, task in TASKS.items() if task.form.calls[:1] == ("label",)} == set(EXAMPLES)
     assert all(task.name == name for name, task in TASKS.items())
     with pytest.raises(TypeError):
         TASKS["other"] = TASKS["ner"]  # pyright: ignore[reportIndexIssue]
@@ -101,13 +106,13 @@ def test_scores_are_named_for_files_and_for_people(name):
     assert task.score_name.isidentifier()
     assert task.score_name.lower() == task.score_name
     assert task.score_name.replace("_", " ") in task.score_label.lower()
-    assert EXAMPLES[name].tag_set.scheme == task.scheme
+    assert EXAMPLES[name].tag_set.form == task.form
 
 
 @EVERY
 def test_targets_are_the_labels_of_a_part(name):
     example = EXAMPLES[name]
-    column = TASKS[name].targets(table_of(example, labelled=(True, False, True)))
+    column = targets_of(name, table_of(example, labelled=(True, False, True)))
     assert column.lists(example.tag_set.tags) == [example.gold[0], [], example.gold[2]]
     targets = column.gather(np.array([1, 0]))
     assert targets.labelled_B.tolist() == [False, True]
@@ -123,8 +128,8 @@ def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
     shapes = ((3, int(lengths_B.max()), tags), (tags, tags), (tags,), (tags,))
     emissions, *rest = (torch.randn(*shape, generator=generator).double() for shape in shapes)
     chain = Chain(emissions, lengths_B, *(3 * part for part in rest))
-    column = TASKS[name].targets(table_of(EXAMPLES[name]))
-    decoded = TASKS[name].decode(column, Output(chain), np.arange(3))
+    column = targets_of(name, table_of(EXAMPLES[name]))
+    decoded = TASKS[name].form.best(column, Output(chain), np.arange(3))
     for law, path, length in zip(enumerate_chain(chain), decoded, lengths_B.tolist(), strict=True):
         assert path.shape == (length,)
         assert tuple(path.tolist()) == law.paths[int(law.scores.argmax())]
@@ -136,7 +141,7 @@ def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
 def test_scores_are_those_counted_by_hand(name):
     example, task = EXAMPLES[name], TASKS[name]
     scores = task.score(
-        task.targets(table_of(example)), numbers_of(example), tag_set=example.tag_set, languages=LANGUAGES
+        targets_of(name, table_of(example)), numbers_of(example), tag_set=example.tag_set, languages=LANGUAGES
     )
     assert set(scores) == {"source"}
     assert scores["source"].by_language == pytest.approx(dict(zip(LANGUAGES, example.scores, strict=True)))
@@ -152,7 +157,7 @@ def test_scores_are_those_counted_by_hand(name):
 def test_target_languages_are_a_group_of_their_own(name):
     example, task = EXAMPLES[name], TASKS[name]
     scores = task.score(
-        task.targets(table_of(example)), numbers_of(example),
+        targets_of(name, table_of(example)), numbers_of(example),
         tag_set=example.tag_set, languages=LANGUAGES, targets=("fr", "xx"),
     )  # fmt: skip
     assert scores["target"].by_language == pytest.approx({"fr": example.scores[2]})
@@ -164,7 +169,9 @@ def test_target_languages_are_a_group_of_their_own(name):
 def test_gold_labels_score_1(name):
     example, task = EXAMPLES[name], TASKS[name]
     gold = [example.tag_set.encode(row) for row in example.gold]
-    scores = task.score(task.targets(table_of(example)), gold, tag_set=example.tag_set, languages=LANGUAGES)
+    scores = task.score(
+        targets_of(name, table_of(example)), gold, tag_set=example.tag_set, languages=LANGUAGES
+    )
     assert scores["source"].by_language == dict.fromkeys(sorted(LANGUAGES), 1.0)
 
 
@@ -173,12 +180,13 @@ def test_a_corpus_with_other_labels_is_refused_with_a_hint(name):
     task, own = TASKS[name], EXAMPLES[name].tag_set
 
     def corpus(**changes):
-        return SimpleNamespace(**{"unit": task.unit, "tag_set": own, **changes})
+        return SimpleNamespace(**{"unit": task.unit, "tag_set": own, "pos": (), **changes})
 
     task.check(corpus(), "x.tsv")
-    other = WORDS if task.scheme == "bioes" else TYPES
+    other = WORDS if task.form == SPANS else TYPES
     with pytest.raises(
-        CorpusError, match=rf"x\.tsv: its tags are {other.scheme}.* needs {task.scheme} tags; set corpus"
+        CorpusError,
+        match=rf"x\.tsv: its tags are {other.form.scheme}.* needs {task.form.scheme} tags; set corpus",
     ):
         task.check(corpus(tag_set=other), "x.tsv")
     unit, hint = (

@@ -3,14 +3,14 @@ import itertools
 import pytest
 import torch
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import FLAT, SPANS, TagSet
 from raykd.layers.model_config import BuildInputs
 from raykd.structures import score, viterbi
 from raykd.teachers import BiaffineNERTeacher
 from raykd.teachers.biaffine_ner import span_tags
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
-TAGS = TagSet.of_types(["PER", "LOC"])
+TAGS = SPANS.tag_set(["PER", "LOC"])
 
 
 def build(tag_set: TagSet, **settings):
@@ -34,18 +34,18 @@ def test_what_it_decodes_is_valid_bioes_with_the_score_that_viterbi_gives():
     spans = model(batch).distribution
     paths_BT, scores_B = viterbi(spans)
     torch.testing.assert_close(score(spans, paths_BT), scores_B)
-    allowed = TAGS.allowed_transitions()
+    allowed, start, end = TAGS.form.allowed_transitions(TAGS.tags)
     for path, length in zip(paths_BT.tolist(), batch.lengths_B.tolist(), strict=True):
         own = path[:length]
-        assert TAGS.allowed_start()[own[0]]
-        assert TAGS.allowed_end()[own[-1]]
+        assert start[own[0]]
+        assert end[own[-1]]
         assert all(allowed[a, b] for a, b in itertools.pairwise(own))
     assert paths_BT.any()
 
 
 def test_flat_tags_are_refused():
     with pytest.raises(ValueError, match="spelt by BIOES tags; the tag set is flat"):
-        build(TagSet.flat(["NOUN", "VERB"]))
+        build(FLAT.tag_set(["NOUN", "VERB"]))
 
 
 def test_its_shape_holds_the_biaffine_size():

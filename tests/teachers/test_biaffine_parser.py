@@ -2,14 +2,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import FLAT
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model_config import BuildInputs
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher, SecondOrderParserTeacher
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
-RELATIONS = TagSet.flat(["nsubj", "obj", "root"])
+RELATIONS = FLAT.tag_set(["nsubj", "obj", "root"])
 SMALL = {
     "embedding_dim": 6, "hidden_dim": 4, "layers": 1, "character_dim": 3, "character_hidden": 2, "arc_dim": 5,
     "relation_dim": 4,

@@ -2,12 +2,12 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from raykd.corpora.tags import TagSet
+from raykd.forms import SPANS
 from raykd.layers.model_config import BuildInputs
 from raykd.teachers import BiLSTMCRFTeacher
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
-TAGS = TagSet.of_types(["PER"])
+TAGS = SPANS.tag_set(["PER"])
 
 
 def build(**settings):

@@ -14,19 +14,18 @@ from transformers import (
 )
 
 from raykd.corpora.sentence import SEPARATOR
-from raykd.corpora.tags import TagSet
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import StoreError
+from raykd.forms import FLAT, SPANS
 from raykd.layers.model import load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
-from raykd.training.label_sets import legal_transitions
 from raykd.training.stages import train_only
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, PIECES, make_checkpoint
 
-NER, CLASSES = TagSet.of_types(["LOC", "PER"]), TagSet.flat(["bad", "good"])
+NER, CLASSES = SPANS.tag_set(["LOC", "PER"]), FLAT.tag_set(["bad", "good"])
 SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
 FINE = {"fine_tune": True}
 
@@ -184,7 +183,7 @@ def test_the_graph_of_a_classifier_of_pairs_gives_the_same_labels(tmp_path):
 
 def test_a_checkpoint_without_a_head_is_told_to_be_fine_tuned(checkpoint):
     with pytest.raises(StoreError, match=r"no trained sequence-classification head.*fine_tune: true"):
-        built(HFSequenceClassifierTeacher(path=checkpoint), tags=TagSet.flat(["a", "b"]), unit="sentence")
+        built(HFSequenceClassifierTeacher(path=checkpoint), tags=FLAT.tag_set(["a", "b"]), unit="sentence")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ def test_its_file_gives_the_best_legal_labelling(checkpoint):
     model, vocabulary = built(HFTokenClassifierTeacher(path=checkpoint, **FINE))
     batch = batch_of(vocabulary)
     own = viterbi(model(batch).distribution)[0]
-    model.legal = legal_transitions(NER)
+    model.legal = NER.legal()
     legal = viterbi(model(batch).distribution, model.legal)[0]
     assert not torch.equal(own, legal), "labels of random scores are malformed"
     assert torch.equal(torch.from_numpy(Session(deployed(model).float32).labels(batch)), legal)

@@ -5,8 +5,8 @@ import pytest
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from raykd.corpora.tags import TagSet
 from raykd.errors import ExportError, StoreError
+from raykd.forms import FLAT, SPANS, UTTERANCES
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.label_map import match_labels
 from raykd.layers.model import load_weights, save_weights
@@ -17,7 +17,7 @@ from tests.layers.batches import make_batch
 from tests.layers.graphs import assert_same_as, session_of
 from tests.teachers.checkpoints import IOB2, make_checkpoint
 
-NER = TagSet.of_types(["LOC", "PER"])
+NER = SPANS.tag_set(["LOC", "PER"])
 SENTENCES = (("abc", "an", "zz", "jij"), ("bo",), ("an", "abcabc"))
 
 
@@ -80,7 +80,7 @@ def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint)
 
 
 def test_intents_are_read_at_the_piece_before_the_sentence(checkpoint):
-    tags = TagSet.utterances(["city"], ["intent:fare", "intent:flight"])
+    tags = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
     teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
     model = teacher.build(BuildInputs(tag_set=tags)).eval()
     batch = batch_for(teacher, tuple(("<utterance>", *words) for words in SENTENCES))
@@ -198,7 +198,7 @@ def test_a_pinned_checkpoint_that_changed_is_refused(tmp_path):
         teacher.build(BuildInputs(tag_set=NER))
 
 
-CLASSES = TagSet.flat(["bad", "good"])
+CLASSES = FLAT.tag_set(["bad", "good"])
 
 
 @pytest.mark.parametrize("fine_tune", [True, False])

@@ -17,11 +17,13 @@ import raykd
 from raykd.deploy.export import export_run
 from raykd.figures.trial import Trial
 from raykd.storage.store import Storage
+from raykd.tracking import publisher
 from raykd.tracking.registry import SET_BY_RAYKD, SHIP
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import Ending
 from raykd.training.prepare import prepare
 from tests.scores import scores
-from tests.tracking.test_tracker import Away
+from tests.tracking.swept import Swept
+from tests.tracking.test_publisher import Away, Lost
 from tests.training.small import executed, recipe, student_of
 
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
@@ -55,24 +57,29 @@ def name(request):
     return request.node.name
 
 
-def opened(database, name, **more):
-    called = {"score_name": "f1", "score_label": "F1", "flush_seconds": None}
-    return Tracker.open(database, sweep=name, sweep_id="sweep-1", **called, **more)
-
-
-def swept(database, name, export, *, ship, why="the verdict", numbers=(1, 2), **more):
+def published(database, name, export, *, ship, why="the verdict", numbers=(1, 2), **more):
     """One driver's whole sweep, whose front are the trials `numbers`. Returns which of them it had to export."""
-    tracker, missing = opened(database, name, **more), []
-    for number in numbers:
-        done = Trial(
-            number, "COMPLETE", {"student.decoder": "crf"}, run_ids=(f"run-{number}",), scores=scores(0.5)
-        )
-        tracker.finish_trial(done)
-        if not tracker.has_model(number):
-            missing.append(number)
-        tracker.log_model(number, export if number in missing else None, ship=why if number == ship else "")
-    assert tracker.close() == ()
+    swept = Swept(database, name, **more)
+    swept.record(*map(done, numbers))
+    missing = [number for number in numbers if not swept.publisher.has_model(swept.pages.trial_key(number))]
+    swept.pages.ending = ending(
+        swept, {number: export if number in missing else None for number in numbers}, ship=ship, why=why
+    )
+    assert swept.close() == ()
     return missing
+
+
+def done(number):
+    settings = {"student.decoder": "crf"}
+    return Trial(number, "COMPLETE", settings, run_ids=(f"run-{number}",), scores=scores(0.5))
+
+
+def ending(swept, exports, *, ship, why="the verdict"):
+    students = {
+        number: swept.student(number, export, why if number == ship else "")
+        for number, export in exports.items()
+    }
+    return Ending(frozenset(exports), ship=ship, models=students)
 
 
 def logged(client, name):
@@ -90,7 +97,7 @@ def shipped(client, name):
 
 
 def test_the_model_labels_as_raykd_does_in_a_process_without_raykd(database, client, name, export, tmp_path):
-    swept(database, name, export, ship=1, numbers=(1,))
+    published(database, name, export, ship=1, numbers=(1,))
     (model,) = logged(client, name)
     assert (model.name, str(model.status)) == ("student-01", "READY")
     folder = Path(download_artifacts(artifact_uri=model.artifact_location, tracking_uri=database))
@@ -168,8 +175,8 @@ def rows_of(columns):
 
 
 def test_each_student_is_logged_and_registered_once(database, client, name, export):
-    assert swept(database, name, export, ship=1) == [1, 2]
-    assert swept(database, name, export, ship=1, numbers=(1, 2, 3)) == [3]
+    assert published(database, name, export, ship=1) == [1, 2]
+    assert published(database, name, export, ship=1, numbers=(1, 2, 3)) == [3]
     models = logged(client, name)
     assert sorted(model.name for model in models) == ["student-01", "student-02", "student-03"]
     assert all({metric.key: metric.value for metric in model.metrics}["dev_f1"] == 0.5 for model in models)
@@ -186,94 +193,81 @@ def test_each_student_is_logged_and_registered_once(database, client, name, expo
 
 def test_the_alias_follows_the_verdict_until_a_person_sets_it(database, client, name, export):
     warnings = []
-    swept(database, name, export, ship=1)
-    swept(database, name, export, ship=2, why="the best dev F1")
+    published(database, name, export, ship=1)
+    published(database, name, export, ship=2, why="the best dev F1")
     by_trial = {trial: version for version, trial in versions(client, name).items()}
     assert str(shipped(client, name)) == by_trial[2]
     assert client.get_registered_model(name).tags["ship"] == "the best dev F1"
 
     client.set_registered_model_alias(name, SHIP, by_trial[1])
-    swept(database, name, export, ship=2, warn=warnings.append)
+    published(database, name, export, ship=2, warn=warnings.append)
     assert str(shipped(client, name)) == by_trial[1], "a person's choice stays"
     assert f"the alias ship of {name} was set to version {by_trial[1]} by hand" in warnings[-1]
 
     client.delete_registered_model_alias(name, SHIP)
-    swept(database, name, export, ship=2, warn=warnings.append)
+    published(database, name, export, ship=2, warn=warnings.append)
     assert shipped(client, name) is None
     assert "was removed by hand" in warnings[-1]
     client.delete_registered_model_tag(name, SET_BY_RAYKD)
-    swept(database, name, export, ship=2)
+    published(database, name, export, ship=2)
     assert str(shipped(client, name)) == by_trial[2], "removing the tag gives the alias back"
 
 
 @pytest.mark.parametrize("after", range(0, 16, 3))
-def test_what_a_dead_server_missed_of_models_is_written_later_and_once(database, client, name, export, after):
+def test_what_a_dead_server_missed_of_models_is_written_later_and_once(
+    database, client, name, export, after, monkeypatch
+):
     """However many calls still arrive before the server is away."""
-    first = opened(database, name)
-    first._writer.client = link = Away(first._writer.client)
-    first.finish_trial(Trial(1, "COMPLETE", {}, scores=scores(0.5)))
-    assert first.sync() == ()
+    monkeypatch.setattr(publisher, "LAST_S", 0.0)
+    first = Swept(database, name)
+    first.shown.client = link = Away(first.shown.client)
+    first.record(done(1))
+    assert first.publish() == ()
     link.away, link.after = True, after
-    first.log_model(1, export, ship="the verdict")
+    first.pages.ending = ending(first, {1: export}, ship=1)
     first.close()  # the driver is gone as well
-    swept(database, name, export, ship=1, numbers=(1,))
+    published(database, name, export, ship=1, numbers=(1,))
     assert [str(model.status) for model in logged(client, name)] == ["READY"]
     assert list(versions(client, name).values()) == [1]
     assert shipped(client, name) == 1 or str(shipped(client, name)) == "1"
-
-
-class Lost:
-    """A client that does what it is asked, and loses the answer to the first call of each of `names`."""
-
-    def __init__(self, client, *names):
-        self.client, self.names = client, set(names)
-
-    def __getattr__(self, name):
-        def call(*args, **kwargs):
-            answer = getattr(self.client, name)(*args, **kwargs)
-            if name in self.names:
-                self.names.remove(name)
-                raise ConnectionError("the answer was lost")
-            return answer
-
-        return call
 
 
 @pytest.mark.parametrize(
     "calls", [("create_logged_model",), ("create_logged_model", "finalize_logged_model")]
 )
 def test_a_model_whose_answer_was_lost_is_logged_once(database, client, name, export, calls):
-    tracker = opened(database, name)
-    tracker._writer.client = Lost(tracker._writer.client, *calls)
-    tracker.finish_trial(Trial(1, "COMPLETE", {}, scores=scores(0.5)))
-    tracker.log_model(1, export, ship="the verdict")
+    swept = Swept(database, name)
+    swept.shown.client = Lost(swept.shown.client, *calls)
+    swept.record(done(1))
+    swept.pages.ending = ending(swept, {1: export}, ship=1)
     for _ in calls:
-        assert tracker.sync() != ()
-    assert tracker.close() == ()
+        assert swept.publish() != ()
+    assert swept.close() == ()
     assert [str(model.status) for model in logged(client, name)] == ["READY"]
     assert list(versions(client, name).values()) == [1]
 
 
 def test_of_several_models_of_a_student_the_one_that_is_ready_counts(database, client, name, export):
     """Those of an earlier raykd, which began another one when an answer was lost."""
-    swept(database, name, export, ship=1, numbers=(1,))
+    published(database, name, export, ship=1, numbers=(1,))
     (ready,) = logged(client, name)
     experiment = client.get_experiment_by_name(name).experiment_id
     for _ in range(2):
         client.create_logged_model(
             experiment, name="student-01", source_run_id=ready.source_run_id, tags=ready.tags
         )
-    assert swept(database, name, export, ship=1, numbers=(1,)) == []
+    assert published(database, name, export, ship=1, numbers=(1,)) == []
     assert list(versions(client, name).values()) == [1]
 
 
 def test_what_the_alias_names_is_told(database, name, export):
-    swept(database, name, export, ship=None, numbers=(1,))
-    tracker = opened(database, name)
-    assert tracker.shipped() == ""
-    swept(database, name, export, ship=1, numbers=(1,))
-    assert tracker.shipped().startswith("version 1 (#01")
-    tracker._writer.client = link = Away(tracker._writer.client)
+    published(database, name, export, ship=None, numbers=(1,))
+    swept = Swept(database, name)
+    assert swept.publisher.shipped() == ""
+    published(database, name, export, ship=1, numbers=(1,))
+    assert swept.publisher.shipped().startswith("version 1 (#01")
+    swept.shown.client = link = Away(swept.shown.client)
     link.away = True
-    assert tracker.shipped() == ""
-    tracker.close()
+    assert swept.publisher.shipped() == ""
+    link.away = False
+    swept.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -15,8 +16,9 @@ from raykd.figures.trial import Trial
 from raykd.redact import expanded
 from raykd.tracking.database import TABLES_LOCK
 from raykd.tracking.server import check, resolve
-from raykd.tracking.tracker import Tracker
+from raykd.tracking.sweep_pages import Ending
 from tests.postgresql import PASSWORD, USER, PostgresServer
+from tests.tracking.swept import Swept
 from tests.tracking.test_server import KILLED
 
 
@@ -59,20 +61,17 @@ def test_one_makes_the_tables_and_others_wait(server, connection, monkeypatch):
 
 def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(server, tmp_path):
     warned = []
-    tracker = Tracker.open(
-        server.uri, sweep="away", sweep_id="1", score_name="f1", score_label="F1", warn=warned.append,
-        artifacts=(tmp_path / "files").as_uri(), flush_seconds=None,
-    )  # fmt: skip
-    trial = Trial(0, "COMPLETE", {"student.hidden_dim": 8})
-    tracker.start_trial(trial)
-    assert tracker.sync() == ()
+    swept = Swept(server.uri, "away", warn=warned.append, artifacts=(tmp_path / "files").as_uri())
+    trial = Trial(0, "RUNNING", {"student.hidden_dim": 8})
+    swept.record(trial)
+    assert swept.publish() == ()
     server.stop()
-    tracker.log_epoch(0, 0, {"loss": 0.5})
-    tracker.finish_trial(trial)
-    assert tracker.sync()
+    swept.pages.log_epoch(0, 0, {"loss": 0.5})
+    swept.record(replace(trial, state="COMPLETE"))
+    assert swept.publish()
     server.start()
-    tracker.log_file("front.csv", b"a,b\n")
-    assert tracker.close() == ()
+    swept.pages.ending = Ending(files={"front.csv": b"a,b\n"})
+    assert swept.close() == ()
     assert ["goes on without it" in warned[0], "answers again" in warned[1]] == [True, True]
     client = MlflowClient(resolve(server.uri))
     experiment = client.get_experiment_by_name("away")
@@ -82,10 +81,10 @@ def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(
     }  # fmt: skip
     assert runs[trial.name].data.metrics["epoch/loss"] == 0.5
     assert list((tmp_path / "files").rglob("front.csv"))
-    assert tracker.link.startswith("http://127.0.0.1:5000/")
+    assert swept.publisher.link.startswith("http://127.0.0.1:5000/")
     stored = server.dump()
     assert "student.hidden_dim" in stored
-    for shown in (stored, server.log(), *warned, tracker.link):
+    for shown in (stored, server.log(), *warned, swept.publisher.link):
         assert PASSWORD not in shown
         assert PASSWORD.replace("/", "%2F").replace(":", "%3A").replace("@", "%40") not in shown
 
@@ -123,10 +122,7 @@ def test_a_password_that_is_not_set_is_named(server, monkeypatch):
 def test_files_in_a_bucket_need_the_package_that_writes_them(server, monkeypatch):
     monkeypatch.setattr("raykd.tracking.server.find_spec", lambda name: None)
     with pytest.raises(TrackingError, match=r"s3://bucket/mlflow/bucket.*'boto3'.*pip install boto3"):
-        Tracker.open(
-            server.uri, sweep="bucket", sweep_id="1", score_name="f1", score_label="F1",
-            artifacts="s3://bucket/mlflow", flush_seconds=None,
-        )  # fmt: skip
+        Swept(server.uri, "bucket", artifacts="s3://bucket/mlflow")
 
 
 def test_without_the_driver_the_command_that_installs_it_is_shown(server, monkeypatch):

@@ -21,7 +21,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from raykd.recipes.run import Run
 from raykd.storage.layout import WEIGHTS
 from raykd.training import execute as module
-from raykd.training.distil import EpochReport, Worker
+from raykd.training.epoch_report import EpochReport
+from raykd.training.worker import Worker
 
 CHECKPOINT_STEPS = 4
 """Optimiser steps between checkpoints inside an epoch."""

@@ -12,9 +12,10 @@ from raykd.figures.results import Score
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.data import TrainingData
-from raykd.training.distil import Distiller, Worker
 from raykd.training.execute import build_model, training_plan_of
 from raykd.training.stages import TrainingPlan
+from raykd.training.training_loop import Distiller
+from raykd.training.worker import Worker
 
 
 def distiller(

@@ -13,9 +13,9 @@ from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.distil import Worker
 from raykd.training.execute import execute
 from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.training.worker import Worker
 from tests.transfer.samples import here
 
 TREE = {

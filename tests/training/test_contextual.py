@@ -18,21 +18,21 @@ from raykd.figures.table import over_models
 from raykd.layers.contextual import ContextualConfig, EncoderConfig
 from raykd.layers.frozen_encoder import EncoderFeatures
 from raykd.layers.model import load_weights
-from raykd.precompute import cost
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
+from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.open_teacher import load_teacher
 from raykd.storage.layout import WEIGHTS
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
 from raykd.training.data import part_of, training_data
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.execute import find_result, keep_place
 from raykd.training.models import build_model, load_model
 from raykd.training.prepare import prepare
 from raykd.training.stored_features import FeatureReader, encoder_ids
+from raykd.training.worker import Worker
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import (
     called_once,
@@ -104,8 +104,10 @@ def test_a_teacher_whose_encoder_moved_is_found_and_gives_its_outputs(tmp_path, 
 
 def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
     timed = []
-    monkeypatch.setattr(cost, "labelling", lambda model, batch: lambda: (timed.append(batch), model(batch)))
-    monkeypatch.setattr(cost, "time_in_turns", called_once)
+    monkeypatch.setattr(
+        model_cost, "labelling", lambda model, batch: lambda: (timed.append(batch), model(batch))
+    )
+    monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     asked, storage = with_encoder(encoder), Storage(str(tmp_path))
     with_, without = (
         measure_cost(storage.uri, prepare(each, storage).teachers[0].run) for each in (asked, recipe())
@@ -220,7 +222,7 @@ def test_an_encoder_in_half_precision_counts_as_it_is_read(tmp_path):
 
 
 def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
+    monkeypatch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
     (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.corpora.tags import from_bioes, to_bioes
+from raykd.forms.tag_schemes import from_bioes, to_bioes
+from raykd.forms.targets import best_labels
 from raykd.precompute.open_teacher import load_teacher
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.structures import kbest
-from raykd.tasks.labels import best_labels
 from raykd.training.data import corpus_of
 from raykd.training.execute import load_model
 from raykd.training.prepare import prepare

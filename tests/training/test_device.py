@@ -21,10 +21,10 @@ from raykd.precompute.shard_writer import ShardWriter
 from raykd.recipes.resources import Resources, Role
 from raykd.storage.store import Storage
 from raykd.training.device import WORKSPACE, deterministic, given_device, pieces_at_once
-from raykd.training.distil import Worker
 from raykd.training.evaluate import evaluation_plan
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs
+from raykd.training.worker import Worker
 from raykd.transfer import Text
 from tests.training.small import recipe, student_of
 from tests.transfer.samples import FakeTeacher, School, compute

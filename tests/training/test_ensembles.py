@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from raykd.layers.ensemble import Ensemble
-from raykd.precompute import cost
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
@@ -91,7 +91,7 @@ def test_an_ensemble_is_scored_by_itself_and_trains_nothing(ensembles):
 
 
 def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
-    monkeypatch.setattr(cost, "time_in_turns", called_once)
+    monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     storage = Storage(str(tmp_path))
     one, two = (measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several()))
     assert two["parameters"] == 2 * one["parameters"]

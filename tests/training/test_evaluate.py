@@ -16,8 +16,8 @@ from raykd.structures import Chain
 from raykd.tasks import TASKS
 from raykd.training import device, evaluate
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.prepare import prepare
+from raykd.training.worker import Worker
 from tests.training.small import recipe, student_of
 
 WRONG = 0.2

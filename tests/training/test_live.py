@@ -13,8 +13,8 @@ from transformers import BertForMaskedLM
 
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.tags import TagSet
 from raykd.errors import RunError, SignalError, StoreError
+from raykd.forms import FLAT, PIECES
 from raykd.layers.model_config import BuildInputs
 from raykd.objectives import Mix, Part
 from raykd.objectives.attention import Attention
@@ -26,9 +26,8 @@ from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
-from raykd.tasks.masked_lm import MASKED_LM
-from raykd.training.data import part_of
-from raykd.training.distil import Batch, Learner
+from raykd.training.data import Batch, part_of
+from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model
@@ -143,7 +142,7 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
 
     def guesses() -> list:
         with torch.inference_mode():
-            return MASKED_LM.decode(gold, student(batch.text), rows)
+            return PIECES.best(gold, student(batch.text), rows)
 
     expected, certain = step(), guesses()
     assert student(batch.text).distribution.fits
@@ -294,7 +293,7 @@ def test_pieces_of_its_own_beside_a_teacher_that_reads_batches_are_refused_befor
 
 
 def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
-    tags, sizes = TagSet.flat(["good", "bad"]), {"teacher": 16, "student": 24}
+    tags, sizes = FLAT.tag_set(["good", "bad"]), {"teacher": 16, "student": 24}
     teacher, student = (
         PretrainedStudent(path=make_checkpoint(tmp_path / name, head="sequence", longest=longest)).build(
             BuildInputs(tag_set=tags, unit="sentence")

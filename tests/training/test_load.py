@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import raykd
-from raykd.corpora.tags import TagSet
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
+from raykd.forms import FLAT
 from raykd.layers.model_config import BuildInputs
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe import Recipe
@@ -28,7 +28,6 @@ from raykd.storage.store import Storage
 from raykd.students import BiLSTMStudent
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, part_of
-from raykd.training.distil import Worker
 from raykd.training.evaluate import predict
 from raykd.training.execute import execute
 from raykd.training.load import COPY, Tagger
@@ -44,6 +43,7 @@ from raykd.training.models import (
     read_weights,
 )
 from raykd.training.prepare import prepare, student_runs
+from raykd.training.worker import Worker
 from tests.stored import changed, stored
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import TREE, recipe
@@ -246,7 +246,7 @@ def test_what_is_no_list_of_sentences_is_refused(folder):
 
 
 def test_one_label_per_sentence():
-    tag_set = TagSet.flat(["bad", "good"])
+    tag_set = FLAT.tag_set(["bad", "good"])
     pieces = WordVocabulary.build(SENTENCE)
     model = BiLSTMStudent(embedding_dim=4, hidden_dim=3, decoder="maxent").build(
         BuildInputs(vocabulary_size=pieces.size, tag_set=tag_set, unit="sentence")

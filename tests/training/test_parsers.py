@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import raykd
-from raykd.corpora.head_codes import TreeLabels
 from raykd.errors import CorpusError, StoreError
+from raykd.forms.tree.codes import TreeLabels
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage

@@ -46,7 +46,7 @@ def test_other_tags_are_refused(tmp_path):
         seen.append(config.cap)
         if config.cap is None:
             return corpus
-        kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.scheme)
+        kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.form)
         return type(corpus)(kept, corpus.languages, corpus.parts, corpus.report)
 
     asked = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})

@@ -10,8 +10,8 @@ import pytest
 from transformers import BertTokenizerFast
 
 from raykd.corpora.vocabulary import WordVocabulary, words_of
-from raykd.precompute import cost
-from raykd.precompute.cost import measure_cost
+from raykd.precompute import model_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.vocabularies import open_vocabulary, unknown_share, vocabulary_id
 from raykd.storage.store import Storage
@@ -64,7 +64,7 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
 @pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
     """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
-    monkeypatch.setattr(cost, "time_in_turns", called_once)
+    monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     found = {}
     for pruned in (False, True):
         asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)

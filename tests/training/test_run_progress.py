@@ -11,10 +11,11 @@ from raykd.figures.results import RunResult
 from raykd.progress import heard_by
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.distil import EpochReport, Worker
+from raykd.training.epoch_report import EpochReport
 from raykd.training.execute import execute
 from raykd.training.plan_length import PlanLength, StageLength
 from raykd.training.prepare import prepare, student_runs
+from raykd.training.worker import Worker
 from tests.training.small import recipe
 
 Said = list[tuple[float | None, str]]

@@ -11,22 +11,22 @@ import pytest
 import torch
 
 import raykd
-from raykd.corpora.semantic_trees import tree_of, written
-from raykd.corpora.tags import TagSet
 from raykd.deploy.export import export_run
 from raykd.errors import ExportError, StoreError
+from raykd.forms import STEPS
+from raykd.forms.steps import tree_of, written
 from raykd.layers.model_config import BuildInputs
 from raykd.layers.pointer_generator import PointerGenerator
-from raykd.precompute.cost import measure_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
 from raykd.training.data import corpus_of, part_of, training_data
-from raykd.training.distil import Worker
 from raykd.training.evaluate import score_part
 from raykd.training.prepare import prepare
+from raykd.training.worker import Worker
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import called_once, executed, student_of
 
@@ -126,8 +126,11 @@ def test_the_loaded_model_says_what_was_scored(trained):
     corpus = corpus_of(ready.storage.uri, run.corpus_id)
     part = part_of(ready.storage.uri, run, "test")
     english = [i for i, language in enumerate(part.languages) if language == "en"]
-    words = [own[1:] for own in part.labels.texts()]
-    gold = [written(steps, own) for steps, own in zip(part.labels.lists(), part.labels.texts(), strict=True)]
+    words = [own[1:] for own in part.labels.tokens.to_pylist()]
+    gold = [
+        written(steps, own)
+        for steps, own in zip(part.labels.lists(), part.labels.tokens.to_pylist(), strict=True)
+    ]
     found = loaded.trees(words)
     assert sum(found[i] == gold[i] for i in english) / len(english) == pytest.approx(
         result.scores.get("test").mean
@@ -200,7 +203,7 @@ def test_training_is_given_the_steps_and_counts_them(trained):
     batch = data.gather(rows, torch.device("cpu"))
     assert torch.equal(batch.text.steps_BS, batch.targets.tags_BT)
     assert batch.text.step_lengths_B.tolist() == data.part.text.lengths[rows].tolist()
-    labels, words = data.part.labels.labels, list(data.part.labels.texts())
+    labels, words = data.part.labels.labels, list(data.part.labels.tokens.to_pylist())
     for row in rows:
         steps = labels.decode(batch.text.steps_BS[row, : batch.text.step_lengths_B[row]].tolist())
         assert tree_of(steps, len(words[row])) is not None
@@ -280,13 +283,13 @@ def test_long_sentences_are_read_in_windows(trained):
 def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
     student = parsing(root, student={**STUDENT, "vocabulary": {"kind": vocabulary}}).student
     special = student.tokenizer.build({"rome": 2}).special
-    model = student.build(BuildInputs(vocabulary_size=20, tag_set=TagSet.steps(["IN:A"]), special=special))
+    model = student.build(BuildInputs(vocabulary_size=20, tag_set=STEPS.tag_set(["IN:A"]), special=special))
     assert [model.architecture()[name] for name in ("prefix", "suffix")] == [around, around]
     assert (len(special.prefix), len(special.suffix)) == (around, around)
 
 
 def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path):
-    monkeypatch.setattr("raykd.precompute.cost.time_in_turns", called_once)
+    monkeypatch.setattr("raykd.precompute.model_cost.time_in_turns", called_once)
     ready, run, result = trained
     figures = measure_cost(ready.storage.uri, run).figures
     assert figures["parameters"] == result.parameters

@@ -15,13 +15,13 @@ from raykd.objectives.attention import Attention
 from raykd.objectives.hidden_states import HiddenStates
 from raykd.objectives.labels import Gold
 from raykd.objectives.token import Token
-from raykd.precompute.cost import measure_cost
+from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.signals import Sizes, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.teachers import HFSeq2SeqTeacher
-from raykd.training.data import training_data
-from raykd.training.distil import Batch, Learner
+from raykd.training.data import Batch, training_data
+from raykd.training.learner import Learner
 from raykd.training.live import live_needs, live_teacher
 from raykd.training.load import load_tagger
 from raykd.training.models import build_model
@@ -165,7 +165,7 @@ def test_a_drawn_student_reads_the_pieces_of_a_pruned_teacher(root, checkpoints,
 
 def test_what_it_costs_is_that_of_generating_trees(distilled, monkeypatch):
     ready, _, _ = distilled
-    monkeypatch.setattr("raykd.precompute.cost.time_in_turns", called_once)
+    monkeypatch.setattr("raykd.precompute.model_cost.time_in_turns", called_once)
     (teacher,) = ready.teachers
     cost = measure_cost(ready.storage.uri, teacher.run)
     assert cost.figures["parameters"] > 0

@@ -12,8 +12,9 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import Chain, log_partition
 from raykd.training.checkpoint import Progress, read_checkpoint, write_checkpoint
-from raykd.training.distil import Distiller, Worker
 from raykd.training.prepare import prepare
+from raykd.training.training_loop import Distiller
+from raykd.training.worker import Worker
 from tests.fake_gpu import GPU, OnGPU, gpu
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training import test_masked_lm, test_parsers, test_semantic_parsing, test_span_teachers

@@ -14,9 +14,9 @@ from raykd.precompute.plan import precompute
 from raykd.precompute.transfer import transfer_plan
 from raykd.storage.store import Storage
 from raykd.training.data import training_data
-from raykd.training.distil import Worker
 from raykd.training.execute import training_plan_of
 from raykd.training.prepare import prepare, transfer_needs
+from raykd.training.worker import Worker
 from raykd.transfer import windows
 from tests.training.loops import distiller, first_batches, opened, same, weights_of, without_times
 from tests.training.small import recipe, student_of, train_teachers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from raykd.training.distil import Distiller
+from raykd.training.training_loop import Distiller
 
 SHORT = {"epochs": 1, "anneal_horizon": 1}
 OBJECTIVES = {

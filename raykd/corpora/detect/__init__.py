@@ -14,22 +14,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from raykd.corpora.config import CorpusConfig
-from raykd.corpora.detect.assemble import (
-    Parts,
-    by_language,
-    conll_settings,
-    encodings,
-    patterns,
-    roles,
-    shown,
-    table_settings,
-    text_forms,
-)
-from raykd.corpora.detect.columns import tag_columns
-from raykd.corpora.detect.look import look_at, tree_settings
-from raykd.corpora.detect.names import named, no_corpus
-from raykd.corpora.detect.seen import TEXT_FILES, Seen, Unclear
+from raykd.corpora.columns import in_words
+from raykd.corpora.config import FORMATS, CorpusConfig
+from raykd.corpora.detect.names import no_corpus, part_of
+from raykd.corpora.detect.parts import Parts, shown
+from raykd.corpora.guess import Guess
+from raykd.corpora.look import look_at
+from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -95,74 +86,70 @@ def detect(root: str) -> Detected:
         problem = f"{len(every):,} files are below it, and at most {MOST_FILES:,} are looked at"
         raise CorpusError(root, None, problem, "give the folder of one corpus")
     unused = {name: why for name in every if (why := no_corpus(name))}
-    names = [name for name in every if name not in unused]
-    looks = [look_at(storage, name) for name in names]
-    unused |= {look.name: look.why for look in looks if isinstance(look, Unclear)}
-    seen = [look for look in looks if isinstance(look, Seen)]
-    chosen, notes = _of_one_format(root, seen, unused), []
-    parts = by_language(list(zip(named([each.name for each in chosen]), chosen, strict=True)), notes, unused)
-    role_settings, parts = roles(parts, notes, unused)
-    if not any("train" in own for own in parts.values()):
-        raise _nothing(root, unused, "no file with labels is there to train on")
-    found = patterns(parts, every, notes, unused)
-    used = [seen for own in parts.values() for files in own.values() for seen in files]
-    notes += _doubts([seen for own in parts.values() for seen in own.get("train", [])])
-    source = next(each.format for each in used if each.labelled)
-    settings = {"source": source, "root": root, "languages": sorted(parts)} | role_settings | found
-    if source in TEXT_FILES:
-        settings |= encodings(parts, notes)
-    settings |= conll_settings(parts, notes) if source == "conll" else table_settings(parts)
-    settings |= text_forms(parts, notes)
+    guesses = [look_at(storage, name) for name in every if name not in unused]
+    unused |= {guess.name: guess.why for guess in guesses if not guess.readable}
+    source, files = _of_one_format(root, [guess for guess in guesses if guess.readable], unused)
+    parts = Parts(every, unused)
+    parts.sort(files)
+    settings = parts.roles()
+    if not any("train" in own for own in parts.files.values()):
+        raise _nothing(root, parts.unused, "no file with labels is there to train on")
+    settings = {
+        "source": source,
+        "root": root,
+        "languages": sorted(parts.files),
+        **settings,
+        **parts.patterns(),
+    }
+    labelled = parts.of("train", "dev", "test")
+    parts.notes += _doubts([file for files in parts.of("train").values() for file in files])
+    if issubclass(FORMATS[source].config, TextConfig):
+        settings |= parts.encodings()
+    found, doubts = FORMATS[source].settle(labelled)
+    settings |= found
+    parts.notes += doubts
+    settings |= parts.text_forms()
+    trees = [file.trees for files in labelled.values() for file in files]
     names = {
-        (language, part): tuple(sorted(seen.name for seen in files))
-        for language, own in parts.items()
+        (language, part): tuple(sorted(file.name for file in files))
+        for language, own in parts.files.items()
         for part, files in own.items()
     }
     return Detected(
-        root, settings, _validated(root, settings), names, tuple(_guesses(parts)),
-        tuple(dict.fromkeys(notes)), dict(sorted(unused.items())), _trees(used),
+        root, settings, _validated(root, settings), names, tuple(_guesses(parts)), tuple(dict.fromkeys(parts.notes)),
+        dict(sorted(parts.unused.items())), trees[0] if all(each == trees[0] for each in trees) else {},
     )  # fmt: skip
 
 
-def _trees(files: list[Seen]) -> dict[str, str]:
-    """The settings by which the trees of the labelled files are read, where all of them have any, in one way."""
-    found = [tree_settings(seen.columns) for seen in files if seen.labelled and seen.format == "conllu"]
-    return found[0] if found and all(each == found[0] for each in found) else {}
-
-
-def _of_one_format(root: str, seen: list[Seen], unused: dict[str, str]) -> list[Seen]:
-    """The files of the format that most labelled files have, and files of words or text that this format reads."""
-    formats = Counter(each.format for each in seen if each.labelled)
-    if not formats:
-        text = {each.name: each.why for each in seen}
-        hint = RAW_TEXT if seen and all(each.format == "text" for each in seen) else EXPECTED
+def _of_one_format(root: str, files: list[Guess], unused: dict[str, str]) -> tuple[str, list[Guess]]:
+    """The format that most labelled files have, with its files, and those of plain text that it reads too."""
+    counts = Counter(file.source for file in files if file.labelled)
+    if not counts:
+        text = {file.name: file.why for file in files}
+        hint = RAW_TEXT if files and all(file.source == "text" for file in files) else EXPECTED
         raise _nothing(root, unused | text, "no file with labels is there", hint)
-    # Of two formats with equally many files, the one with spans: Universal NER comes as both.
-    best = max(formats, key=lambda kind: (formats[kind], kind == "conll"))
-    texts = best in TEXT_FILES
-    chosen = [each for each in seen if each.format == best or (texts and _is_unlabelled_text(each))]
-    for each in seen:
-        if each not in chosen:
-            unused[each.name] = f"{each.why}, and the corpus is read from other files ({best})"
-    return chosen
+    # Of two formats with equally many files, the first of the table: Universal NER comes as columns and as CoNLL-U.
+    best = max((name for name in FORMATS if name in counts), key=lambda name: counts[name])
+    texts = issubclass(FORMATS[best].config, TextConfig)
+    chosen = [file for file in files if file.source == best or (texts and _is_unlabelled_text(file))]
+    for file in files:
+        if file not in chosen:
+            unused[file.name] = f"{file.why}, and the corpus is read from other files ({best})"
+    return best, chosen
 
 
-def _is_unlabelled_text(seen: Seen) -> bool:
+def _is_unlabelled_text(file: Guess) -> bool:
     """Whether it is plain text that is not the text of a labelled part: that would have the test's sentences."""
-    (found,) = named([seen.name])
-    return seen.format == "text" and found.part in (None, "unlabelled")
+    return file.source == "text" and part_of(file.name) in (None, "unlabelled")
 
 
-def _doubts(files: list[Seen]) -> list[str]:
+def _doubts(files: list[Guess]) -> list[str]:
     """The doubts about some files, each once."""
-    found: dict[str, list[str]] = {}
-    for seen in files:
-        for doubt in seen.doubts:
-            found.setdefault(doubt, []).append(seen.name)
-    return [
-        doubt if len(names) == len(files) > 1 else f"{shown(names)}: {doubt}"
-        for doubt, names in found.items()
-    ]
+    found: dict[str, list[Guess]] = {}
+    for file in files:
+        for doubt in file.doubts:
+            found.setdefault(doubt, []).append(file)
+    return [doubt if len(own) == len(files) > 1 else f"{shown(own)}: {doubt}" for doubt, own in found.items()]
 
 
 def _nothing(root: str, unused: dict[str, str], problem: str, hint: str = EXPECTED) -> CorpusError:
@@ -188,27 +175,22 @@ def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:
 def _guesses(parts: Parts) -> list[tuple[str, str]]:
     """What was found, each once; of several languages the ones that differ."""
     found: dict[Any, tuple[str, str, list[str]]] = {}
-    for language, own in parts.items():
-        seen = next((own[part][0] for part in ("train", "test", "unlabelled", "dev") if part in own), None)
-        if seen is None:
+    for language, own in parts.files.items():
+        file = next((own[part][0] for part in ("train", "test", "unlabelled", "dev") if part in own), None)
+        if file is None:
             continue
-        found.setdefault(seen.why, ("format", seen.why, []))[2].append(language)
-        if seen.format == "conll" and seen.labelled:
-            kinds = tuple(column.kind for column in seen.columns)
-            found.setdefault(kinds, ("columns", _columns(seen), []))[2].append(language)
-        elif seen.settings and seen.labelled:
-            settings = ", ".join(_plain(key, value) for key, value in seen.settings)
-            found.setdefault(settings, ("columns", settings, []))[2].append(language)
+        found.setdefault(file.why, ("format", file.why, []))[2].append(language)
+        if file.labelled and file.columns:
+            text = in_words(file.columns, tag=file.targets[0].settings["columns"]["tag"])
+            kinds = tuple(column.kind for column in file.columns)
+            found.setdefault(kinds, ("columns", text, []))[2].append(language)
+        elif file.labelled and file.settings:
+            text = ", ".join(_plain(key, value) for key, value in file.settings.items())
+            found.setdefault(text, ("columns", text, []))[2].append(language)
     return [
-        (subject if len(languages) == len(parts) else f"{subject} of {', '.join(languages)}", text)
+        (subject if len(languages) == len(parts.files) else f"{subject} of {', '.join(languages)}", text)
         for subject, text, languages in found.values()
     ]
-
-
-def _columns(seen: Seen) -> str:
-    tag = tag_columns(seen.columns)[0]
-    marks = {tag.place: ", taken as the tags"}
-    return "; ".join(f"{each.place} {each.words()}{marks.get(each.place, '')}" for each in seen.columns)
 
 
 def _plain(key: str, value: Any) -> str:

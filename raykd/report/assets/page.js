@@ -1,167 +1,274 @@
 "use strict";
 const by = id => document.getElementById(id);
-const data = JSON.parse(by("figures").textContent);
-const FONT = data.front.dev.layout.font;
-const INK = FONT.color, PAPER = data.front.dev.layout.hoverlabel.bgcolor, look = data.look;
-const AXIS = {gridcolor: look.grid, zeroline: false, title: {font: {color: look.quiet, size: 13}, standoff: 12}};
-// Nothing here may leave the reader's machine: no button that uploads the chart.
-const options = {responsive: true, displaylogo: false, showSendToCloud: false,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "pan2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"]};
-const state = {part: "dev", student: by("student").value, dark: false, printing: false, pictures: false};
-const narrow = () => innerWidth < 620;
+const data = JSON.parse(by("figures").textContent), students = data.students;
+const state = {part: "dev", student: by("student").value, dark: false, pictures: false};
+const narrow = () => innerWidth < 620, coarse = matchMedia("(pointer: coarse)");
+const isNumber = Number.isFinite;
 
-// Pictures.
+// Texts. Plotly reads a few tags in them, so names that a user chose are escaped.
 
-function themed(value) {
-  if (typeof value === "string") return state.dark && !state.printing ? data.dark[value] ?? value : value;
-  if (Array.isArray(value)) return value.map(themed);
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, themed(item)]));
+const safe = text => text.replace(/[&<>]/g, sign => `&#${sign.charCodeAt(0)};`);
+const broken = text => safe(text.replace(/(.{1,76})( |$)/g, "$1\n").trimEnd()).replace(/\n/g, "<br>");
+const titled = (name, texts, form = broken) => [`<b>${safe(name)}</b>`, ...texts.map(text => form(text))].join("<br>");
+
+// What all pictures have in common.
+
+const probe = document.body.appendChild(document.createElement("i"));
+function tint(name) {  // a colour of the style, as it is now: in light or in dark
+  probe.style.color = `var(--${name})`;
+  return getComputedStyle(probe).color;
 }
-function draw(place, figure) {
-  const there = by(place);
-  if (!there) return;
-  const shown = themed(figure);
-  // A finger that scrolls the page must not zoom.
-  shown.layout.dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom";
-  const {l, r} = shown.layout.margin;
-  if (narrow()) shown.layout.margin = {...shown.layout.margin, l: Math.min(l, 48), r: r > 16 ? r : 8};
-  Plotly.react(there, shown.data, shown.layout, {...options, displayModeBar: narrow() ? false : "hover"});
+function axis({title, ...more}) {
+  return {gridcolor: tint("grid"), zeroline: false, automargin: true,
+    title: {text: title, font: {color: tint("quiet"), size: 13}, standoff: 12}, ...more};
 }
-function frame(height, layout) {
-  return {font: FONT, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", height,
-    modebar: {bgcolor: "rgba(0,0,0,0)", color: look.grey, activecolor: INK},
-    hoverlabel: {bgcolor: PAPER, bordercolor: look.grey, font: FONT, align: "left"},
-    legend: {orientation: "h", y: 1.02, yanchor: "bottom", x: 0, itemsizing: "constant"}, ...layout};
+function draw(place, traces, {legend, margin, ...layout}) {
+  const font = {family: getComputedStyle(document.body).fontFamily, size: 13, color: tint("ink")}, clear = "rgba(0,0,0,0)";
+  for (const [name, value] of Object.entries(layout)) if (/^[xy]axis/.test(name)) layout[name] = axis(value);
+  return Plotly.react(by(place), traces, {
+    font, paper_bgcolor: clear, plot_bgcolor: clear, hovermode: "closest",
+    margin: {l: 20, r: 16, t: 16, b: 20, ...margin},
+    // A finger that scrolls the page must not zoom.
+    dragmode: coarse.matches ? false : "zoom",
+    hoverlabel: {bgcolor: tint("paper"), bordercolor: tint("grey"), font, align: "left"},
+    legend: {orientation: "h", y: 1.02, yanchor: "bottom", x: 0, itemsizing: "constant", ...legend},
+    modebar: {bgcolor: clear, color: tint("grey"), activecolor: tint("ink")}, ...layout,
+  }, {
+    // Nothing here may leave the reader's machine: no button that uploads the chart.
+    responsive: true, displaylogo: false, showSendToCloud: false, displayModeBar: narrow() ? false : "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "pan2d", "zoomIn2d", "zoomOut2d", "sendChartToCloud"],
+  });
+}
+
+// The front: score against latency, marker area for parameters, the teacher as the line to reach.
+
+const EDGES = {
+  "": ["star", ""], e: ["triangle-right", " →"], n: ["triangle-up", " ↑"], s: ["triangle-down", " ↓"],
+  ne: ["triangle-ne", " ↗"], se: ["triangle-se", " ↘"],
+};
+// What is shown where it is; what is farther is drawn at the edge. One student that collapsed, or a teacher that is very
+// far, would squeeze the rest.
+function limits(front, others, compared) {
+  const span = values => Math.max(...values) - Math.min(...values);
+  const far = 2 * Math.max(span(front), 8), [below, above] = [Math.min(...front) - far, Math.max(...front) + far];
+  const shown = [...front, ...compared.filter(y => below <= y && y <= above)], top = Math.max(...shown, ...others);
+  const least = Math.min(...shown) - Math.max(.4 * (top - Math.min(...shown)), 8);
+  const all = [top, ...shown, ...others.map(y => Math.max(y, least))];
+  const room = Math.max(.08 * span(all), 2 - span(all) / 2);
+  return [Math.min(...all) - room, top + room];
 }
 function drawFront() {
-  const figure = data.front[state.part], chosen = {x: [], y: []};
-  const traces = figure.data.map(trace => {
-    if (!trace.customdata) return trace;
-    const at = trace.customdata.indexOf(Number(state.student));
-    if (at >= 0) { chosen.x.push(trace.x[at]); chosen.y.push(trace.y[at]); }
-    return {...trace, hovertext: trace.customdata.map(number => data.students[number]?.box)};
+  const {part} = state, score = n => students[n].mean[part], sd = n => students[n].sd[part] ?? 0;
+  const has = n => students[n] && isNumber(score(n));
+  const [front, dominated] = [data.front.filter(has), data.dominated.filter(has)];
+  const twins = front.filter(n => has(students[n].twin)), twin = n => students[n].twin;
+  const stopped = data.stopped.filter(each => isNumber(each.dev) && isNumber(each.ms)), {teacher} = data;
+  const reach = teacher.mean[part];
+
+  const [low, high] = front.length ? limits(front.flatMap(n => [score(n) - sd(n), score(n) + sd(n)]),
+    dominated.map(score), [...twins.map(n => score(twin(n))), reach].filter(isNumber)) : [0, 100];
+  const within = y => low <= y && y <= high, clipped = y => Math.min(Math.max(y, low), high);
+  const times = [...[...front, ...dominated].map(n => students[n].ms), ...stopped.map(each => each.ms)].filter(isNumber);
+  const slowest = Math.max(...times), slower = teacher.ms > slowest + .5 * Math.max(slowest - Math.min(...times), .6 * slowest);
+  if (teacher.ms && !slower) times.push(teacher.ms);
+  const [fast, slow] = [Math.min(...times), Math.max(...times)], log = fast > 0 && slow / fast >= 6;
+  const [left, right] = log ? [fast, slow].map(Math.log10) : [fast, slow];
+  const room = .07 * (log ? right - left : Math.max(right - left, .6 * right));
+  const range = [log ? left - room : Math.max(0, left - room), right + room];
+
+  const sizeref = 2 * Math.max(...[...front, ...dominated].map(n => students[n].parameters)) / 31 ** 2;
+  const area = (numbers, share, sizemin = 5.5) => ({size: numbers.map(n => students[n].parameters * share ** 2),
+    sizemode: "area", sizeref, sizemin});
+  const points = (numbers, color, more, x = n => students[n].ms) => ({
+    x: numbers.map(x), y: numbers.map(n => clipped(score(n))), mode: "markers", cliponaxis: false,
+    customdata: numbers, hoverinfo: "text",
+    hovertext: numbers.map(n => titled(students[n].name, [...students[n].facts, "", ...students[n].settings])),
+    error_y: {type: "data", array: numbers.map(sd), color, thickness: 1.4, visible: numbers.some(sd)}, ...more});
+  const traces = [];
+  if (part === "dev" && stopped.length) traces.push({
+    x: stopped.map(each => each.ms), y: stopped.map(each => clipped(each.dev)), mode: "markers", cliponaxis: false,
+    name: "stopped early, its score then", opacity: .8, hoverinfo: "text",
+    hovertext: stopped.map(each => titled(each.name, each.facts)),
+    marker: {size: 8, color: tint("grey"), line: {color: tint("grey"), width: 1.4},
+      symbol: stopped.map(each => within(each.dev) ? "x-thin" : "triangle-down-open")}});
+  if (dominated.length) traces.push(points(dominated, tint("grey"), {name: "dominated",
+    marker: {...area(dominated, .6, 3.3), color: tint("grey"), opacity: .7, line: {width: 0},
+      symbol: dominated.map(n => within(score(n)) ? "circle" : "triangle-down")}}));
+
+  // Steps along the best score for any latency; students that are on the front only for their size are below it.
+  const steps = [];
+  for (const n of [...front].sort((a, b) => students[a].ms - students[b].ms))
+    if (!steps.length || score(n) > score(steps.at(-1))) steps.push(n);
+  const line = (x, y, own) => ({x, y, mode: "lines", line: own, hoverinfo: "skip", showlegend: false, opacity: .8});
+  traces.push(line(steps.map(n => students[n].ms), steps.map(score), {shape: "hv", color: tint("ink"), width: 2}));
+  traces.push(line(twins.flatMap(n => [students[n].ms, students[n].ms, null]),
+    twins.flatMap(n => [clipped(score(twin(n))), score(n), null]), {color: tint("tie"), width: 1.2, dash: "dot"}));
+  // At the student's latency: it is the same shape, so a difference would be noise of the probe.
+  const ms = new Map(twins.map(n => [twin(n), students[n].ms]));
+  if (twins.length) traces.push(points(twins.map(twin), tint("gold"), {
+    name: "same shape, gold labels only", mode: "markers+text", textposition: "top right",
+    text: twins.map(n => within(score(twin(n))) ? "" : score(twin(n)).toFixed(1)), textfont: {size: 11, color: tint("gold")},
+    marker: {...area(twins, .8), color: tint("paper"), line: {color: tint("gold"), width: 1.6},
+      symbol: twins.map(n => within(score(twin(n))) ? "circle" : "triangle-down")}}, n => ms.get(n)));
+  data.kinds.forEach(({name, symbol}, kind) => {
+    const numbers = front.filter(n => students[n].kind === kind), color = tint(`kind-${kind}`);
+    if (numbers.length) traces.push(points(numbers, color, {
+      name: safe(name), mode: "markers+text", text: numbers.map(n => String(n).padStart(2, "0")),
+      textfont: {size: 10, color: tint("paper")},
+      marker: {...area(numbers, 1, 10), symbol, color, opacity: 1, line: {color: tint("paper"), width: 1.2}}}));
   });
-  const ring = {...chosen, mode: "markers", hoverinfo: "skip", showlegend: false, cliponaxis: false,
-    marker: {symbol: "circle-open", size: 33, color: INK, line: {width: 2}}};
-  const layout = {...figure.layout, height: narrow() ? 460 : figure.layout.height};
-  draw("plot", {data: [...traces, ring], layout});
+  const ring = (numbers, size, width, color, more) => ({x: numbers.map(n => ms.get(n) ?? students[n].ms),
+    y: numbers.map(n => clipped(score(n))), mode: "markers", hoverinfo: "skip", showlegend: false, cliponaxis: false,
+    marker: {symbol: "circle-open", size, color, line: {width}}, ...more});
+  traces.push(ring([data.ship].filter(has), 40, 3, tint("ship"), {mode: "markers+text", text: ["<b>ship</b>"],
+    textposition: "bottom right", textfont: {size: 13, color: tint("ship")}}));
+
+  const annotations = [], shapes = [];
+  if (isNumber(reach) && front.length) {
+    const y = clipped(reach), above = reach > high;
+    const [symbol, arrow] = EDGES[(above ? "n" : reach < low ? "s" : "") + (slower ? "e" : "")];
+    if (within(reach)) shapes.push({type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
+      line: {color: tint("gold"), width: 1.5, dash: "dash"}});
+    annotations.push({xref: "paper", x: 0, xanchor: "left", xshift: 4, y, yanchor: above ? "top" : "bottom", showarrow: false,
+      text: `<b>teacher ${teacher.words[part]}</b>${teacher.cost && ` · at ${teacher.cost}`}${arrow}`,
+      font: {color: tint("gold"), size: 13}});
+    if (teacher.ms) traces.push({x: [slower ? log ? 10 ** range[1] : range[1] : teacher.ms], y: [y], mode: "markers", name: "teacher", showlegend: false,
+      cliponaxis: false, marker: {symbol, size: 20, color: tint("gold"), line: {color: tint("paper"), width: 1}},
+      hoverinfo: "text", hovertext: [teacher.facts[part].map(([name, facts]) => titled(name, [facts])).join("<br>")]});
+  }
+  if (!front.length) annotations.push({text: data.none, showarrow: false, font: {size: 18, color: tint("quiet")}});
+  const shown = [...front, ...dominated, ...twins.map(twin)].includes(Number(state.student)) ? [Number(state.student)] : [];
+  traces.push(ring(shown, 33, 2, tint("ink")));
+  draw("plot", traces, {height: narrow() ? 460 : 560, annotations, shapes,
+    xaxis: {title: data.latency, visible: front.length > 0, range, ...(log ? {type: "log", dtick: "D2", tickformat: "~g"} : {})},
+    yaxis: {title: `${part} ${safe(data.label)}, %`, visible: front.length > 0, range: [low, high]}});
 }
+
+// One student: its scores by language, and its epochs.
+
 function drawLanguages() {
-  const all = data.languages, own = data.students[state.student], part = state.part;
-  const there = all && own && own[part] && all.names.some((_, i) => own[part][i] !== null);
-  by("by-language").hidden = !there;
-  if (!there) return;
-  const known = all.names.map((_, i) => i).filter(i => all.front.concat(Number(state.student))
-    .some(number => data.students[number]?.[part]?.[i] != null));
-  const names = known.map(i => all.names[i]), pick = values => known.map(i => values[i]);
-  const line = (scores, name, more) => ({x: names, y: pick(scores), yaxis: "y2", name, connectgaps: false,
-    hovertemplate: name + " %{y:.1f}<extra></extra>", ...more});
-  const labels = all.labels[own.labels], traces = [];
+  const all = data.languages, own = students[state.student], {part} = state;
+  by("by-language").hidden = !own?.[part]?.some(isNumber);
+  if (by("by-language").hidden) return;
+  const known = all.names.map((_, i) => i)
+    .filter(i => [...data.front, state.student].some(n => isNumber(students[n]?.[part]?.[i])));
+  const pick = values => known.map(i => values[i]), names = pick(all.names).map(safe), traces = [];
+  const line = (scores, name, more) => scores && traces.push({x: names, y: pick(scores), yaxis: "y2", name,
+    connectgaps: false, hovertemplate: `${name} %{y:.1f}<extra></extra>`, ...more});
+  const labels = all.labels[own.labels], color = tint(own.kind === null ? "gold" : `kind-${own.kind}`);
   if (labels) traces.push({type: "bar", x: names, y: pick(labels), name: "labels",
-    marker: {color: look.bar, line: {width: 0}}, hovertemplate: "%{y:,} training labels<extra></extra>"});
-  const others = all.front.filter(number => String(number) !== state.student && data.students[number]?.[part]);
-  traces.push({x: others.flatMap(() => names), y: others.flatMap(number => pick(data.students[number][part])),
-    yaxis: "y2", mode: "markers", name: "others of the front", hoverinfo: "skip",
-    marker: {size: 5, color: look.grey, opacity: .8}});
-  if (all.teacher[part])
-    traces.push(line(all.teacher[part], "teacher", {mode: "lines", line: {color: look.gold, dash: "dash"}}));
-  const twin = data.students[own.twin]?.[part];
-  if (twin) traces.push(line(twin, "gold labels only", {mode: "markers",
-    marker: {size: 8, color: PAPER, line: {color: look.gold, width: 1.6}}}));
-  const colour = own.colour ?? look.gold;
-  traces.push(line(own[part], own.name, {mode: "lines+markers", line: {color: colour, width: 1.2},
-    marker: {size: 9, color: colour, symbol: own.symbol ?? "circle"}}));
-  const many = names.length > (narrow() ? 10 : 20);
-  draw("languages", {data: traces, layout: frame(380, {
-    hovermode: "x unified", margin: {l: 60, r: labels ? 64 : 16, t: 44, b: 30},
-    xaxis: {type: "category", showgrid: false, dtick: 1, ticklabelstandoff: 4, tickangle: many ? -90 : 0,
+    marker: {color: tint("bar"), line: {width: 0}}, hovertemplate: "%{y:,} training labels<extra></extra>"});
+  const others = data.front.filter(n => String(n) !== state.student && students[n][part]);
+  traces.push({x: others.flatMap(() => names), y: others.flatMap(n => pick(students[n][part])), yaxis: "y2",
+    mode: "markers", name: "others of the front", hoverinfo: "skip", marker: {size: 5, color: tint("grey"), opacity: .8}});
+  line(all.teacher[part], "teacher", {mode: "lines", line: {color: tint("gold"), dash: "dash"}});
+  line(students[own.twin]?.[part], "gold labels only",
+    {mode: "markers", marker: {size: 8, color: tint("paper"), line: {color: tint("gold"), width: 1.6}}});
+  line(own[part], safe(own.name.split(" · ")[0]), {mode: "lines+markers", line: {color, width: 1.2},
+    marker: {size: 9, color, symbol: data.kinds[own.kind]?.symbol ?? "circle"}});
+  draw("languages", traces, {height: 380, hovermode: "x unified",
+    xaxis: {type: "category", showgrid: false, dtick: 1, ticklabelstandoff: 4, autotickangles: [0, -90],
       categoryorder: "array", categoryarray: names},
     // Bars are on the axis below the other one, so that points are never behind them.
-    yaxis: {...AXIS, side: "right", title: {...AXIS.title, text: "training labels"}, showgrid: false, visible: !!labels},
-    yaxis2: {...AXIS, side: "left", overlaying: "y", tickmode: "auto",
-      title: {...AXIS.title, text: `${part} ${data.label}, %`}},
-  })});
-}
-function height(loss, [, , low, high]) {
-  if (low === high) return .5;
-  return low <= 0 ? (loss - low) / (high - low) : Math.log(loss / low) / Math.log(high / low);
-}
-function logarithmic(low, high) {
-  const ticks = [];
-  for (let e = Math.floor(Math.log10(low)) - 1; e <= Math.log10(high) + 1; e++)
-    for (const m of high / low > 50 ? [1] : [1, 2, 5]) ticks.push(Number((m * 10 ** e).toPrecision(1)));
-  return {type: "log", tickvals: ticks, ticktext: ticks.map(String)};
+    yaxis: {title: "training labels", side: "right", showgrid: false, visible: !!labels},
+    yaxis2: {title: `${part} ${safe(data.label)}, %`, side: "left", overlaying: "y", tickmode: "auto"}});
 }
 function drawCurves() {
-  const curves = data.students[state.student]?.curves;
+  const curves = students[state.student]?.curves;
   by("by-epoch").hidden = !curves;
   if (!curves) return;
-  const [first, ...others] = curves.runs, several = curves.scales.length > 1;
-  const epochs = run => run.at ?? run.dev.map((_, i) => i);
-  const x = epochs(first), mode = first.epochs <= 40 ? "lines+markers" : "lines", traces = [];
-  const named = run => `dev ${data.label}${run.name ? ", " + run.name : ""}`;
-  const scores = (run, name, line) => traces.push({x: epochs(run).map(e => e + 1), y: run.dev, mode, line,
-    marker: {size: 4}, name, showlegend: !!name, hovertemplate: `${named(run)} %{y:.1f}<br>epoch %{x}<extra></extra>`});
-  others.forEach((run, place) => scores(run, place ? "" : "other runs", {color: look.grey, width: 1}));
-  scores(first, named(first), {color: look.kind0, width: 2});
-  const losses = (name, values, line) => {
-    if (!values) return;
-    const trace = {x: [], y: [], customdata: [], yaxis: "y2", name, mode, marker: {size: 4}, line,
-      hovertemplate: `${name} %{customdata}<br>epoch %{x}<extra></extra>`};
-    for (const scale of curves.scales) {
-      x.forEach((epoch, place) => {
-        if (epoch < scale[0] || epoch >= scale[1] || values[place] === null) return;
-        trace.x.push(epoch + 1);
-        trace.y.push(several ? height(values[place], scale) : values[place]);
-        trace.customdata.push(values[place]);
-      });
-      // After each stage there is a gap: the loss of the next one is another.
-      for (const key of ["x", "y", "customdata"]) trace[key].push(null);
-    }
-    if (trace.x.some(value => value !== null)) traces.push(trace);
+  const {steps, stages, runs: [first, ...others]} = curves, several = stages.length > 1;
+  const epochs = run => run.at ?? run.dev.map((_, i) => i), x = epochs(first), traces = [];
+  const mode = first.epochs <= 40 ? "lines+markers" : "lines", marker = {size: 4};
+  const named = run => `dev ${safe(data.label)}${run.name && `, ${safe(run.name)}`}`;
+  const scores = (run, name, showlegend, line) => traces.push({x: epochs(run).map(e => e + 1), y: run.dev, mode, line, marker,
+    name, showlegend, legendgroup: name, hovertemplate: `${named(run)} %{y:.1f}<br>epoch %{x}<extra></extra>`});
+  others.forEach((run, place) => scores(run, "other runs", place === 0, {color: tint("grey"), width: 1}));
+  scores(first, named(first), true, {color: tint("kind-0"), width: 2});
+  const best = (own, y, more) => traces.push({x: own.map(step => step.best + 1), y, mode: "markers", cliponaxis: false,
+    name: steps.length > 1 ? "best epochs" : "best epoch", legendgroup: "best", hoverinfo: "text",
+    marker: {size: 10, symbol: "star", color: tint("ship"), line: {color: tint("paper"), width: 1}},
+    hovertext: own.map(step => `best epoch${several ? ` of stage ${step.stage + 1} ${safe(stages[step.stage])}` : ""}`
+      + `${step.layers && `${several ? "," : " of"} ${safe(step.layers)}`}: ${step.best + 1}`), ...more});
+  best(steps, steps.map(step => first.dev[x.indexOf(step.best)]), {});
+
+  // Losses of different stages are of different sizes: each stage has an axis of its own over the same place.
+  const layout = {}, annotations = [], legend = new Set(), plot = by("by-epoch").clientWidth - 76;
+  stages.forEach((_, stage) => {
+    const own = steps.filter(step => step.stage === stage), yaxis = `y${stage + 2}`;
+    if (!own.length) return;
+    const end = steps.find(step => step.stage > stage)?.first ?? first.epochs;
+    const places = x.map((_, i) => i).filter(i => own[0].first <= x[i] && x[i] < end), all = [];
+    const losses = (name, values, line) => {
+      if (!places.some(i => isNumber(values[i]))) return;
+      all.push(...places.map(i => values[i]).filter(isNumber));
+      traces.push({x: places.map(i => x[i] + 1), y: places.map(i => values[i]), yaxis, mode, line, marker, name,
+        legendgroup: name, showlegend: !legend.has(name), hovertemplate: `${name} %{y:.4~g}<br>epoch %{x}<extra></extra>`});
+      legend.add(name);
+    };
+    losses("training loss", curves.loss, {color: tint("quiet"), width: 1.5});
+    losses("held-out loss", curves.held_out, {color: tint("kind-1"), width: 1.5, dash: "dot"});
+    const chosen = own.filter(step => step.by_loss);
+    best(chosen, chosen.map(step => curves.held_out[x.indexOf(step.best)]), {yaxis, showlegend: false});
+    const [low, high] = [Math.min(...all), Math.max(...all)], ends = `${+low.toPrecision(3)} – ${+high.toPrecision(3)}`;
+    layout[`yaxis${stage + 2}`] = {title: stage ? "" : several ? "loss, by stage" : "loss", domain: [0, .35], anchor: "x",
+      showticklabels: !several, showgrid: !several, tickformat: "~g",
+      ...(low > 0 ? {type: "log", dtick: high / low > 50 ? 1 : "D2"} : {}),
+      ...(stage ? {overlaying: "y2"} : {})};
+    if (several && plot * (end - own[0].first) / first.epochs > 6.4 * ends.length)
+      annotations.push({x: own[0].first + .5, y: .35, yref: "paper", yanchor: "bottom", xanchor: "left", xshift: 3,
+        text: ends, showarrow: false, font: {size: 11, color: tint("quiet")}});
+  });
+
+  // What begins where stands on a second axis, above: plotly turns its labels where they would touch.
+  const begins = several || steps.length > 1 ? steps : [], last = Math.max(...curves.runs.map(run => run.epochs));
+  const opens = (step, i) => several && step.stage !== steps[i - 1]?.stage;
+  traces.push({x: [1], y: [null], xaxis: "x2", showlegend: false, hoverinfo: "skip"});
+  const range = [.5, last + .5], height = 470;
+  draw("curves", traces, {height, annotations, ...layout, legend: {y: 0, yref: "container", yanchor: "bottom"},
+    shapes: begins.map((step, i) => ({type: "line", x0: step.first + .5, x1: step.first + .5, y0: 0, y1: 1, yref: "paper",
+      layer: "below", line: {color: tint("grey"), width: opens(step, i) ? 1.3 : 1, dash: opens(step, i) ? "solid" : "dot"}})),
+    xaxis: {title: "epoch", range, anchor: "y2", tickformat: "d"},
+    xaxis2: {title: "", matches: "x", range, overlaying: "x", side: "top", anchor: "y", showgrid: false, ticks: "outside",
+      ticklabelposition: "outside right", autotickangles: [0, -90], tickvals: begins.map(step => step.first + .5),
+      ticktext: begins.map((step, i) => [opens(step, i) ? `<b>stage ${step.stage + 1} ${safe(stages[step.stage])}</b>` : "",
+        safe(step.layers)].filter(Boolean).join("<br>"))},
+    yaxis: {title: `dev ${safe(data.label)}, %`, domain: [.42, 1]}}).then(() => {
+    // What turned labels take of the plot is added below it.
+    const missing = 350 - by("curves")._fullLayout._size.h;
+    if (missing > 0) Plotly.relayout("curves", {height: height + missing});
+  });
+}
+
+// The search.
+
+function drawSearch() {
+  const {volume, scores, importance} = data;
+  if (volume.length) draw("volume", [{x: volume.map(each => each[0]), y: volume.map(each => each[1]), showlegend: false,
+    mode: volume.length <= 60 ? "lines+markers" : "lines", marker: {size: 5},
+    line: {shape: "hv", color: tint("ink"), width: 2}, hovertemplate: "trial #%{x}: %{y:.2f} %<extra></extra>"}],
+    {height: 300, xaxis: {title: "trial", tickformat: "d"}, yaxis: {title: "hypervolume, %"}});
+  const looks = {
+    dominated: {mode: "markers", marker: {size: 9, color: tint("grey"), opacity: .7}},
+    front: {mode: "lines+markers+text", line: {shape: "vh", color: tint("ink"), width: 2},
+      marker: {size: 22, color: tint("kind-0"), line: {color: tint("paper"), width: 1.2}},
+      textfont: {size: 10, color: tint("paper")}},
+    teacher: {mode: "markers", marker: {size: 16, symbol: "star", color: tint("gold")}},
   };
-  losses("training loss", curves.loss, {color: look.quiet, width: 1.5});
-  losses("held-out loss", curves.held_out, {color: look.kind1, width: 1.5, dash: "dot"});
-  const marks = (best, y, axis) => traces.push({x: best.map(each => each[0] + 1), y, yaxis: axis, mode: "markers",
-    showlegend: axis === "y", cliponaxis: false, name: curves.best.length > 1 ? "best epochs" : "best epoch",
-    marker: {size: 10, symbol: "star", color: look.ship, line: {color: PAPER, width: 1}}, hoverinfo: "text",
-    hovertext: best.map(each => `best epoch${each[1]}: ${each[0] + 1}`)});
-  const at = epoch => x.indexOf(epoch), scale = epoch => curves.scales.find(s => s[0] <= epoch && epoch < s[1]);
-  marks(curves.best, curves.best.map(each => first.dev[at(each[0])]), "y");
-  const chosen = curves.best.filter(each => each[2] && curves.held_out);
-  if (chosen.length) marks(chosen, chosen.map(each => {
-    const loss = curves.held_out[at(each[0])];
-    return several ? height(loss, scale(each[0])) : loss;
-  }), "y2");
-  const [PLOT, BELOW, LEGEND, ROW] = [380, 46, narrow() ? 76 : 44, 17], annotations = [], shapes = [];
-  const labels = curves.labels?.[by("by-epoch").clientWidth < 560 ? 1 : 0] ?? [];
-  const rows = Math.max(0, ...labels.map(label => label[2] + 1));
-  for (const [epoch, text, row, leftwards, stage] of labels) {
-    annotations.push({x: epoch + .5, y: 1, yref: "paper", yshift: ROW * row, yanchor: "bottom", text, showarrow: false,
-      font: {size: stage ? 13 : 11, color: stage ? INK : look.quiet},
-      xanchor: leftwards ? "right" : "left", xshift: leftwards ? -3 : 3});
-    shapes.push({type: "line", x0: epoch + .5, x1: epoch + .5, y0: 0, y1: 1 + ROW * (row + 1) / PLOT, yref: "paper",
-      layer: "below", line: {color: look.grey, width: stage ? 1.3 : 1, dash: stage ? "solid" : "dot"}});
-  }
-  const plot = by("by-epoch").clientWidth - 76;
-  if (several) for (const [start, end, low, high] of curves.scales) {
-    const text = `${low.toPrecision(3) * 1} – ${high.toPrecision(3) * 1}`;
-    if (plot * (end - start) / first.epochs > 6.4 * text.length)
-      annotations.push({x: start + .5, y: .35, yref: "paper", yanchor: "bottom", xanchor: "left", xshift: 3, text,
-        showarrow: false, font: {size: 11, color: look.quiet}});
-  }
-  const lossAxis = several
-    ? {title: {...AXIS.title, text: "loss, by stage"}, range: [-.1, 1.1], tickvals: [0, 1], showticklabels: false}
-    : {title: {...AXIS.title, text: "loss"}, ...(curves.scales[0][2] > 0 ? logarithmic(...curves.scales[0].slice(2)) : {})};
-  const last = Math.max(...curves.runs.map(run => run.epochs));
-  draw("curves", {data: traces, layout: frame(PLOT + BELOW + LEGEND + ROW * rows, {
-    margin: {l: 60, r: 16, t: LEGEND + ROW * rows, b: BELOW}, annotations, shapes,
-    legend: {orientation: "h", x: 0, y: 1, yref: "container", yanchor: "top", itemsizing: "constant"},
-    xaxis: {...AXIS, title: {...AXIS.title, text: "epoch"}, range: [.5, last + .5], anchor: "y2", tickformat: "d"},
-    yaxis: {...AXIS, title: {...AXIS.title, text: `dev ${data.label}, %`}, domain: [.42, 1]},
-    yaxis2: {...AXIS, domain: [0, .35], anchor: "x", ...lossAxis},
-  })});
+  if (by("scores")) draw("scores", Object.entries(scores).map(([name, points]) => ({name, ...looks[name],
+    text: points.map(point => safe(point[0])), x: points.map(point => point[1]), y: points.map(point => point[2]),
+    hovertemplate: "%{text}: source %{x:.1f}, targets %{y:.1f}<extra></extra>"})), {height: 420,
+    xaxis: {title: `dev ${safe(data.label)} of source languages, %`},
+    yaxis: {title: `dev ${safe(data.label)} of target languages, %`}});
+  if (!importance) return;
+  // Textures for whoever cannot tell colours.
+  const textures = ["", "/", ".", "x", "-", "+"], {settings} = importance, bars = Object.entries(importance.shares);
+  draw("importance", bars.map(([name, shares], place) => ({type: "bar", orientation: "h", y: settings, x: shares,
+    name: safe(name), marker: {color: tint(`kind-${place % 8}`), pattern: {shape: textures[place % 6], size: 6}},
+    hovertemplate: "%{y}: %{x:.0f} %<extra>%{fullData.name}</extra>"})).reverse(),
+    {height: 86 + settings.length * (10 + 13 * bars.length), barmode: "group", bargap: .25,
+      legend: {traceorder: "reversed"}, xaxis: {title: "share of the variance, %", range: [0, 102]},
+      yaxis: {title: "", showgrid: false, ticklabelstandoff: 6}});
 }
 function drawStudent() {
   drawLanguages();
@@ -171,9 +278,7 @@ function drawAll() {
   if (!state.pictures) return;
   drawFront();
   drawStudent();
-  if (data.volume) draw("volume", data.volume);
-  if (data.importance) draw("importance", data.importance);
-  if (data.scores) draw("scores", data.scores);
+  drawSearch();
 }
 
 // What is shown.
@@ -181,17 +286,16 @@ function drawAll() {
 function choose(number, said = true) {
   state.student = String(number);
   by("student").value = state.student;
-  const own = data.students[state.student];
-  // The box ends with the settings, after an empty line; its long lines are broken for a box beside a marker.
-  const [figures, settings = ""] = (own?.box ?? "").replace(/<br> {4}/g, " ").replace(/ ·<br>|<br>· /g, " · ").split("<br><br>");
-  by("box").innerHTML = figures + (settings && `<p class="settings"><br>${settings}</p>`);
+  const own = students[state.student];
+  if (own) by("box").innerHTML = `${titled(own.name, own.facts, safe)}<p class="settings">${own.settings.map(safe).join("<br>")}</p>`;
   for (const row of document.querySelectorAll("tr[data-number]")) {
     const chosen = row.dataset.number === state.student;
     row.classList.toggle("chosen", chosen);
     row.setAttribute("aria-selected", String(chosen));
   }
   reachable();
-  by("picked").innerHTML = said && own ? `<b>${own.name}</b> is shown <a href="#student-section">below</a>` : "";
+  by("picked").innerHTML = said && own
+    ? `<b>${safe(own.name)}</b> is shown <a href="#student-section">below</a>` : "";
   if (state.pictures) { drawFront(); drawStudent(); }
 }
 function show(part) {
@@ -263,8 +367,9 @@ by("theme").onclick = () => { paint(!state.dark); remember(state.dark ? "dark" :
 const system = matchMedia("(prefers-color-scheme: dark)");
 system.onchange = () => remembered() || paint(system.matches);
 matchMedia("(max-width: 619px)").onchange = drawAll;
-onbeforeprint = () => { state.printing = true; drawAll(); };
-onafterprint = () => { state.printing = false; drawAll(); };
+let painted;
+onbeforeprint = () => { painted = state.dark; paint(false); };
+onafterprint = () => paint(painted);
 // The page of a sweep that runs: loaded again, with what was chosen.
 const again = document.querySelector("meta[name=raykd-again]");
 const session = (name, value) => { try {
@@ -273,7 +378,7 @@ const session = (name, value) => { try {
 if (again) {
   const key = `raykd-${document.title.split(":")[0]}`, kept = JSON.parse(session(key) ?? "null");
   if (kept) {
-    if (data.students[kept.student]) state.student = kept.student;
+    if (students[kept.student]) state.student = kept.student;
     by("all").checked = kept.all;
     document.body.classList.toggle("all", kept.all);
     if (kept.part === "test") show("test");

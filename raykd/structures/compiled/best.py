@@ -7,21 +7,21 @@ the tags that follow. A third-best way is needed only where two differences are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from raykd.structures.compiled.blocks import bring_in, bring_out, kernel, lay_out
+from raykd.structures.compiled.blocks import bring_in, bring_out, kernel, largest, lay_out
 from raykd.structures.compiled.lanes import (
     everywhere,
     larger,
     load,
-    smaller,
-    spread,
     store,
     where_above,
     width,
 )
+from raykd.structures.compiled.products import entry
 
 
 class Sentence(NamedTuple):
@@ -73,9 +73,9 @@ def k_best(problem, paths, scores, first_block, last_block):
         begin(problem, sentences, weights, best, second, tags)
         for t in range(1, steps):
             if own:
-                advance_own(matrix, t, tags, k, weights, best, second)
+                _advance_own(matrix, t, tags, k, weights, best, second)
             else:
-                advance(problem.transitions, t, tags, k, weights, best, second)
+                _advance_shared(problem.transitions, t, tags, k, weights, best, second)
         for lane in range(count):
             paths[sentences[lane]] = 0
             scores[sentences[lane]] = -np.inf
@@ -156,14 +156,10 @@ def turn(transitions, at, into):
 def lower(values, steps, tags, sizes, peaks, base):
     """Subtract each row's largest emission, the same for all labellings; their sum per lane goes into `base`."""
     lanes = width(values)
-    nothing, zero = everywhere(values, -np.inf), everywhere(values, 0.0)
     base[:] = 0
     for t in range(steps):
         row = t * tags * lanes
-        peak = nothing
-        for y in range(tags):
-            peak = larger(load(values, row + y * lanes), peak)
-        peak = where_above(peak, nothing, peak, zero)
+        peak = largest(values, row, tags)
         store(peaks, 0, peak)
         for lane in range(lanes):
             base[lane] += peaks[lane] if t < sizes[lane] else 0.0
@@ -181,46 +177,43 @@ def begin(problem, sentences, weights, best, second, tags):
             second[here] = -np.inf
 
 
-@kernel
-def advance(matrix, t, tags, k, weights, best, second):
-    """Best and second-best ways into every tag at step t, the matrix shared."""
-    lanes = width(best)
-    nothing = everywhere(best, -np.inf)
-    row = t * tags * lanes
-    before = row - tags * lanes
-    for j in range(0, tags, 4):
-        a, b, c, d = j, min(j + 1, tags - 1), min(j + 2, tags - 1), min(j + 3, tags - 1)
-        b0, b1, b2, b3 = nothing, nothing, nothing, nothing
-        s0, s1, s2, s3 = nothing, nothing, nothing, nothing
-        for i in range(tags):
-            value, m = load(best, before + i * lanes), i * tags
-            x0, x1 = value + spread(matrix, m + a), value + spread(matrix, m + b)
-            x2, x3 = value + spread(matrix, m + c), value + spread(matrix, m + d)
-            if k > 1:
-                s0, s1 = larger(smaller(x0, b0), s0), larger(smaller(x1, b1), s1)
-                s2, s3 = larger(smaller(x2, b2), s2), larger(smaller(x3, b3), s3)
-            b0, b1, b2, b3 = larger(x0, b0), larger(x1, b1), larger(x2, b2), larger(x3, b3)
-        settle(weights, best, second, row + a * lanes, b0, s0)
-        settle(weights, best, second, row + b * lanes, b1, s1)
-        settle(weights, best, second, row + c * lanes, b2, s2)
-        settle(weights, best, second, row + d * lanes, b3, s3)
+def _advance(own: bool) -> Callable:
+    """The step for one kind of matrix; as a constant, `own` costs nothing in the loops."""
+
+    @kernel
+    def advance(matrix, t, tags, k, weights, best, second):
+        """Best and second-best ways into every tag at step t."""
+        lanes = width(best)
+        nothing = everywhere(best, -np.inf)
+        row = t * tags * lanes
+        before = row - tags * lanes
+        for j in range(0, tags, 4):
+            a, b, c, d = j, min(j + 1, tags - 1), min(j + 2, tags - 1), min(j + 3, tags - 1)
+            b0, b1, b2, b3 = nothing, nothing, nothing, nothing
+            s0, s1, s2, s3 = nothing, nothing, nothing, nothing
+            for i in range(tags):
+                value, m = load(best, before + i * lanes), i * tags
+                x0, x1 = value + entry(matrix, m + a, own), value + entry(matrix, m + b, own)
+                x2, x3 = value + entry(matrix, m + c, own), value + entry(matrix, m + d, own)
+                if k > 1:
+                    s0, s1 = runner_up(x0, b0, s0), runner_up(x1, b1, s1)
+                    s2, s3 = runner_up(x2, b2, s2), runner_up(x3, b3, s3)
+                b0, b1, b2, b3 = larger(x0, b0), larger(x1, b1), larger(x2, b2), larger(x3, b3)
+            settle(weights, best, second, row + a * lanes, b0, s0)
+            settle(weights, best, second, row + b * lanes, b1, s1)
+            settle(weights, best, second, row + c * lanes, b2, s2)
+            settle(weights, best, second, row + d * lanes, b3, s3)
+
+    return advance
+
+
+_advance_shared, _advance_own = _advance(own=False), _advance(own=True)
 
 
 @kernel
-def advance_own(matrix, t, tags, k, weights, best, second):
-    """The same with a matrix per lane."""
-    lanes = width(best)
-    nothing = everywhere(best, -np.inf)
-    row = t * tags * lanes
-    before = row - tags * lanes
-    for j in range(tags):
-        top, next_top = nothing, nothing
-        for i in range(tags):
-            x = load(best, before + i * lanes) + load(matrix, (i * tags + j) * lanes)
-            if k > 1:
-                next_top = larger(smaller(x, top), next_top)
-            top = larger(x, top)
-        settle(weights, best, second, row + j * lanes, top, next_top)
+def runner_up(value, top, next_top):
+    """The second-best of the values so far and another one."""
+    return larger(where_above(top, value, value, top), next_top)
 
 
 @kernel

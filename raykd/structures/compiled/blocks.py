@@ -108,14 +108,21 @@ def bring_out(source, sentences, stride, rows, count, target):
 
 
 @kernel
+def largest(values, at, rows):
+    """Each lane's largest of some rows; 0 where all are −∞, as what it is subtracted from is to stay −∞."""
+    lanes = width(values)
+    nothing = everywhere(values, -np.inf)
+    peak = nothing
+    for k in range(rows):
+        peak = larger(load(values, at + k * lanes), peak)
+    return where_above(peak, nothing, peak, everywhere(values, 0.0))
+
+
+@kernel
 def exponentiate(values, rows):
     """Each lane's values become exp(value − their largest); the largest is left in the row after the last."""
     lanes = width(values)
-    peak = everywhere(values, -np.inf)
-    for k in range(rows):
-        peak = larger(load(values, k * lanes), peak)
-    # a row of −∞ has no largest value: shift by zero; its weights are all zero
-    peak = where_above(peak, everywhere(values, -np.inf), peak, everywhere(values, 0.0))
+    peak = largest(values, np.int64(0), rows)
     for k in range(rows):
         store(values, k * lanes, exp(load(values, k * lanes) - peak))
     store(values, rows * lanes, peak)
@@ -141,14 +148,10 @@ def exponentiate_shared(scores, target):
 def weigh(values, limits, steps, tags, peaks):
     """Emissions [t][y][lane] become exp(e − max_y e), zero beyond each lane's limit; peaks[t][lane] are the maxima."""
     lanes = width(values)
-    zero, nothing = everywhere(values, 0.0), everywhere(values, -np.inf)
-    limit = load(limits, 0)
+    zero, limit = everywhere(values, 0.0), load(limits, 0)
     for t in range(steps):
         row = t * tags * lanes
-        peak = nothing
-        for y in range(tags):
-            peak = larger(load(values, row + y * lanes), peak)
-        peak = where_above(peak, nothing, peak, zero)
+        peak = largest(values, row, tags)
         store(peaks, t * lanes, peak)
         now = everywhere(values, t)
         for y in range(tags):

@@ -161,16 +161,6 @@ def larger(typing_context, left, right):
 
 
 @instruction
-def smaller(typing_context, left, right):
-    """Lane by lane minimum; the right one where either is NaN."""
-
-    def generate(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered("<", *args), *args)
-
-    return left(left, right), generate
-
-
-@instruction
 def where_above(typing_context, left, right, then, otherwise):
     """`then` where left > right, else `otherwise` (also where either is NaN)."""
 

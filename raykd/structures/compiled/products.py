@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from numpy import int64
 
 from raykd.structures.compiled.blocks import kernel
@@ -9,90 +11,69 @@ from raykd.structures.compiled.lanes import everywhere, load, spread, store, wid
 
 
 @kernel
-def multiply(matrix, row_step, column_step, own, x, x_at, out, out_at, tags):
-    """out_r = Σ_c matrix[r·row_step + c·column_step] · x_c; the entries are numbers or, if own, rows of lanes.
+def entry(matrix, at, own):
+    """An entry of a matrix in every lane: one number for all, or if `own` each lane's, in row `at` of lanes."""
+    return load(matrix, at * width(matrix)) if own else spread(matrix, at)
+
+
+@kernel
+def multiply(block, row_step, column_step, x, x_at, out, out_at):
+    """out_r = Σ_c matrix[r·row_step + c·column_step] · x_c.
 
     Steps (1, tags) move forwards through the matrix [from, to], (tags, 1) backwards.
     """
-    if own:
-        _multiply_own(matrix, row_step, column_step, x, x_at, out, out_at, tags)
+    if block.own:
+        _multiply_own(block.matrix, row_step, column_step, x, x_at, out, out_at, block.tags)
     else:
-        _multiply_shared(matrix, row_step, column_step, x, x_at, out, out_at, tags)
+        _multiply_shared(block.matrix, row_step, column_step, x, x_at, out, out_at, block.tags)
 
 
-@kernel
-def _multiply_shared(matrix, row_step, column_step, x, x_at, out, out_at, tags):
-    lanes = width(x)
-    zero = everywhere(x, 0.0)
-    row = 0
-    while row + 4 <= tags:
-        # four sums at once: as many as the latency of a multiply-add can hide
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        at = row * row_step
-        for column in range(tags):
-            value = load(x, x_at + column * lanes)
-            s0 = s0 + spread(matrix, at) * value
-            s1 = s1 + spread(matrix, at + row_step) * value
-            s2 = s2 + spread(matrix, at + 2 * row_step) * value
-            s3 = s3 + spread(matrix, at + 3 * row_step) * value
-            at += column_step
-        store(out, out_at + row * lanes, s0)
-        store(out, out_at + (row + 1) * lanes, s1)
-        store(out, out_at + (row + 2) * lanes, s2)
-        store(out, out_at + (row + 3) * lanes, s3)
-        row += 4
-    while row < tags:
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        at, column = row * row_step, 0
-        while column + 4 <= tags:
-            source = x_at + column * lanes
-            s0 = s0 + spread(matrix, at) * load(x, source)
-            s1 = s1 + spread(matrix, at + column_step) * load(x, source + lanes)
-            s2 = s2 + spread(matrix, at + 2 * column_step) * load(x, source + 2 * lanes)
-            s3 = s3 + spread(matrix, at + 3 * column_step) * load(x, source + 3 * lanes)
-            at += 4 * column_step
-            column += 4
-        while column < tags:
-            s0 = s0 + spread(matrix, at) * load(x, x_at + column * lanes)
-            at += column_step
-            column += 1
-        store(out, out_at + row * lanes, (s0 + s1) + (s2 + s3))
-        row += 1
+def _multiply(own: bool) -> Callable:
+    """The product for one kind of matrix; as a constant, `own` costs nothing in the loops."""
+
+    @kernel
+    def product(matrix, row_step, column_step, x, x_at, out, out_at, tags):
+        lanes = width(x)
+        zero = everywhere(x, 0.0)
+        row = 0
+        while row + 4 <= tags:
+            # four sums at once: as many as the latency of a multiply-add can hide
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            at = row * row_step
+            for column in range(tags):
+                value = load(x, x_at + column * lanes)
+                s0 = s0 + entry(matrix, at, own) * value
+                s1 = s1 + entry(matrix, at + row_step, own) * value
+                s2 = s2 + entry(matrix, at + 2 * row_step, own) * value
+                s3 = s3 + entry(matrix, at + 3 * row_step, own) * value
+                at += column_step
+            store(out, out_at + row * lanes, s0)
+            store(out, out_at + (row + 1) * lanes, s1)
+            store(out, out_at + (row + 2) * lanes, s2)
+            store(out, out_at + (row + 3) * lanes, s3)
+            row += 4
+        while row < tags:
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            at, column = row * row_step, 0
+            while column + 4 <= tags:
+                source = x_at + column * lanes
+                s0 = s0 + entry(matrix, at, own) * load(x, source)
+                s1 = s1 + entry(matrix, at + column_step, own) * load(x, source + lanes)
+                s2 = s2 + entry(matrix, at + 2 * column_step, own) * load(x, source + 2 * lanes)
+                s3 = s3 + entry(matrix, at + 3 * column_step, own) * load(x, source + 3 * lanes)
+                at += 4 * column_step
+                column += 4
+            while column < tags:
+                s0 = s0 + entry(matrix, at, own) * load(x, x_at + column * lanes)
+                at += column_step
+                column += 1
+            store(out, out_at + row * lanes, (s0 + s1) + (s2 + s3))
+            row += 1
+
+    return product
 
 
-@kernel
-def _multiply_own(matrix, row_step, column_step, x, x_at, out, out_at, tags):
-    lanes = width(x)
-    zero = everywhere(x, 0.0)
-    rows, columns = row_step * lanes, column_step * lanes
-    row = 0
-    while row + 4 <= tags:
-        s0, s1, s2, s3 = zero, zero, zero, zero
-        at = row * rows
-        for column in range(tags):
-            value = load(x, x_at + column * lanes)
-            s0 = s0 + load(matrix, at) * value
-            s1 = s1 + load(matrix, at + rows) * value
-            s2 = s2 + load(matrix, at + 2 * rows) * value
-            s3 = s3 + load(matrix, at + 3 * rows) * value
-            at += columns
-        store(out, out_at + row * lanes, s0)
-        store(out, out_at + (row + 1) * lanes, s1)
-        store(out, out_at + (row + 2) * lanes, s2)
-        store(out, out_at + (row + 3) * lanes, s3)
-        row += 4
-    while row < tags:
-        s0, s1 = zero, zero
-        at, column = row * rows, 0
-        while column + 2 <= tags:
-            s0 = s0 + load(matrix, at) * load(x, x_at + column * lanes)
-            s1 = s1 + load(matrix, at + columns) * load(x, x_at + (column + 1) * lanes)
-            at += 2 * columns
-            column += 2
-        if column < tags:
-            s0 = s0 + load(matrix, at) * load(x, x_at + column * lanes)
-        store(out, out_at + row * lanes, s0 + s1)
-        row += 1
+_multiply_shared, _multiply_own = _multiply(own=False), _multiply(own=True)
 
 
 @kernel

@@ -25,8 +25,8 @@ from raykd.structures.compiled.blocks import (
     lay_out,
     weigh,
 )
-from raykd.structures.compiled.lanes import everywhere, larger, load, spread, store, where_above, width
-from raykd.structures.compiled.products import multiply, outer
+from raykd.structures.compiled.lanes import everywhere, larger, load, store, where_above, width
+from raykd.structures.compiled.products import entry, multiply, outer
 
 LOST_MASS = 1e-6  # as in `scaled`; not imported, as the kernels' cache notices changes in this folder only
 
@@ -43,8 +43,14 @@ class Sums(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One block's rows of lanes, reused from block to block."""
+    """One block's rows of lanes, reused from block to block.
 
+    `own`: each lane has transitions of its own; `shift` is taken from the scores of transitions that all share.
+    """
+
+    tags: int
+    own: bool
+    shift: float
     sentences: np.ndarray
     sizes: np.ndarray
     limits: np.ndarray
@@ -64,13 +70,16 @@ class Block(NamedTuple):
 
 @kernel
 def new_block(problem, first_block):
-    """Buffers for the longest block of a range (blocks are ordered by length)."""
+    """Buffers for the longest block of a range (blocks are ordered by length), and the transitions that all share."""
     emissions, tags = problem.emissions, problem.tags
     lanes, dtype = width(emissions), emissions.dtype
     longest = problem.lengths[problem.order[first_block * lanes]]
     own = problem.transitions_step > 0
-    room = (tags * tags + 1) * lanes if own else (tags * tags + lanes) // lanes * lanes
+    matrix = np.empty((tags * tags + 1) * lanes if own else (tags * tags + lanes) // lanes * lanes, dtype)
     return Block(
+        tags,
+        own,
+        0.0 if own else exponentiate_shared(problem.transitions, matrix),
         np.empty(lanes, np.int64),
         np.empty(lanes, np.int64),
         np.empty(lanes, dtype),
@@ -79,7 +88,7 @@ def new_block(problem, first_block):
         np.empty(longest * tags * lanes, dtype),
         np.empty(longest * lanes, dtype),
         np.empty(longest * lanes, dtype),
-        np.empty(room, dtype),
+        matrix,
         np.empty((tags + 1) * lanes, dtype),
         np.empty((tags + 1) * lanes, dtype),
         np.empty(tags * lanes, dtype),
@@ -93,43 +102,39 @@ def new_block(problem, first_block):
 def sum_product(problem, sums, first_block, last_block):
     """Fill `sums` for the sentences of some blocks."""
     block = new_block(problem, first_block)
-    time, tags = problem.time, problem.tags
-    own = problem.transitions_step > 0
-    shift = 0.0
-    if not own:
-        shift = exponentiate_shared(problem.transitions, block.matrix)
+    tags = problem.tags
+    stride = problem.time * tags
     pairs = np.empty(tags * tags * width(block.state) if len(sums.pair) else 0, block.state.dtype)
     for number in range(first_block, last_block):
-        count = open_block(problem, number, block, own)
+        count = run_block(problem, number, block, True, sums)
         steps = block.sizes[0]
-        run_forward(block, own, steps, tags)
-        run_backward(block, own, steps, tags)
-        conclude(problem, block, own, shift, count, sums)
         if len(sums.token):
-            bring_out(block.backward, block.sentences, time * tags, steps * tags, count, sums.token)
+            bring_out(block.backward, block.sentences, stride, steps * tags, count, sums.token)
         if len(sums.left):
-            bring_out(block.forward, block.sentences, time * tags, steps * tags, count, sums.left)
-            bring_out(block.weights, block.sentences, time * tags, steps * tags, count, sums.right)
+            bring_out(block.forward, block.sentences, stride, steps * tags, count, sums.left)
+            bring_out(block.weights, block.sentences, stride, steps * tags, count, sums.right)
         if len(pairs):
             pairs[:] = 0
             outer(block.forward, block.weights, steps - 1, tags, pairs)
-            scale_pairs(pairs, block.matrix, own)
-            bring_out(pairs, block.sentences, tags * tags, tags * tags, count, sums.pair)
+            bring_out_pairs(block, pairs, count, sums.pair)
 
 
 @kernel
-def open_block(problem, number, block, own):
-    """Load a block's scores as weights; returns how many lanes hold a sentence."""
+def run_block(problem, number, block, marginals, sums):
+    """Load a block's scores and run both recursions, with log Z and `ok` of `sums`; how many lanes hold a sentence."""
     tags = problem.tags
     count = lay_out(problem, number, block.sentences, block.sizes, block.limits)
     steps = block.sizes[0]
     bring_in(problem.emissions, block.sentences, problem.time * tags, steps * tags, block.weights)
     weigh(block.weights, block.limits, steps, tags, block.peaks)
-    if own:
+    if block.own:
         bring_in(problem.transitions, block.sentences, tags * tags, tags * tags, block.matrix)
         exponentiate(block.matrix, tags * tags)
     bring_in_ends(problem.start, problem.start_step, block.sentences, tags, block.start)
     bring_in_ends(problem.end, problem.end_step, block.sentences, tags, block.end)
+    run_forward(block)
+    run_backward(block, marginals)
+    conclude(block, count, sums)
     return count
 
 
@@ -143,16 +148,16 @@ def bring_in_ends(scores, step, sentences, tags, target):
 
 
 @kernel
-def run_forward(block, own, steps, tags):
+def run_forward(block):
     """a_t and c_t for every t, and the mass Σ a_last · end of each lane."""
-    weights, forward = block.weights, block.forward
+    weights, forward, tags = block.weights, block.forward, block.tags
     lanes = width(weights)
     zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
-    for t in range(steps):
+    for t in range(block.sizes[0]):
         row = t * tags * lanes
         if t:
-            multiply(block.matrix, np.int64(1), tags, own, forward, row - tags * lanes, forward, row, tags)
+            multiply(block, np.int64(1), tags, forward, row - tags * lanes, forward, row)
         scale = zero
         for y in range(tags):
             before = load(forward, row + y * lanes) if t else load(block.start, y * lanes)
@@ -167,16 +172,17 @@ def run_forward(block, own, steps, tags):
 
 
 @kernel
-def run_backward(block, own, steps, tags):
-    """Marginals into `backward`, w ∘ b / c into `weights`, max b · max(1, 1/c) into `worst`."""
-    weights, forward, state = block.weights, block.forward, block.state
+def run_backward(block, marginals):
+    """b into `backward` and w / c into `weights`, or with `marginals` a ∘ b and w ∘ b / c; max b · max(1, 1/c) into
+    `worst`."""
+    weights, forward, state, tags = block.weights, block.forward, block.state, block.tags
     lanes = width(weights)
     zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
     worst = zero
     state[:] = 0
     ended = np.int64(0)
-    for t in range(steps - 1, -1, -1):
+    for t in range(block.sizes[0] - 1, -1, -1):
         row = t * tags * lanes
         while ended < lanes and (block.sizes[ended] == t + 1 or block.sizes[ended] == 0):
             enter_lane(block, ended, t, tags)
@@ -186,19 +192,20 @@ def run_backward(block, own, steps, tags):
         mass, top = zero, zero
         for y in range(tags):
             after = load(state, y * lanes)
-            marginal = after * load(forward, row + y * lanes)
-            mass = mass + marginal
+            mass = mass + after * load(forward, row + y * lanes)
             top = larger(after, top)
-            store(block.backward, row + y * lanes, marginal)
         worst = larger(top * larger(one, inverse), worst)
         # Σ a·b is one up to rounding; dividing by it removes the rounding error at every step
         level = where_above(mass, tiny, one / mass, zero)
         for y in range(tags):
             at = row + y * lanes
-            store(block.backward, at, load(block.backward, at) * level)
-            store(weights, at, load(weights, at) * load(state, y * lanes) * (inverse * level))
+            after = load(state, y * lanes) * level
+            weight = load(weights, at) * inverse
+            store(block.turn, y * lanes, weight * after)
+            store(block.backward, at, after * load(forward, at) if marginals else after)
+            store(weights, at, weight * after if marginals else weight)
         if t:
-            multiply(block.matrix, tags, np.int64(1), own, weights, row, state, np.int64(0), tags)
+            multiply(block, tags, np.int64(1), block.turn, np.int64(0), state, np.int64(0))
     store(block.worst, 0, worst)
 
 
@@ -216,15 +223,15 @@ def enter_lane(block, lane, t, tags):
 
 
 @kernel
-def conclude(problem, block, own, shift, count, sums):
+def conclude(block, count, sums):
     """log Z from the shifts and scales, and the bound on what underflow lost."""
-    lanes, tags = len(block.sizes), problem.tags
+    lanes, tags = len(block.sizes), block.tags
     kind = np.finfo(block.state.dtype)
     # scales can be as small as tiny: the float64 product of seven float32 scales, or of one float64 scale, is normal
     together = 7 if kind.eps > 1e-10 else 1
     for lane in range(count):
         size, sentence = block.sizes[lane], block.sentences[lane]
-        peak = block.matrix[tags * tags * lanes + lane] if own else shift
+        peak = block.matrix[tags * tags * lanes + lane] if block.own else block.shift
         value = float(block.start[tags * lanes + lane]) + float(block.end[tags * lanes + lane])
         value += float(peak) * (size - 1)
         product = float(block.mass[lane])
@@ -241,9 +248,9 @@ def conclude(problem, block, own, shift, count, sums):
 
 
 @kernel
-def scale_pairs(pairs, matrix, own):
+def bring_out_pairs(block, pairs, count, target):
     """Expected transitions: the outer products times the transition weights."""
-    lanes = width(pairs)
-    for k in range(len(pairs) // lanes):
-        weight = load(matrix, k * lanes) if own else spread(matrix, k)
-        store(pairs, k * lanes, load(pairs, k * lanes) * weight)
+    lanes, rows = width(pairs), block.tags * block.tags
+    for k in range(rows):
+        store(pairs, k * lanes, load(pairs, k * lanes) * entry(block.matrix, k, block.own))
+    bring_out(pairs, block.sentences, rows, rows, count, target)

@@ -16,22 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raykd.structures.compiled.blocks import (
-    bring_in,
-    bring_out,
-    exponentiate_shared,
-    kernel,
-)
+from raykd.structures.compiled.blocks import bring_in, bring_out, kernel
 from raykd.structures.compiled.lanes import everywhere, larger, ln, load, store, where_above, width
 from raykd.structures.compiled.products import multiply, outer
-from raykd.structures.compiled.sums import (
-    conclude,
-    enter_lane,
-    new_block,
-    open_block,
-    run_forward,
-    scale_pairs,
-)
+from raykd.structures.compiled.sums import bring_out_pairs, new_block, run_block
 
 
 class Tangents(NamedTuple):
@@ -46,84 +34,41 @@ class Tangents(NamedTuple):
 def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
     """`given` is the direction v, or with `posterior` the teacher's marginals q; fills `tangents`, log Z and ok."""
     block = new_block(problem, first_block)
-    time, tags, own = problem.time, problem.tags, problem.transitions_step > 0
+    tags, stride = problem.tags, problem.time * problem.tags
     lanes, dtype = width(block.weights), block.weights.dtype
     along, carried = np.empty_like(block.weights), np.empty_like(block.forward)
     pairs = np.empty(tags * tags * lanes if len(tangents.pair) else 0, dtype)
     value = np.empty(lanes, np.float64)
-    shift = 0.0
-    if not own:
-        shift = exponentiate_shared(problem.transitions, block.matrix)
     for number in range(first_block, last_block):
-        count = open_block(problem, number, block, own)
+        count = run_block(problem, number, block, False, sums)
         steps = block.sizes[0]
-        run_forward(block, own, steps, tags)
-        keep_backward(block, own, steps, tags)
-        conclude(problem, block, own, shift, count, sums)
-        bring_in(given, block.sentences, time * tags, steps * tags, along)
+        bring_in(given, block.sentences, stride, steps * tags, along)
         if posterior:
-            diverge(block, along, steps, tags, value)
+            diverge(block, along, value)
             for lane in range(count):
                 tangents.value[block.sentences[lane]] = value[lane]
                 if not value[lane] < np.inf:
                     sums.ok[block.sentences[lane]] = False
         else:
-            centre(block, along, steps, tags)
+            centre(block, along)
         if len(tangents.token) == 0:
             continue
-        carry_forward(block, own, along, carried, steps, tags)
-        carry_backward(block, own, along, carried, steps, tags)
-        bring_out(block.backward, block.sentences, time * tags, steps * tags, count, tangents.token)
+        carry_forward(block, along, carried)
+        carry_backward(block, along, carried)
+        bring_out(block.backward, block.sentences, stride, steps * tags, count, tangents.token)
         if len(pairs):
             pairs[:] = 0
             outer(carried, block.weights, steps - 1, tags, pairs)
             outer(block.forward, along, steps - 1, tags, pairs)
-            scale_pairs(pairs, block.matrix, own)
-            bring_out(pairs, block.sentences, tags * tags, tags * tags, count, tangents.pair)
+            bring_out_pairs(block, pairs, count, tangents.pair)
 
 
 @kernel
-def keep_backward(block, own, steps, tags):
-    """b into `backward`, w/c into `weights`, max b · max(1, 1/c) into `worst`."""
-    weights, forward, backward, state = block.weights, block.forward, block.backward, block.state
-    lanes = width(weights)
-    zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
-    tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
-    worst = zero
-    state[:] = 0
-    ended = np.int64(0)
-    for t in range(steps - 1, -1, -1):
-        row = t * tags * lanes
-        while ended < lanes and (block.sizes[ended] == t + 1 or block.sizes[ended] == 0):
-            enter_lane(block, ended, t, tags)
-            ended += 1
-        scale = load(block.scales, t * lanes)
-        inverse = where_above(scale, tiny, one / scale, zero)
-        mass, top = zero, zero
-        for y in range(tags):
-            after = load(state, y * lanes)
-            mass = mass + after * load(forward, row + y * lanes)
-            top = larger(after, top)
-        worst = larger(top * larger(one, inverse), worst)
-        level = where_above(mass, tiny, one / mass, zero)
-        for y in range(tags):
-            at = row + y * lanes
-            after = load(state, y * lanes) * level
-            weight = load(weights, at) * inverse
-            store(backward, at, after)
-            store(weights, at, weight)
-            store(block.turn, y * lanes, weight * after)
-        if t:
-            multiply(block.matrix, tags, np.int64(1), own, block.turn, np.int64(0), state, np.int64(0), tags)
-    store(block.worst, 0, worst)
-
-
-@kernel
-def centre(block, along, steps, tags):
+def centre(block, along):
     """Subtract from v_t its mean under p_t, which changes no covariance; zero beyond a lane's end."""
-    lanes = width(along)
+    lanes, tags = width(along), block.tags
     limit = load(block.limits, 0)
-    for t in range(steps):
+    for t in range(block.sizes[0]):
         row = t * tags * lanes
         mean, zero = everywhere(along, 0.0), everywhere(along, 0.0)
         for y in range(tags):
@@ -137,16 +82,16 @@ def centre(block, along, steps, tags):
 
 
 @kernel
-def diverge(block, along, steps, tags, value):
+def diverge(block, along, value):
     """Teacher marginals q become the direction Σq − q/p; each lane's Σ KL(q ‖ p), ∞ where only p underflowed."""
-    lanes = width(along)
+    lanes, tags = width(along), block.tags
     kind = np.finfo(along.dtype)
     zero, infinite, tiny = everywhere(along, 0.0), everywhere(along, np.inf), everywhere(along, kind.tiny)
     # smaller values of q do not change the divergence
     negligible = everywhere(along, kind.eps * 1e-2)
     limit = load(block.limits, 0)
     value[:] = 0
-    for t in range(steps):
+    for t in range(block.sizes[0]):
         row = t * tags * lanes
         divergence, teacher_mass = zero, zero
         for y in range(tags):
@@ -168,13 +113,13 @@ def diverge(block, along, steps, tags, value):
 
 
 @kernel
-def carry_forward(block, own, along, carried, steps, tags):
+def carry_forward(block, along, carried):
     """ȧ for every step."""
-    lanes = width(along)
-    for t in range(steps):
+    lanes, tags = width(along), block.tags
+    for t in range(block.sizes[0]):
         row = t * tags * lanes
         if t:
-            multiply(block.matrix, np.int64(1), tags, own, carried, row - tags * lanes, carried, row, tags)
+            multiply(block, np.int64(1), tags, carried, row - tags * lanes, carried, row)
         for y in range(tags):
             at = row + y * lanes
             here = load(block.forward, at) * load(along, at)
@@ -184,12 +129,11 @@ def carry_forward(block, own, along, carried, steps, tags):
 
 
 @kernel
-def carry_backward(block, own, along, carried, steps, tags):
+def carry_backward(block, along, carried):
     """Covariances into `backward`, u into `weights`, r into `along`."""
-    lanes = width(along)
-    state = block.state
+    lanes, tags, state = width(along), block.tags, block.state
     state[:] = 0
-    for t in range(steps - 1, -1, -1):
+    for t in range(block.sizes[0] - 1, -1, -1):
         row = t * tags * lanes
         for y in range(tags):
             at = row + y * lanes
@@ -199,4 +143,4 @@ def carry_backward(block, own, along, carried, steps, tags):
             store(block.weights, at, weight * after)
             store(block.backward, at, covariance)
         if t:
-            multiply(block.matrix, tags, np.int64(1), own, along, row, state, np.int64(0), tags)
+            multiply(block, tags, np.int64(1), along, row, state, np.int64(0))

@@ -1,0 +1,87 @@
+"""A slot: the actor that does one run after the other. It is kept from the first run to the last.
+
+An actor takes seconds to start, most of them for its imports.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import ray
+from ray import tune
+from ray.exceptions import RayActorError
+from ray.tune.trainable import wrap_function
+
+from raykd.cluster.launch import LAUNCHER
+from raykd.cluster.nodes import elsewhere
+from raykd.cluster.placement import DRIVER_CPUS
+from raykd.cluster.prometheus import count
+from raykd.errors import RaykdError, StoreError
+from raykd.figures.results import RunResult
+from raykd.recipes.resources import Resources, taken
+from raykd.recipes.run import Run
+from raykd.redact import redacted
+
+PAUSES_S = (2.0, 20.0)
+"""Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
+IDLE, IDLE_S = "idle", 0.2
+"""What a slot reports that has nothing to do, and the seconds between two reports."""
+AVOID = "avoid"
+"""In what Tune proposes: the nodes on which the run is not to be done."""
+
+
+def _job(config: dict[str, Any]) -> None:
+    """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
+    place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times.
+
+    Without a run it waits until Tune stops it."""
+    while config["run"] is None:
+        tune.report({IDLE: True})
+        time.sleep(IDLE_S)
+    resources, run = Resources(**config["resources"]), Run.from_plain(config["run"])
+    avoid = tuple(config.get(AVOID, ()))
+    end: dict[str, Any] = {"result": None, "error": ""}
+    try:
+        end["result"] = _launched(config["store"], run, resources, avoid).to_plain()
+    except RaykdError as error:
+        if isinstance(error, StoreError) and error.passing:
+            raise
+        end["error"] = redacted(str(error))
+    except RayActorError:
+        raise  # what the slot had started: another slot does the run
+    except Exception as error:
+        end["error"] = redacted(f"{type(error).__name__}: {error}")
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
+    tune.report({"run_end": end, "node": node})
+
+
+class Slot(wrap_function(_job)):
+    """The actor that does one Tune trial after the other."""
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
+        resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
+        takes = {"CPU": DRIVER_CPUS} if resources.under_ray_train else taken(resources)
+        options: dict[str, Any] = {"bundle_label_selector": [where]} if where else {}
+        return tune.PlacementGroupFactory([takes], **options)
+
+    def cleanup(self) -> None:
+        """Tune ends the actor."""
+        try:
+            super().cleanup()
+        finally:
+            LAUNCHER.close()
+
+
+def _launched(store: str, run: Run, resources: Resources, avoid: tuple[str, ...]) -> RunResult:
+    for pause in PAUSES_S:
+        try:
+            return LAUNCHER.launch(store, run, resources, tune.report, avoid)
+        except StoreError as error:
+            if not error.passing:
+                raise
+            count("raykd_store_retries_total")
+            time.sleep(pause)
+    return LAUNCHER.launch(store, run, resources, tune.report, avoid)

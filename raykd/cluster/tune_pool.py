@@ -1,0 +1,206 @@
+"""A pool of slots for jobs, made of Ray Tune. Nothing else has to know how; what Tune does here is not what it is for.
+
+Tune places runs on nodes, reuses their actors and restarts an actor that died: that is what it is used for. The search
+is done elsewhere (`sweep/study.py`), and results are kept in the store, not in Tune's own snapshots, which lag behind:
+resuming a sweep needs nothing of Tune. So its parts serve other purposes than their names say:
+
+* a Tune *trial* is one run, or a slot that waits for one. Tune keeps one actor that has nothing to do, and ends the
+  others: while the scheduler lets a slot wait, the slot is given a trial without a run, which keeps its actor;
+* the *searcher* (`_Proposals`) is the queue of runs: Tune asks it for the next one;
+* the *stopper* (`_Reports`) is the mailbox: it receives what runs report, and ends those that are to be stopped;
+* the *callback* (`_Endings`) hears of runs that could not report their end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import ray
+from ray import tune
+from ray._private import state as ray_state
+from ray.exceptions import OutOfMemoryError
+from ray.tune.search import Searcher
+
+from raykd.cluster.jobs import OpenJobs, Scheduler
+from raykd.cluster.nodes import Nodes
+from raykd.cluster.slot import AVOID, IDLE, Slot
+from raykd.errors import RunError
+from raykd.recipes.resources import Resources
+from raykd.redact import redacted
+from raykd.storage.store import Storage
+from raykd.training.execute import stands
+
+ACTOR_ID = re.compile(r"actor_id[=:] ?([0-9a-f]{16,})")
+"""In Ray's errors."""
+
+
+def work(
+    scheduler: Scheduler,
+    *,
+    store_uri: str,
+    resources: Resources,
+    concurrent: int,
+    nodes: Nodes | None = None,
+) -> None:
+    """Do all jobs that `scheduler` proposes, `concurrent` runs at a time.
+
+    A job that fails is reported to the scheduler, and the others go on. A run that fails where one of the `nodes` is to
+    blame is done again elsewhere. A run has ended well only when its result is in the store as the driver sees it.
+
+    Raises:
+        Exception: what the scheduler raised; the work ends with it.
+        StoreError: the driver cannot reach the store.
+        RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
+        PlacementError: no node is left that can do a run.
+    """
+    scratch = tempfile.mkdtemp(prefix="raykd-tune-")
+    jobs = OpenJobs(scheduler, partial(stands, Storage(store_uri)), nodes, resources)
+    if jobs.upcoming() is None:
+        if jobs.fault is not None:
+            raise jobs.fault
+        return  # nothing is started
+
+    def fit(name: str) -> None:
+        jobs.again()
+        tune.Tuner(
+            Slot,
+            param_space={"store": store_uri, "resources": resources.model_dump()},
+            tune_config=tune.TuneConfig(
+                search_alg=_Proposals(jobs),
+                num_samples=-1,
+                max_concurrent_trials=concurrent,
+                reuse_actors=True,
+            ),
+            run_config=tune.RunConfig(
+                name=name, storage_path=scratch, verbose=0, callbacks=[_Endings(jobs)], stop=_Reports(jobs),
+                failure_config=tune.FailureConfig(max_failures=resources.max_failures),
+            ),
+        ).fit()  # fmt: skip
+
+    try:
+        _retried(fit, resources.max_failures, lambda: bool(jobs.open) and jobs.fault is None)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if jobs.fault is not None:
+        raise jobs.fault
+
+
+def _retried(fit: Callable[[str], None], most: int, unfinished: Callable[[], bool]) -> None:
+    """Tune gives up when Ray kills a worker for lack of memory, and begins nothing once there were no more runs: what
+    is unfinished then is begun again."""
+    failures = 0
+    for attempt in itertools.count():
+        try:
+            fit(f"pool-{attempt}")
+            if not unfinished():
+                return
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, OutOfMemoryError):
+                raise
+            failures += 1
+            if failures > most:
+                break
+    raise RunError(
+        f"memory was short {most + 1} times, and Ray killed workers for it; what is computed is kept. "
+        "Lower resources.concurrency or training.batch_tokens, free memory, and go on with --resume"
+    )
+
+
+def _no_state(self: object) -> dict[str, Any]:
+    """Tune pickles stopper, callback and searcher into its snapshots; nothing of ours is kept there."""
+    return {}
+
+
+class _Reports(tune.Stopper):
+    """Receives what the runs report. Of all Tune's hooks only a stopper gets a report unflattened and may stop."""
+
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: OpenJobs):
+        self._jobs = jobs
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        if result.get("done"):  # Tune repeats the last report of a trial that returned
+            return False
+        if IDLE in result:
+            return self._jobs.upcoming() != "wait"
+        if "epoch_report" in result:
+            return self._jobs.epoch(trial_id, result["run_id"], result["epoch_report"])
+        if "run_end" in result:
+            self._jobs.run_ended(trial_id, **result["run_end"], node=result.get("node", ""))
+        return False
+
+    def stop_all(self) -> bool:
+        return self._jobs.fault is not None
+
+
+class _Endings(tune.Callback):
+    """Receives the ends of runs that could not report one, and which runs have begun."""
+
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: OpenJobs):
+        self._jobs = jobs
+
+    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._jobs.begun(trial.trial_id)
+
+    def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        node, why = _end_of(trial)
+        self._jobs.failed(trial.trial_id, why, node=node)
+
+    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._jobs.place_failed(*_end_of(trial), of_place=True)  # Tune begins it again by itself
+
+    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._jobs.run_ended(trial.trial_id, None, "it ended without a result")
+
+
+def _end_of(trial: Any) -> tuple[str, str]:
+    """The node on which a trial's process died or raised, where Ray knows it, and why."""
+    text = str(
+        (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
+    )  # Tune keeps a text
+    last = [line for line in text.splitlines() if line.strip()][-1].strip()
+    found = ACTOR_ID.search(text)
+    known = ray_state.actors(found.group(1)) if found and ray.is_initialized() else {}
+    return known.get("Address", {}).get("NodeID", ""), redacted(last)
+
+
+class _Proposals(Searcher):
+    """Tune asks here for the next run."""
+
+    __getstate__ = _no_state
+
+    def __init__(self, jobs: OpenJobs):
+        super().__init__()
+        self._jobs = jobs
+        self._at_work: set[str] = set()
+        self._actors = 0
+        """How many were started."""
+
+    def suggest(self, trial_id: str) -> Any:
+        upcoming = self._jobs.upcoming()
+        if upcoming is None:
+            return Searcher.FINISHED
+        if upcoming == "wait" and len(self._at_work) >= self._actors:
+            return None  # Tune asks again; no actor is started to wait
+        self._at_work.add(trial_id)
+        self._actors = max(self._actors, len(self._at_work))
+        avoid = {AVOID: list(self._jobs.avoid)} if self._jobs.avoid else {}
+        return {"run": self._jobs.begin(trial_id).to_plain() if upcoming == "run" else None, **avoid}
+
+    def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
+        self._at_work.discard(trial_id)
+
+    def save(self, checkpoint_path: str) -> None:
+        return None
+
+    def restore(self, checkpoint_path: str) -> None:
+        return None

@@ -1,0 +1,161 @@
+"""What the columns of a file with one word in each line hold, by some of its lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from raykd.corpora.column_files import DOCUMENT_START
+from raykd.forms.tree.codes import UPOS
+
+Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
+Rows = list[list[str]]
+
+SPAN = re.compile(r"[BIESLUM]-.+")
+WORD_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
+_CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
+CHUNKS = frozenset(_CHUNKS.split())
+MOST_FLAT, MOST_TYPES = 300, 60
+ALMOST = 0.98
+"""The share that decides: some lines of real files are faulty, and the reader names them."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column and what it seems to hold."""
+
+    place: int
+    kind: Kind
+    distinct: int
+    examples: tuple[str, ...]
+    """The most frequent values; of spans, the types."""
+    letters: frozenset[str] = frozenset()
+    """Of spans: the letters before the dash."""
+
+    def words(self) -> str:
+        """What it holds, in words."""
+        some = ", ".join(self.examples[:4]) + (", …" if self.distinct > 4 else "")
+        return {
+            "index": "running numbers",
+            "words": f"words ({some})",
+            "spans": f"spans ({some})",
+            "runs": f"one tag for each word of a span ({some})",
+            "flat": f"one tag for each word ({some})",
+            "sentence": f"one value for each sentence ({some})",
+            "constant": f"always {some}",
+            "other": f"other values ({some})",
+        }[self.kind]
+
+
+def columns_in(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Column]:
+    """The columns of a file by its first lines; none where these are not words with empty lines between sentences."""
+    sentences = _sentences(lines, cut)
+    rows = [row for sentence in sentences for row in sentence]
+    content = sum(not line.startswith("#") for line in lines if line.strip() and DOCUMENT_START not in line)
+    if not rows or len(rows) < ALMOST * content:
+        return []
+    width = len(rows[0])
+    spaces = [sum(len(row[place].split()) for row in rows) / len(rows) for place in range(width)]
+    # Words of Vietnamese corpora have spaces inside; texts have more.
+    if max(spaces) > 3 or (width == 1 and len(rows) < 2 * len(sentences)):
+        return []
+    columns = [_column(place, [[row[place] for row in rows] for rows in sentences]) for place in range(width)]
+    words = _words(columns)
+    return [_as_words(column, sentences) if column.place == words else column for column in columns]
+
+
+def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
+    """What the columns hold, in words; the one that is read as the tags is marked."""
+    return "; ".join(
+        f"{column.place} {column.words()}{', taken as the tags' if column.place == tag else ''}"
+        for column in columns
+    )
+
+
+def tag_columns(columns: Sequence[Column]) -> list[Column]:
+    """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
+    of equals the last spans and the first flat tags."""
+    spans = [column for column in reversed(columns) if column.kind == "spans"]
+    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
+    runs = [column for column in columns if column.kind == "runs"]
+    flat = [column for column in columns if column.kind == "flat"]
+    flat.sort(key=lambda column: not set(column.examples) <= UPOS)
+    return [*spans, *runs, *flat]
+
+
+def _column(place: int, sentences: list[list[str]]) -> Column:
+    counts = Counter(value for values in sentences for value in values)
+    shown = tuple(value for value, _ in counts.most_common(5))
+    total = counts.total()
+    if _is_index(sentences):
+        return Column(place, "index", len(counts), shown)
+    if len(counts) == 1 and total > len(sentences):
+        return Column(place, "constant", 1, shown)
+    spans = {value: count for value, count in counts.items() if SPAN.fullmatch(value)}
+    if spans and sum(spans.values()) + counts["O"] >= ALMOST * total:
+        letters = frozenset(value[0] for value in spans)
+        types = Counter[str]()
+        for value, count in spans.items():
+            types[value[2:]] += count
+        return Column(place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), letters)
+    names = tuple(value for value, _ in counts.most_common(6) if value != "O")[:5]
+    others = set(counts) - {"O"}
+    if 0 < len(others) <= MOST_TYPES and counts["O"] > 0.4 * total and all(len(each) > 1 for each in others):
+        return Column(place, "runs", len(others), names)
+    long = [values for values in sentences if len(values) > 1]
+    if len(long) > 2 and len(counts) < len(sentences) and all(len(set(values)) == 1 for values in long):
+        return Column(place, "sentence", len(counts), shown)
+    numbers = sum(count for value, count in counts.items() if value.isdigit())
+    # `_` and `-` stand where there is nothing.
+    varied = counts.most_common(1)[0][1] < 0.95 * total and len(set(counts) - {"_", "-"}) > 1
+    if varied and len(counts) <= min(MOST_FLAT, max(5, total / 3)) and numbers < total / 2:
+        return Column(place, "flat", len(counts), shown)
+    return Column(place, "other", len(counts), shown)
+
+
+def _is_index(sentences: list[list[str]]) -> bool:
+    """0, 1, 2… or 1, 2, 3… in almost every sentence; CoNLL-U's 3-4 and 8.1 are among them."""
+    if sum(map(len, sentences)) <= len(sentences):
+        return False
+    running = 0
+    for values in sentences:
+        plain = [
+            value for value in values if not ("-" in value or "." in value) or not WORD_ID.fullmatch(value)
+        ]
+        running += any(plain == [str(first + i) for i in range(len(plain))] for first in (0, 1))
+    return running >= ALMOST * len(sentences)
+
+
+def _words(columns: Sequence[Column]) -> int | None:
+    """The column of the words: the first that could be, unless a later one has far more different values."""
+    could = [column for column in columns if column.kind in ("flat", "sentence", "other", "constant", "runs")]
+    if not could:
+        return None
+    richest = max(could, key=lambda column: column.distinct)
+    first = could[0]
+    return first.place if 3 * first.distinct >= richest.distinct else richest.place
+
+
+def _as_words(column: Column, sentences: Sequence[Rows]) -> Column:
+    counts = Counter(row[column.place] for rows in sentences for row in rows)
+    letters = [word for word, _ in counts.most_common() if word.isalpha() and len(word) > 2][:5]
+    return Column(column.place, "words", len(counts), tuple(letters) or column.examples)
+
+
+def _sentences(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Rows]:
+    """Blocks of lines, cut into cells, without comments and lines that are unlike the others in width."""
+    rows = [cut(line) if line.strip() and DOCUMENT_START not in line else [] for line in lines]
+    comments = [line.startswith("#") for line in lines]
+    widths = Counter(len(row) for row, comment in zip(rows, comments, strict=True) if row and not comment)
+    width = widths.most_common(1)[0][0] if widths else 0
+    blocks: list[Rows] = [[]]
+    for row, comment in zip(rows, comments, strict=True):
+        if not row:
+            blocks.append([])
+        elif len(row) == width or (len(row) > width and not comment):
+            blocks[-1].append(row[:width])
+    # A block of one comment is left empty.
+    return [block for block in blocks if block]

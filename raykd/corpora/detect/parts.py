@@ -1,0 +1,251 @@
+"""From single files to one corpus: its parts, the roles of its languages, and patterns of file names."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from glob import escape
+from typing import Any
+
+from raykd.corpora.detect.names import UNKNOWN, named, part_of, pieces_of, with_lang
+from raykd.corpora.guess import Guess, merged
+from raykd.errors import CorpusError
+
+
+class Parts:
+    """The files of each language and part, with what is doubtful about them and what is not read."""
+
+    def __init__(self, present: Sequence[str], unused: Mapping[str, str]):
+        self.present = present
+        """The names of all files in the folder."""
+        self.unused = dict(unused)
+        """File → why it is not read."""
+        self.notes: list[str] = []
+        """What is doubtful, or decided for want of something better."""
+        self.files: dict[str, dict[str, list[Guess]]] = defaultdict(dict)
+        """Language → part → files."""
+
+    def leave(self, files: Iterable[Guess], why: str) -> None:
+        """Note that files are not read."""
+        self.unused |= {file.name: why for file in files}
+
+    def of(self, *parts: str) -> dict[str, list[Guess]]:
+        """Language → its files of some parts."""
+        found = {
+            language: [file for part in parts for file in own.get(part, ())]
+            for language, own in self.files.items()
+        }
+        return {language: files for language, files in found.items() if files}
+
+    def sort(self, files: Sequence[Guess]) -> None:
+        """Put each file into its part. One whose name says no part is train where there is no other."""
+        names = named([file.name for file in files])
+        every = [
+            (language, name.part, file)
+            for name, file in zip(names, files, strict=True)
+            for language in file.languages or (name.language,)
+        ]
+        languages = {language for language, _, _ in every if language}
+        if not languages:
+            self.notes.append(
+                f"no name of a file or folder says a language: it is called {UNKNOWN!r} here; any other name will do"
+            )
+        silent = sum(language is None for language, _, _ in every)
+        alone = UNKNOWN if not languages or 2 * silent > len(every) else None
+        alone = next(iter(languages)) if alone is None and len(languages) == 1 else alone
+        # Files without a part come last: they are train where a language has no part.
+        open_ones: dict[str, list[Guess]] = {}
+        for spelled, part, file in every:
+            language = spelled or alone
+            if language is None:
+                self.leave([file], "its name says no language, and those of others do")
+            elif not file.labelled and part in ("dev", "test"):
+                self.leave([file], f"it is called {part}, and no labels are seen in it")
+            elif part is None and file.labelled:
+                open_ones.setdefault(language, []).append(file)
+            else:
+                part = part if part and file.labelled else "unlabelled"
+                self.files[language].setdefault(part, []).append(file)
+        for language, found in open_ones.items():
+            if {"train", "dev", "test"} & self.files[language].keys():
+                why = "its name says no part (train, dev, test, unlabelled), and those of others do"
+                self.leave(found, why)
+            else:
+                self.files[language]["train"] = found
+                self.notes.append(f"{shown(found)}: the name says no part, so it is taken as train")
+        for own in self.files.values():
+            texts = [file for file in own.get("unlabelled", ()) if file.source == "text"]
+            if 0 < len(texts) < len(own.get("unlabelled", ())):
+                own["unlabelled"] = [file for file in own["unlabelled"] if file not in texts]
+                self.leave(texts, "plain text, and other unlabelled files are there")
+
+    def roles(self) -> dict[str, Any]:
+        """The settings that say which parts are read and which are drawn; files that no role needs are left."""
+        if not any("train" in own for own in self.files.values()):
+            self._without_train()
+        labelled = [language for language, own in self.files.items() if "train" in own]
+        held = {language: {"dev", "test"} & self.files[language].keys() for language in labelled}
+        bare = [language for language in labelled if not held[language]]
+        if 2 * len(bare) <= len(labelled):
+            # To draw the test of all languages would lose the published ones.
+            for language in bare:
+                self.notes.append(f"{language} has neither dev nor test, as the others do: it is not read")
+                self.leave(self.files.pop(language)["train"], "its language has neither dev nor test")
+                labelled.remove(language)
+        settings: dict[str, Any] = {}
+        if any(held[language] < {"dev", "test"} for language in labelled):
+            settings["split"] = self._split(labelled, held)
+        for language in [language for language in self.files if language not in labelled]:
+            # Nothing is selected on a language without labels.
+            self._leave_part("dev", [language], f"{language} has no train")
+            own = self.files[language]
+            if "split" in settings or "test" not in own:
+                why = "no train, and dev is drawn from train" if "test" in own else "no train"
+                for files in self.files.pop(language).values():
+                    self.leave(files, f"{language} has {why}")
+            elif "unlabelled" in own:
+                settings.setdefault("unlabelled_languages", []).append(language)
+                self.notes.append(
+                    f"{language} has no labelled train: its text is unlabelled, its test shows the transfer"
+                )
+            else:
+                settings.setdefault("zero_shot_languages", []).append(language)
+                self.notes.append(
+                    f"{language} has no train: it is read as a zero-shot language, of which only the test is used"
+                )
+        return settings
+
+    def _without_train(self) -> None:
+        taken: list[Guess] = []
+        for own in self.files.values():
+            for file in own.get("unlabelled", ()):
+                if part_of(file.name) == "train" and {"dev", "test"} & own.keys():
+                    hint = "label it; where its first lines have one class only, shuffle it; or call it unlabelled"
+                    raise CorpusError(file.name, None, "no labels are seen in what is called train", hint)
+            if part := next((part for part in ("dev", "test") if part in own), None):
+                own["train"] = own.pop(part)
+                taken += own["train"]
+        if taken:
+            takes = "takes" if len(taken) == 1 else "take"
+            self.notes.append(f"there is no train: {shown(taken)} {takes} its place")
+
+    def _split(self, labelled: Sequence[str], held: Mapping[str, set[str]]) -> dict[str, int]:
+        lacking = {
+            part: [language for language in labelled if part not in held[language]]
+            for part in ("dev", "test")
+        }
+        both = [language for language in labelled if not held[language]]
+
+        def of(languages: Sequence[str]) -> str:
+            return "" if len(languages) == len(labelled) else f" of {', '.join(languages)}"
+
+        if both:
+            self.notes.append(f"no dev and no test{of(both)}: both are drawn from train, 8 : 1 : 1")
+            for part in ("dev", "test"):
+                self._leave_part(part, labelled, "split draws dev and test of all languages")
+            return {"train": 8, "dev": 1, "test": 1}
+        for language in lacking["test"]:
+            self.files[language]["test"] = self.files[language].pop("dev")
+        note = f"no dev{of(lacking['dev'])}"
+        if lacking["test"]:
+            note = f"no test{of(lacking['test'])}: dev takes the place of the test"
+        self.notes.append(f"{note}; dev is drawn from train, 9 : 1")
+        self._leave_part("dev", labelled, "split draws dev of all languages")
+        return {"train": 9, "dev": 1, "test": 0}
+
+    def _leave_part(self, part: str, languages: Sequence[str], why: str) -> None:
+        for language in languages:
+            self.leave(self.files[language].pop(part, []), why)
+
+    def patterns(self) -> dict[str, Any]:
+        """Part → its pattern, or a mapping from languages to patterns."""
+        found: dict[str, Any] = {}
+        for part in ("train", "unlabelled", "dev", "test"):
+            each = {
+                language: self._pattern(own[part], _near(own, part))
+                for language, own in self.files.items()
+                if part in own
+            }
+            if each:
+                found[part] = self._common(each) if len(each) == len(self.files) else each
+        return found
+
+    def _pattern(self, files: list[Guess], near: str) -> str:
+        """The pattern of a part's files. Where none finds these alone, the file that is called most like `near`."""
+        names = sorted(file.name for file in files)
+        if len(names) == 1:
+            return escape(names[0])
+        start, end = _common_start(names), _common_start([name[::-1] for name in names])[::-1]
+        end = end[max(0, len(start) + len(end) - min(map(len, names))) :]
+        pattern = f"{escape(start)}*{escape(end)}"
+        if fnmatch.filter(self.present, pattern) == names:
+            self.notes.append(f"{shown(files)} are read one after the other as one part")
+            return pattern
+        kept = max(names, key=lambda name: (len(_common_start([name, near])), -len(name)))
+        self.leave((file for file in files if file.name != kept), f"{kept} is taken for this part")
+        files[:] = [file for file in files if file.name == kept]
+        return escape(kept)
+
+    def _common(self, each: dict[str, str]) -> Any:
+        """One pattern with `{lang}` for all languages, where there is one that finds the same files."""
+        if len(set(each.values())) == 1:
+            return next(iter(each.values()))
+        templates = {with_lang(pattern, language) for language, pattern in each.items()}
+        if len(templates) == 1 and "{lang}" in next(iter(templates)):
+            return next(iter(templates))
+        rows = [pieces_of(template.replace("{lang}", "\0")) for template in templates]
+        if len({len(row) for row in rows}) == 1:
+            pieces = [cells[0] if len(set(cells)) == 1 else "*" for cells in zip(*rows, strict=True)]
+            template = "".join(pieces).replace("\0", "{lang}")
+            same = all(
+                fnmatch.filter(self.present, template.replace("{lang}", language))
+                == fnmatch.filter(self.present, pattern)
+                for language, pattern in each.items()
+            )
+            if pieces.count("*") == 1 and "{lang}" in template and same:
+                return template
+        return each
+
+    def text_forms(self) -> dict[str, Any]:
+        """How the unlabelled files of each language are written, where they are plain text."""
+        forms: dict[str, str] = {}
+        for language, files in self.of("unlabelled").items():
+            found = {file.settings.get("unlabelled_form", "same") for file in files}
+            forms[language] = "documents" if "documents" in found else max(found)
+            why = "; ".join(dict.fromkeys(file.why for file in files))
+            self.notes.append(
+                f"{shown(files)}: {why}, without labels: students learn from it what the teacher says"
+            )
+        return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merged(forms)}
+
+    def encodings(self) -> dict[str, Any]:
+        """The encoding of each language's files, where one is not UTF-8."""
+        each: dict[str, str] = {}
+        for language, own in self.files.items():
+            files = {file.name: file.encoding for part in own for file in own[part]}
+            found = sorted(set(files.values()) - {"ascii"})
+            # Where some are UTF-8, the lines of the others that are not are named when they are read.
+            each[language] = "utf-8" if "utf-8" in found or not found else found[0]
+            if len(found) > 1:
+                named = ", ".join(f"{name} {own}" for name, own in files.items() if own != "ascii")
+                self.notes.append(
+                    f"{language}: files of several encodings ({named}); corpus.encoding holds for all: convert them"
+                )
+        return {} if set(each.values()) == {"utf-8"} else {"encoding": merged(each)}
+
+
+def _near(own: Mapping[str, list[Guess]], part: str) -> str:
+    """A name of another part, which the names of this one should be like."""
+    return next((own[each][0].name for each in ("train", "dev", "test") if each != part and each in own), "")
+
+
+def _common_start(names: Sequence[str]) -> str:
+    first, last = min(names), max(names)
+    return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)
+
+
+def shown(files: Sequence[Guess]) -> str:
+    """Some names, and how many more."""
+    names = [file.name for file in files]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,51 @@
+"""A text whose decoder is given the steps of trees while it learns them.
+
+Shapes: N sentences, B of a batch, S steps of the longest tree of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from raykd.corpora.encoding import EncodedText, TokenBatch
+    from raykd.forms.steps import StepColumn
+
+
+@dataclass(frozen=True)
+class GuidedText:
+    """An encoded text whose batches have the steps that a decoder is given while it learns (teacher forcing). What is
+    learnt of a sentence is its steps, so `lengths` are theirs."""
+
+    text: EncodedText
+    steps: StepColumn
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @property
+    def features(self) -> None:
+        """It reads no frozen encoders."""
+
+    @property
+    def piece_lengths(self) -> np.ndarray:
+        """Pieces of each sentence, those around it included, int64 [N]."""
+        return self.text.piece_lengths
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Steps of each sentence, int64 [N]."""
+        return self.steps.lengths
+
+    def gather(self, indices: np.ndarray) -> TokenBatch:
+        """The sentences at `indices`, with their steps."""
+        steps_BS, lengths_B = self.steps.steps.padded(np.asarray(indices, np.int64))
+        return replace(
+            self.text.gather(indices),
+            steps_BS=torch.from_numpy(steps_BS),
+            step_lengths_B=torch.from_numpy(lengths_B),
+        )

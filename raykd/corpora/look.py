@@ -1,0 +1,31 @@
+"""The format of a file: the surest guess of all formats in the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raykd.corpora.config import FORMATS
+from raykd.corpora.guess import Guess, Head
+from raykd.errors import CorpusError
+from raykd.storage.store import Storage
+
+
+def look_at(storage: Storage, name: str) -> Guess:
+    """The guess that holds for a file, by its beginning; one that is not readable where no format reads it."""
+    try:
+        if storage.size(name) == 0:
+            return _unreadable(name, "empty")
+        head = Head(storage, name)
+        guesses = [guess for format in FORMATS.values() if (guess := format.guess(head)) is not None]
+        if not guesses:
+            return _unreadable(name, head.problem)
+        surest = max(guesses, key=lambda guess: guess.sure)
+        encoding, doubt = head.encoded
+        doubts = (*surest.doubts, doubt) if encoding and doubt else surest.doubts
+        return replace(surest, name=name, encoding=head.encoding, doubts=doubts)
+    except CorpusError as error:  # a damaged .gz, a file without rights
+        return _unreadable(name, error.problem)
+
+
+def _unreadable(name: str, why: str) -> Guess:
+    return Guess(source="", why=why, sure=1, readable=False, labelled=False, name=name)

@@ -1,0 +1,111 @@
+"""Which columns of a table have texts and which their class: of TSV, Parquet and JSON Lines alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from raykd.corpora.columns import ALMOST
+
+LABEL_WORDS = (
+    "label", "class", "intent", "category", "sentiment", "judgment", "judgement", "gold", "topic", "emotion",
+    "polarity", "stars", "rating", "target",
+)  # fmt: skip
+TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "document", "body")
+MOST_CLASSES = 200
+SEVERAL_WORDS = 1.2
+"""The least mean of words in a column of texts."""
+PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage"))
+"""Names of the columns of two texts that belong together, beside those that end in 1 and 2 or a and b."""
+
+
+class Cells:
+    """What a column holds, after some rows."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.filled = self.rows = self.words = self.tagged = 0
+        self.values: set[str] = set()
+        """Of many only the first: a class has few."""
+
+    def add(self, value: object) -> None:
+        """Count a cell; None is empty."""
+        cell = "" if value is None else str(value).strip()
+        self.rows += 1
+        self.filled += bool(cell)
+        self.words += len(cell.split())
+        self.tagged += cell.split(maxsplit=1)[:1] == ["O"] or "B-" in cell
+        if cell and len(self.values) <= MOST_CLASSES:
+            self.values.add(cell)
+
+    @property
+    def mean_words(self) -> float:
+        """The words of a cell that is not empty, on average."""
+        return self.words / max(self.filled, 1)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The columns that are read of a table of texts."""
+
+    text: Cells
+    second: Cells | None
+    label: Cells | None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, Cells]:
+        """Its columns by their names in the settings of a source."""
+        named = {"text": self.text, "label": self.label, "second": self.second}
+        return {name: column for name, column in named.items() if column is not None}
+
+
+def longest(columns: Iterable[Cells]) -> Cells | None:
+    """The column of the longest texts; None where no column has texts of several words."""
+    found = max(columns, key=lambda column: column.mean_words, default=None)
+    return found if found is not None and found.mean_words >= SEVERAL_WORDS else None
+
+
+def classes(columns: Iterable[Cells], text: Cells) -> list[Cells]:
+    """The columns that may have the class of `text`: short, hardly ever empty, and of few values."""
+    return [
+        column for column in columns
+        if column is not text and column.mean_words < 4 and column.filled >= ALMOST * column.rows
+        and len(column.values) <= min(MOST_CLASSES, max(2, column.rows / 3))
+    ]  # fmt: skip
+
+
+def texts_in(columns: Sequence[Cells], text: Cells, *, named: bool = True) -> Texts:
+    """The columns of texts and classes, by their names where they have any, of which `text` has the longest texts."""
+    labels = classes(columns, text)
+    many = [column for column in columns if 2 * column.mean_words >= text.mean_words]
+    text = _named_like(many, TEXT_WORDS) or text
+    labels = [column for column in labels if column is not text]
+    several = sorted((each for each in labels if len(each.values) > 1), key=lambda each: len(each.values))
+    label = _named_like(labels, LABEL_WORDS) or next(iter(several), None)
+    if label is None:
+        return Texts(text, None, None)
+    doubts, second = [], None
+    if named and (pair := next((pair for pair in permutations(many, 2) if _is_pair(*pair)), None)):
+        text, second = pair
+    elif others := [column for column in many if column is not text]:
+        shown = ", ".join(column.name for column in others[:3])
+        hint = "of pairs name the other column too (columns.second, task: pairs)"
+        doubts.append(f"several columns have texts: {text.name} is taken, not {shown}; {hint}")
+    if others := [column for column in columns if column in several and column is not label]:
+        shown = ", ".join(f"{column.name} ({len(column.values)} values)" for column in others[:4])
+        doubts.append(
+            f"{label.name} ({len(label.values)} values) is taken as the class; also possible: {shown}"
+        )
+    return Texts(text, second, label, tuple(doubts))
+
+
+def _named_like(columns: Sequence[Cells], words: Sequence[str]) -> Cells | None:
+    return next((column for word in words for column in columns if word in column.name.lower()), None)
+
+
+def _is_pair(one: Cells, other: Cells) -> bool:
+    first, second = one.name.lower(), other.name.lower()
+    same = first[:-1] == second[:-1] and (first[-1:], second[-1:]) in (("1", "2"), ("a", "b"))
+    return same or (first, second) in PAIRS

@@ -1,0 +1,209 @@
+"""A dependency tree: a head and a relation for each word.
+
+A parser predicts arcs; a student labels, each of which says where a word's head is (`codes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.counted import counted
+from raykd.errors import CorpusError
+from raykd.forms.form import Facts, LabelForm, Labelled, Names, Served, TagSet
+from raykd.forms.labels import Labels
+from raykd.forms.targets import Scored
+from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encoded_part
+from raykd.forms.tree.column import GoldTree, TreeColumn
+from raykd.forms.tree.drawing import drawn
+from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
+from raykd.metrics.confusions import Confusion, arc_confusions
+
+if TYPE_CHECKING:
+    from raykd.forms.tree.parses import Parse
+    from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
+
+_UNLABELLED = pa.schema(
+    {"tokens": pa.list_(pa.string()), **{name: pa.list_(pa.int16()) for name in ("tags", "heads", "pos")}}
+)
+
+
+@dataclass(frozen=True)
+class Tree(LabelForm):
+    """Heads and relations of words."""
+
+    name: ClassVar[str] = "tree"
+    scheme: ClassVar[str] = SCHEME
+    reads: ClassVar[tuple[str, ...]] = ()
+    file_scheme: ClassVar[Literal["auto", "flat"]] = "flat"
+    title: ClassVar[str] = "heads and relations"
+    columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language", "heads", "pos")
+    calls: ClassVar[tuple[str, ...]] = ("parse", "label")
+    reads_heads: ClassVar[bool] = True
+    always_known: ClassVar[frozenset[str]] = frozenset()
+    own_labels: ClassVar[bool] = True
+
+    def labels_from(self, plain: Mapping[str, Any]) -> TreeLabels:
+        return TreeLabels.from_plain(plain)
+
+    def shown(self, sentence: Labelled, *, words: int) -> str:
+        """A line for each word, with its branch of the tree."""
+        width = max(map(len, sentence.tokens))
+        rows = [f"{token:{width}}  {tag}" for token, tag in zip(sentence.tokens, sentence.tags, strict=True)]
+        return "\n".join(drawn(sentence.heads or (), rows))
+
+    def fault(self, corpus: Facts, task: str) -> tuple[str, str] | None:
+        if corpus.pos:
+            return None
+        hint = "set corpus.source: conllu and corpus.tag: tree, or another task"
+        return f"it has no trees, and task {task!r} predicts them", hint
+
+    def student_labels(self, corpus: Facts, encoding: Encoding, where: str) -> TreeLabels:
+        """The labels of a student: those of the trees in train, each word's head and relation as one label.
+
+        Raises:
+            CorpusError: sentences of the corpus, read from `where`, lack the parts of speech that the encoding reads.
+        """
+        if encoding in READ_POS:
+            without = {part: table["pos"].null_count for part, table in corpus.parts.items()}
+            lacking = ", ".join(
+                f"{counted(count, 'sentence')} of {part}" for part, count in without.items() if count
+            )
+            if lacking:
+                problem = f"{lacking} without parts of speech, which student.encoding: {encoding} reads"
+                hint = "set corpus.predicted_pos, or student.encoding: relative_position"
+                raise CorpusError(where, None, problem, hint)
+        names = {"pos": corpus.pos, "relations": corpus.tag_set.tags}
+        sentences = encoded_part(corpus.parts["train"], **names, encoding=encoding)
+        return TreeLabels.of(sentences, **names, encoding=encoding)
+
+    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Any) -> TreeColumn:
+        return TreeColumn.of(table, pos, labels)
+
+    def unlabelled(
+        self,
+        sentences: Sequence[Sequence[str]],
+        pos: Sequence[Sequence[str]] | None,
+        labels: Labels,
+    ) -> TreeColumn:
+        """Sentences without trees, with their parts of speech where these are given.
+
+        Raises:
+            ValueError: the labels name parts of speech and `pos` is missing, has another number of them than there are
+                words, or one that neither they have nor, where theirs are universal ones, UPOS has.
+        """
+        names: Sequence[str] = labels.known_pos if isinstance(labels, TreeLabels) else ()
+        if isinstance(labels, TreeLabels) and labels.encoding in READ_POS and pos is None:
+            raise ValueError("its labels name parts of speech: give pos, one for every word")
+        given = pos if pos is not None and names else [None] * len(sentences)
+        rows = []
+        for words, own in zip(sentences, given, strict=True):
+            if own is not None and len(own) != len(words):
+                raise ValueError(
+                    f"expected {counted(len(words), 'part')} of speech, one for each of {list(words)}, got {list(own)}"
+                )
+            unknown = [name for name in own or () if name not in names]
+            if unknown:
+                raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(names)})")
+            numbers = None if own is None else [names.index(name) for name in own]
+            rows.append({"tokens": list(words), "tags": None, "heads": None, "pos": numbers})
+        return self.targets(pa.Table.from_pylist(rows, schema=_UNLABELLED), pos=names, labels=labels)
+
+    def best(self, gold: TreeColumn, output: Scored, rows: np.ndarray) -> list[Parse]:
+        """The best tree of every sentence of a batch; of the sentences at `rows` in `gold` parts of speech are read.
+
+        Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
+        (`best_trees`).
+        """
+        from raykd.forms.tree.parses import parses_of_arcs, parses_of_labels
+        from raykd.structures import Chain
+
+        given: Any = output.distribution
+        chain = Chain(given.emissions_BTY.cpu(), given.lengths_B.cpu())
+        if isinstance(gold.labels, TreeLabels):
+            return parses_of_labels(chain, gold.labels, gold.codes(rows))
+        return parses_of_arcs(chain)
+
+    def without_labels(self, labels: Labels) -> str | None:
+        own = isinstance(labels, TreeLabels)
+        return None if own else "a parser gives heads and relations, not labels; call parse"
+
+    def relations(self, labels: Labels) -> tuple[str, ...]:
+        """The names of relations, by their numbers in what `best` gives."""
+        return labels.relations if isinstance(labels, TreeLabels) else labels.tags
+
+    def on_labels(self, gold: TreeColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
+        """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`."""
+        import torch
+
+        from raykd.structures.device import sent
+        from raykd.structures.labelled_arcs import ArcsOnLabels
+
+        device = arcs.lengths_B.device
+        relation_Y = sent(torch.from_numpy(gold.student_labels.relations_Y), device)
+        return ArcsOnLabels(arcs, sent(torch.from_numpy(gold.meant(rows)), device), relation_Y)
+
+    def gold(self, sentence: Labelled) -> GoldTree:
+        """With the names of relations."""
+        heads_T, relations_T = np.array(sentence.heads), np.array(sentence.tags, object)
+        return GoldTree(heads_T, relations_T, sentence.tokens, sentence.pos or ())
+
+    def compared(
+        self, gold: TreeColumn, predicted: Sequence[Parse], tag_set: TagSet
+    ) -> tuple[list[GoldTree], Sequence[Parse]]:
+        return list(gold.trees()), predicted
+
+    def most_frequent(self, gold: Names) -> None:
+        """A tree is no list of labels."""
+
+    def by_label(
+        self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored: Sequence[Sequence[bool]] | None
+    ) -> ByLabel:
+        """By relation, over the words that are `scored`; right where head and relation are."""
+        return arcs_by_relation(_arcs(gold), _arcs(predicted), scored or _all_words(gold))
+
+    def confusions(
+        self,
+        gold: Sequence[GoldTree],
+        predicted: Sequence[Parse],
+        scored: Sequence[Sequence[bool]] | None,
+        *,
+        examples: int,
+    ) -> list[Confusion]:
+        return arc_confusions(_arcs(gold), _arcs(predicted), scored or _all_words(gold), examples=examples)
+
+    def served(self, model: Served, sentences: Names, pos: Any, *, batch: int) -> list[Parse]:
+        """The trees, whose relations are names."""
+        from raykd.forms.tree.parses import Parse
+
+        found = model.arcs(sentences, pos, batch=batch)
+        return [
+            Parse(
+                np.array([arc.head for arc in own]),
+                np.array([arc.relation for arc in own], object),
+                np.array([arc.repaired for arc in own]),
+            )
+            for own in found
+        ]
+
+    def known(self, model: Served) -> Collection[str]:
+        """The relations."""
+        return model.trees.relations if model.trees else ()
+
+
+def _arcs(trees: Sequence[GoldTree] | Sequence[Parse]) -> list[list[Arc]]:
+    return [
+        [(int(head), str(relation)) for head, relation in zip(own.heads_T, own.relations_T, strict=True)]
+        for own in trees
+    ]
+
+
+def _all_words(gold: Sequence[GoldTree]) -> list[list[bool]]:
+    return [[True] * len(own.heads_T) for own in gold]
+
+
+TREE = Tree()

@@ -1,0 +1,257 @@
+"""How a word's head is written as a label: dependency parsing as sequence labelling (Strzyz et al., NAACL 2019).
+
+A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. To add an encoding, add
+its function to `ENCODINGS`.
+
+Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
+codes, Y labels, R relations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
+UPOS = frozenset(_UPOS.split())
+"""The parts of speech of Universal Dependencies."""
+ROOT = "ROOT"
+ANY = ""
+SEPARATOR = "@"
+NUMBER = re.compile(r"[+-][0-9]+")
+SCHEME = "heads"
+"""What stored labels call them."""
+NONE = -1
+"""In the place of a code or a head: there is none."""
+
+
+def relative_position(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
+    """The head's place from the word: −1 is the word before it. Parts of speech are not read; the root's place is 0."""
+    batch, words = marks_BT.shape
+    offsets_TH = np.arange(-1, words)[None, :] - np.arange(words)[:, None]
+    offsets_TH[:, 0] = 0
+    marks_H = np.array([root, *[root + 1] * words])
+    shape = (batch, words, words + 1)
+    return np.broadcast_to(offsets_TH, shape), np.broadcast_to(marks_H, shape)
+
+
+def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
+    """The head is the n-th word of its part of speech to the right (+n) or left (−n) of the word; the root is −1.
+
+    Strzyz et al., §3.1, encoding 3; Eq. 1.
+    """
+    batch, words = marks_BT.shape
+    own_BTM = marks_BT[:, :, None] == np.arange(marks_BT.max(initial=0) + 1)
+    upto_BTM = own_BTM.cumsum(1)
+    heads_BTH = np.broadcast_to(np.where(marks_BT < 0, 0, marks_BT)[:, None, :], (batch, words, words))
+    at_word_BTH = np.take_along_axis(upto_BTM, heads_BTH, 2)
+    at_head_B1H = np.take_along_axis(upto_BTM, heads_BTH[:, 0, :, None], 2)[:, None, :, 0]
+    itself_BTH = np.take_along_axis(own_BTM, heads_BTH, 2)
+    right_TH = np.arange(words)[None, :] > np.arange(words)[:, None]
+    # Words of the head's part of speech in (word, head], or in [head, word).
+    offsets_BTH = np.where(right_TH, at_head_B1H - at_word_BTH, at_head_B1H - 1 - (at_word_BTH - itself_BTH))
+    rooted_BTH = np.concatenate([np.full((batch, words, 1), -1), offsets_BTH], 2)
+    marks_BTH = np.concatenate(
+        [np.full((batch, words, 1), root), np.broadcast_to(marks_BT[:, None], (batch, words, words))], 2
+    )
+    return rooted_BTH, marks_BTH
+
+
+def with_universal(known: Iterable[str]) -> tuple[str, ...]:
+    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
+    several languages has some that a treebank does not."""
+    own = tuple(known)
+    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
+
+
+Encoding = Literal["relative_pos", "relative_position"]
+ENCODINGS: Mapping[Encoding, Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]] = MappingProxyType(
+    {"relative_pos": relative_pos, "relative_position": relative_position}
+)
+"""Name → function from parts of speech [B, T] (numbers, −1 on padding) and the root's number to the offset and the mark
+of every possible head of every word, each [B, T, H]. Two heads of one word never have both equal."""
+
+READ_POS: Collection[Encoding] = ("relative_pos",)
+"""The encodings that need parts of speech."""
+
+
+def candidates(lengths_B: np.ndarray, words: int) -> np.ndarray:
+    """Which heads a word may have, bool [B, T, H]: the root and every other word of its sentence."""
+    inside_BT = np.arange(words) < lengths_B[:, None]
+    heads_BTH = np.concatenate([inside_BT[:, :, None], inside_BT[:, :, None] & inside_BT[:, None, :]], 2)
+    own = np.arange(words)
+    heads_BTH[:, own, own + 1] = False
+    return heads_BTH
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """The labels of a student that parses: Y pairs of a head code and a relation, each a tag `offset@POS@relation`.
+
+    `pos` are the parts of speech by their numbers, `relations` those of the treebank by theirs. Raises ValueError for a
+    tag of another form, or of a part of speech or a relation that is not among these.
+    """
+
+    tags: tuple[str, ...]
+    pos: tuple[str, ...]
+    relations: tuple[str, ...]
+    encoding: Encoding
+
+    def __post_init__(self) -> None:
+        _ = self._parsed
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
+        """The labels of these numbers."""
+        return [self.tags[number] for number in numbers]
+
+    def allowed_places(self) -> None:
+        """Every word may have any of them."""
+
+    def legal(self) -> None:
+        """Any label may follow any other."""
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Iterable[Sequence[str]],
+        *,
+        pos: Sequence[str],
+        relations: Sequence[str],
+        encoding: Encoding,
+    ) -> TreeLabels:
+        """The labels that occur in encoded sentences, in alphabetical order."""
+        found = {label for own in sentences for label in own}
+        return cls(tuple(sorted(found)), tuple(pos), tuple(relations), encoding)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> TreeLabels:
+        """What `to_plain` wrote."""
+        lists = {name: tuple(plain[name]) for name in ("tags", "pos", "relations")}
+        return cls(**lists, encoding=plain["encoding"])
+
+    def to_plain(self) -> dict[str, Any]:
+        """JSON-able form."""
+        return {
+            "scheme": SCHEME, "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
+            "relations": list(self.relations),
+        }  # fmt: skip
+
+    @cached_property
+    def _parsed(self) -> tuple[np.ndarray, list[str]]:
+        """The code of each label as one number, int64 [Y], and its relation."""
+        marks = {name: number for number, name in enumerate(self.pos)} | {
+            ROOT: self._root,
+            ANY: self._root + 1,
+        }
+        codes, relations = [], []
+        for tag in self.tags:
+            offset, _, rest = tag.partition(SEPARATOR)
+            mark, separator, relation = rest.rpartition(SEPARATOR)
+            if not (NUMBER.fullmatch(offset) and separator and relation in self.relations and mark in marks):
+                raise ValueError(
+                    f"expected offset@POS@relation with a known part of speech and relation, got {tag!r}"
+                )
+            codes.append((int(offset), marks[mark]))
+            relations.append(relation)
+        offsets_Y, marks_Y = np.array(codes, np.int64).reshape(-1, 2).T
+        return self._keys(offsets_Y, marks_Y), relations
+
+    @cached_property
+    def known_pos(self) -> tuple[str, ...]:
+        """The parts of speech that a sentence may have, by their numbers: `pos`, and behind them the universal ones
+        that this treebank lacks (`with_universal`), which no label names."""
+        return with_universal(self.pos)
+
+    @property
+    def _root(self) -> int:
+        return len(self.known_pos)
+
+    @cached_property
+    def _keys_C(self) -> np.ndarray:
+        """The codes that occur, each as one number, ascending."""
+        return np.unique(self._parsed[0])
+
+    @cached_property
+    def codes_Y(self) -> np.ndarray:
+        """The code of each label, int64 [Y]."""
+        return np.searchsorted(self._keys_C, self._parsed[0])
+
+    @cached_property
+    def relations_Y(self) -> np.ndarray:
+        """The number of each label's relation, int64 [Y]."""
+        numbers = {name: number for number, name in enumerate(self.relations)}
+        return np.array([numbers[relation] for relation in self._parsed[1]], np.int64)
+
+    def codes(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+        """The code of every head that a word may have, int64 [B, T, H]; NONE where no label has it, and on padding.
+
+        `pos_BT`: parts of speech by their numbers in `known_pos`.
+        """
+        inside_BT = np.arange(pos_BT.shape[1]) < lengths_B[:, None]
+        offsets_BTH, marks_BTH = ENCODINGS[self.encoding](np.where(inside_BT, pos_BT, NONE), self._root)
+        keys_BTH = self._keys(offsets_BTH, marks_BTH)
+        places_BTH = np.minimum(np.searchsorted(self._keys_C, keys_BTH), len(self._keys_C) - 1)
+        known_BTH = (self._keys_C[places_BTH] == keys_BTH) & candidates(lengths_B, pos_BT.shape[1])
+        return np.where(known_BTH, places_BTH, NONE)
+
+    def heads(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
+        """The head that each label means for each word, int64 [B, T, Y]; NONE where the sentence has no such word."""
+        codes_BTH = self.codes(pos_BT, lengths_B)
+        heads_BTC = np.full((*pos_BT.shape, len(self._keys_C) + 1), NONE)
+        # What has no code is put behind the last one, and cut off.
+        np.put_along_axis(heads_BTC, codes_BTH, np.arange(codes_BTH.shape[2])[None, None], 2)
+        return heads_BTC[:, :, self.codes_Y]
+
+    def numbers(self, codes_BT: np.ndarray, relations_BT: np.ndarray) -> np.ndarray:
+        """The label of each pair of a code and a relation, int64; NONE where there is none, and for the code NONE."""
+        known = self._numbers_CR[codes_BT, relations_BT]
+        return np.where(codes_BT == NONE, NONE, known)
+
+    @cached_property
+    def _numbers_CR(self) -> np.ndarray:
+        numbers_CR = np.full((len(self._keys_C), len(self.relations)), NONE)
+        numbers_CR[self.codes_Y, self.relations_Y] = np.arange(len(self))
+        return numbers_CR
+
+    def _keys(self, offsets: np.ndarray, marks: np.ndarray) -> np.ndarray:
+        return offsets * (self._root + 2) + marks
+
+
+def encoded(
+    heads: Sequence[int], relations: Sequence[str], pos: Sequence[str], encoding: Encoding
+) -> list[str]:
+    """The labels of one sentence: T heads (0 the root), relations and parts of speech."""
+    names = sorted(set(pos))
+    numbers = np.array([[names.index(name) for name in pos]]).reshape(1, len(pos))
+    offsets_BTH, marks_BTH = ENCODINGS[encoding](numbers, len(names))
+    marks = [*names, ROOT, ANY]
+    return [
+        SEPARATOR.join((f"{offsets_BTH[0, word, head]:+d}", marks[marks_BTH[0, word, head]], relation))
+        for word, (head, relation) in enumerate(zip(heads, relations, strict=True))
+    ]
+
+
+def encoded_part(
+    table: pa.Table, *, pos: Sequence[str], relations: Sequence[str], encoding: Encoding
+) -> Iterator[list[str]]:
+    """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
+    speech; `pos` and `relations` are the names of their numbers."""
+    for batch in table.select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
+        rows: list[dict[str, list[int]]] = batch.to_pylist()
+        for row in rows:
+            if row["heads"] is None or (row["pos"] is None and encoding in READ_POS):
+                continue
+            own = [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]
+            yield encoded(row["heads"], [relations[number] for number in row["tags"]], own, encoding)

@@ -1,0 +1,72 @@
+"""The best tree of a sentence: from the arcs of a parser, or from the labels of a student.
+
+Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C head
+codes, Y labels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+
+from raykd.forms.tree.codes import NONE, TreeLabels
+from raykd.structures import Arcs, Chain, are_trees, best_trees
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Parse(NamedTuple):
+    """The tree that is predicted of one sentence."""
+
+    heads_T: np.ndarray
+    """0 the root, h the word h − 1."""
+    relations_T: np.ndarray
+    """By their numbers in the corpus' tag set."""
+    repaired_T: np.ndarray
+    """Whether the word's best head is another, and the best heads together are no tree."""
+
+
+def parses_of_arcs(chain: Chain) -> list[Parse]:
+    """The trees whose heads score best (`best_trees`), where each word's best head by itself makes no tree with one
+    root; each word's best relation to its head."""
+    found = LabelledArcs.of(chain)
+    best_BT, heads_BT = best_heads(found.arcs_BTH, chain.lengths_B)
+    relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
+    return _parses(heads_BT, relations_BT, heads_BT != best_BT, chain.lengths_B)
+
+
+def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[Parse]:
+    """The trees that a student's labels say; a head counts by the best label that means it."""
+    scores_BTY = chain.emissions_BTY.log_softmax(2).numpy()
+    by_code = np.argsort(labels.codes_Y, kind="stable")
+    starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
+    scores_BTC = np.maximum.reduceat(scores_BTY[:, :, by_code], starts_C, axis=2)
+    # What has no code is read behind the last one.
+    scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=NEVER)
+    scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
+    _, heads_BT = best_heads(scores_BTH, chain.lengths_B)
+    codes_BT1 = np.take_along_axis(codes_BTH, heads_BT[:, :, None].numpy(), 2)
+    best_BT = scores_BTY.argmax(2)
+    with_head_BTY = np.where(labels.codes_Y == codes_BT1, scores_BTY, -np.inf)
+    labels_BT = np.where(codes_BT1[:, :, 0] == NONE, best_BT, with_head_BTY.argmax(2))
+    repaired_BT = labels.codes_Y[best_BT] != codes_BT1[:, :, 0]
+    return _parses(heads_BT, labels.relations_Y[labels_BT], repaired_BT, chain.lengths_B)
+
+
+def best_heads(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+    """The best head of each word by itself, and those of the best tree [B, T]."""
+    arcs = Arcs(scores_BTH, lengths_B)
+    best_BT = arcs.possible().argmax(2)
+    heads_BT, others = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]
+    if len(others):
+        heads_BT[others] = best_trees(Arcs(scores_BTH[others], lengths_B[others]))[0]
+    return best_BT, heads_BT
+
+
+def _parses(heads_BT: Any, relations_BT: Any, repaired_BT: Any, lengths_B: Tensor) -> list[Parse]:
+    parts = [np.asarray(part) for part in (heads_BT, relations_BT, repaired_BT)]
+    return [Parse(*(part[b, :length] for part in parts)) for b, length in enumerate(lengths_B.tolist())]

@@ -1,0 +1,260 @@
+"""Comparisons for the terminal, and as Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import comb
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from raykd.figures.table import DEV
+from raykd.metrics.significance import MOST_SEEDS, POWER
+from raykd.report.compare import HINT, Comparison, Side, Verdict
+from raykd.report.markdown import markdown_table
+from raykd.report.readable_numbers import NONE, gain, percent, spread
+
+STYLES = {"better": "green", "worse": "red"}
+TEXT = ("setting", "verdict")
+"""Columns that are aligned left."""
+OF_SIDE = ("number", "name", "seeds", "mean", "sd", "target")
+OF_BOTH = (
+    "difference",
+    "alpha",
+    "threshold",
+    "epsilon_min",
+    "epsilon_min_reverse",
+    "verdict",
+    "seeds_needed",
+)
+"""Columns of the CSV, of either side and of both."""
+Columns = dict[str, Callable[[Comparison], str]]
+"""Headings → how the cells below them are written."""
+
+
+def compare_table(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> Group:
+    """Tables for the terminal: the comparisons, with `languages` each language's means, and what verdicts mean."""
+    tables = [_rich(columns, comparisons) for columns in _tables(comparisons, baseline, languages)]
+    title = Text(headline(comparisons, baseline=baseline), style="bold")
+    return Group(title, *tables, *(Text(line, style="dim") for line in legend(comparisons)))
+
+
+def compare_markdown(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> str:
+    """The same as Markdown."""
+    blocks = [f"**{headline(comparisons, baseline=baseline)}**"]
+    for columns in _tables(comparisons, baseline, languages):
+        rows = ([cell(each) for cell in columns.values()] for each in comparisons)
+        left = [place for place, heading in enumerate(columns) if heading in TEXT]
+        blocks.append("\n".join(markdown_table(list(columns), rows, left=left)))
+    return "\n\n".join([*blocks, "\n".join(f"* {line}" for line in legend(comparisons))]).rstrip()
+
+
+def compare_csv(comparisons: Sequence[Comparison]) -> str:
+    """One row for each comparison, scores as fractions; each language's means are at the end."""
+    rows = [_flat(comparison) for comparison in comparisons]
+    sink = io.StringIO()
+    writer = csv.DictWriter(
+        sink, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(rows)
+    return sink.getvalue().rstrip()
+
+
+def compare_json(comparisons: Sequence[Comparison], *, left_out: Sequence[str] = ()) -> str:
+    """All that is known, each seed's score included; scores are fractions."""
+    plain = {"comparisons": [_plain(each) for each in comparisons], "left_out": list(left_out)}
+    return json.dumps(plain, indent=1, ensure_ascii=False)
+
+
+def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
+    """What was compared, and how."""
+    first = comparisons[0]
+    sweeps = ", ".join(dict.fromkeys(comparison.sweep for comparison in comparisons))
+    tests = sum(comparison.tested for comparison in comparisons)
+    many = f"{tests} comparison{'s' * (tests != 1)}"
+    return (
+        f"{sweeps}: {_score_label(first.setting)} against {_baseline_name(baseline)}. Almost Stochastic Dominance in "
+        f"{many} at α = {first.alpha:.2g} each, claimed where ε_min < {first.threshold:g}"
+    )
+
+
+def legend(comparisons: Iterable[Comparison]) -> list[str]:
+    """What the verdicts of these comparisons mean, where they need an explanation."""
+    comparisons = list(comparisons)
+    met = {comparison.verdict for comparison in comparisons}
+    meanings: dict[Verdict, str] = {
+        "cannot tell": "cannot tell, ~n: these seeds do not decide; about n a side would be needed, to decide in "
+        f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal "
+        f"(>{MOST_SEEDS}: more than {MOST_SEEDS})",
+        "too few seeds": f"too few seeds: nothing can be concluded from fewer than two; {HINT}",
+        "no baseline": "no baseline: a sweep with baseline: gold trains it for students of the front and for each "
+        "objective's best setting",
+    }
+    seeds = ["seeds are the students': teachers and corpus are the same for all"] if met & {*STYLES} else []
+    return [*seeds, *_by_chance(comparisons), *(meanings[verdict] for verdict in meanings if verdict in met)]
+
+
+def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
+    """A warning where the seeds are so few that chance alone would separate them more often than α."""
+    for each in comparisons:
+        if each.verdict in STYLES and each.baseline is not None:
+            one, other = len(each.setting.by_seed), len(each.baseline.by_seed)
+            times = comb(one + other, one)
+            # Either of the two may be the higher one.
+            if times * each.alpha < 2:
+                return [
+                    f"few seeds: of equal settings one's {one} all lie above the other's {other}, or below, twice in "
+                    f"{times} times by chance: more than {each.alpha:.2g}, and the bound cannot see it"
+                ]
+    return []
+
+
+def _tables(comparisons: Sequence[Comparison], baseline: str, languages: bool) -> list[Columns]:
+    """The table of the comparisons, and with `languages` that of each language's mean beside the baseline's."""
+    found: Columns = {
+        "#": partial(_number, among=comparisons),
+        "setting": _setting,
+        "seeds": _seeds,
+        _score_label(comparisons[0].setting): lambda each: _mean(each.setting),
+        _baseline_name(baseline): lambda each: _mean(each.baseline),
+        "diff": lambda each: gain(each.difference),
+        **({"target": _target} if _shows_targets(comparisons) else {}),
+        "ε_min": lambda each: NONE if each.epsilon is None else f"{each.epsilon:.2f}",
+        "verdict": _verdict,
+    }
+    if not languages:
+        return [found]
+    names = dict.fromkeys(name for each in comparisons for name in each.setting.by_language)
+    targets = comparisons[0].setting.trial.scores.targets
+    by_language = {
+        f"{name} (target)" if name in targets else name: partial(_in_language, language=name)
+        for name in names
+    }
+    return [found, {"#": found["#"], "setting": _setting, **by_language}]
+
+
+def _in_language(comparison: Comparison, language: str) -> str:
+    own = comparison.setting.by_language.get(language)
+    other = comparison.baseline and comparison.baseline.by_language.get(language)
+    return percent(own) + (f" {gain(own - other)}" if own is not None and other is not None else "")
+
+
+def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
+    """Whether target means are shown beside source means."""
+    return any(each.setting.trial.scores.targets and each.setting.which == "test" for each in comparisons)
+
+
+def _target(comparison: Comparison) -> str:
+    """Mean over target languages, with what it is above the baseline's."""
+    own, other = _targets(comparison.setting), comparison.baseline and _targets(comparison.baseline).mean
+    gained = gain(own.mean - other) if own.mean is not None and other is not None else ""
+    return f"{_mean(own)} {gained}".rstrip()
+
+
+def _number(comparison: Comparison, among: Sequence[Comparison]) -> str:
+    """The trial's number, with its sweep where there are several."""
+    number = f"{comparison.setting.trial.number:02d}"
+    return number if len({each.sweep for each in among}) == 1 else f"{comparison.sweep}:{number}"
+
+
+def _setting(comparison: Comparison) -> str:
+    trial = comparison.setting.trial
+    return f"{trial.method} · {trial.shape}".strip(" ·")
+
+
+def _seeds(comparison: Comparison) -> str:
+    sides = [side for side in (comparison.setting, comparison.baseline) if side is not None]
+    return "/".join(str(n) for n in dict.fromkeys(len(side.by_seed) for side in sides))
+
+
+def _mean(side: Side | None) -> str:
+    return NONE if side is None else percent(side.mean) + spread(side.sd)
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.verdict != "cannot tell":
+        return comparison.verdict
+    return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed is None else f'~{comparison.needed}'}"
+
+
+def _targets(side: Side) -> Side:
+    return replace(side, which="target")
+
+
+def _score_label(side: Side) -> str:
+    if side.metric:
+        return side.figure.heading
+    return f"{'target test' if side.which == 'target' else side.which} {side.trial.score_label}"
+
+
+def _baseline_name(baseline: str) -> str:
+    return {"gold": "gold only"}.get(baseline, f"#{int(baseline):02d}" if baseline.isdecimal() else baseline)
+
+
+def _rich(columns: Columns, comparisons: Sequence[Comparison]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    # On 80 columns these two are broken, at a blank.
+    widths = {"setting": 16, "verdict": max(len(each.verdict) for each in comparisons) + 1}
+    for heading in columns:
+        text = heading in TEXT
+        table.add_column(
+            heading, justify="left" if text else "right", no_wrap=not text, min_width=widths.get(heading)
+        )
+    for each in comparisons:
+        cells = [cell(each) for cell in columns.values()]
+        style = STYLES.get(each.verdict, "")
+        table.add_row(*(Text(cell, style=style if cell == each.verdict else "") for cell in cells))
+    return table
+
+
+def _plain(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "sweep": comparison.sweep,
+        "score": comparison.setting.name,
+        "setting": _plain_side(comparison.setting),
+        "baseline": None if comparison.baseline is None else _plain_side(comparison.baseline),
+        "difference": comparison.difference,
+        "alpha": comparison.alpha,
+        "threshold": comparison.threshold,
+        "epsilon_min": comparison.epsilon,
+        "epsilon_min_reverse": comparison.epsilon_reverse,
+        "verdict": comparison.verdict,
+        "sentence": comparison.sentence,
+        "seeds_needed": comparison.needed,
+    }
+
+
+def _plain_side(side: Side) -> dict[str, Any]:
+    trial, target = side.trial, _targets(side)
+    return {
+        "number": trial.number, "name": trial.name, "role": trial.role, "mean": side.mean, "sd": side.sd,
+        "by_seed": list(side.by_seed), "by_language": dict(side.by_language),
+        DEV.called(trial.score_name): DEV.read(trial), "target": target.mean,
+        "target_by_seed": list(target.by_seed),
+    }  # fmt: skip
+
+
+def _flat(comparison: Comparison) -> dict[str, Any]:
+    plain = _plain(comparison)
+    sides = {"": plain["setting"], "baseline_": plain["baseline"] or {"by_language": {}}}
+    for side in sides.values():
+        side["seeds"] = len(side["by_seed"]) if "by_seed" in side else None
+    return {
+        **{name: plain[name] for name in ("sweep", "score")},
+        **{prefix + name: side.get(name) for prefix, side in sides.items() for name in OF_SIDE},
+        **{name: plain[name] for name in OF_BOTH},
+        **{
+            prefix + name: mean
+            for prefix, side in sides.items()
+            for name, mean in side["by_language"].items()
+        },
+    }

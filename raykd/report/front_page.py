@@ -1,0 +1,183 @@
+"""One HTML page that needs nothing else: the picture of the front, a switch from dev to test, a table that sorts, of
+each complete student its scores by language and its curves, and what the search was like.
+
+It is the template `assets/page.html`, filled with texts and tables, one JSON document (`page_document.py`), and the
+script `assets/page.js`, which draws from that document with plotly.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from raykd.figures.front import candidates
+from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, selecting
+from raykd.figures.trial import Scored, Teacher, Trial, outside_of, score_label_of, score_name_of, targets_of
+from raykd.report.cost_notes import cost_notes
+from raykd.report.findings import judge
+from raykd.report.key_figures import key_figures
+from raykd.report.language_scores import PARTS, Labels
+from raykd.report.page_document import MARKERS, as_json, kinds_of, page_document, students_of
+from raykd.report.provenance import Provenance
+from raykd.report.search_growth import Importances
+from raykd.report.stopped_trials import Stopped, stopped_in_words
+from raykd.report.student_columns import LEARNT_BY, languages_of
+from raykd.report.student_table import table_columns, table_lines
+from raykd.report.terminal_table import headline
+from raykd.report.training_curves import Curves
+
+RELOADED_S = 30
+"""Seconds after which the page of a sweep that runs is loaded again."""
+MOST_NAMED = 12
+"""Most languages that are named in a sentence."""
+MOST_OPEN = 12
+"""A longer table of stopped trials is folded."""
+PLOTLY = "plotly-basic.min.js"
+"""plotly.js with the few kinds of pictures that the page has, as its authors publish it: `npm pack
+plotly.js-basic-dist-min`."""
+
+
+def front_html(
+    trials: Iterable[Trial],
+    teachers: Sequence[Teacher] = (),
+    *,
+    sweep: str = "",
+    objectives: Directions = OBJECTIVES,
+    dev_labels: int | None = None,
+    curves: Curves = MappingProxyType({}),
+    training_labels: Labels = MappingProxyType({}),
+    importances: Importances = MappingProxyType({}),
+    no_importances: str = "it was not computed",
+    stopped: Sequence[Stopped] = (),
+    running: str = "",
+    provenance: Provenance | None = None,
+) -> str:
+    """The whole page as text; it opens from a file, without a network.
+
+    `curves` and `training_labels`: of the complete trials, by their numbers, as far as they are known; `importances`:
+    of the settings to each objective, and why there are none; `stopped`: the trials that did not come to their end;
+    `running`: how far the sweep is, in words, where it goes on: the page then loads itself again.
+    """
+    trials = list(trials)
+    scored = [*teachers, *trials]
+    judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
+    front = {row.trial.number: row.trial for row in judged.rows}
+    measured = {trial.number for trial in candidates(trials, objectives)}
+    shown = [trial for trial in trials if trial.role != "confirm"]  # its figures are those of its student
+    students = students_of(trials, judged)
+    best = max(front.values(), key=lambda trial: trial.scores.mean("dev") or 0, default=None)
+    document = page_document(
+        trials, teachers, judged, objectives=objectives, curves=curves, labels=training_labels,
+        importances=importances, stopped=stopped,
+    )  # fmt: skip
+    return _template().render(
+        heading=headline(trials, judged.rows, sweep=sweep),
+        label=score_label_of(scored),
+        known=provenance or Provenance(),
+        running=running,
+        reloaded_s=RELOADED_S,
+        verdict=judged.verdict,
+        findings=[*judged.findings, *cost_notes(front.values(), teachers)],
+        reference=_reference(teachers),
+        key_figures={part: key_figures(judged.rows, teachers, part) for part in PARTS},
+        chosen_on=_chosen_on(objectives, scored),
+        languages=_languages(scored),
+        columns=table_columns(scored, objectives),
+        marked=LEARNT_BY,
+        lines=list(table_lines(shown, judged.rows, teachers, measured)),
+        kinds=kinds_of(trials),
+        markers=MARKERS,
+        all=len(shown),
+        stopped=stopped,
+        stopped_in_words=stopped_in_words(stopped),
+        most_open=MOST_OPEN,
+        groups={
+            "on the front": list(front.values()),
+            "other students": [t for t in students if t.number not in front and t.role != "baseline"],
+            "gold baselines": [t for t in students if t.number not in front and t.role == "baseline"],
+        },
+        first=judged.verdict.ship or best,
+        no_volume="" if document["volume"] else "it needs a teacher and two complete trials",
+        no_importances="" if importances else no_importances,
+        scores_of_both=bool(document["scores"]),
+        style=Markup(asset("page.css")),
+        script=Markup(asset("page.js")),
+        plotly=_packed_plotly(),
+        document=Markup(as_json(document)),
+    )
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file beside this one, in `assets/`."""
+    return (files("raykd.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _packed_plotly() -> Markup:
+    """Half a megabyte in place of 1.2: pages are kept with every sweep, logged and mailed."""
+    return Markup(base64.b64encode(gzip.compress(asset(PLOTLY).encode(), mtime=0)).decode())
+
+
+@cache
+def _template():
+    """The page, which escapes all that is written into it but the `Markup` above."""
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(asset("page.html"))
+
+
+def _chosen_on(objectives: Directions, scored: Sequence[Scored]) -> str:
+    """The figures of the front in words."""
+    figures = [selecting(score_name_of(scored))[name] for name in objectives]
+    words = {LATENCY.name: "latency", PARAMETERS.name: "size (marker area)"}
+    *names, last = [
+        figure.heading.format(label=score_label_of(scored))
+        if figure.score
+        else words.get(figure.name, figure.words)
+        for figure in figures
+    ]
+    return " and ".join(filter(None, [", ".join(names), last]))
+
+
+def _reference(teachers: Sequence[Teacher]) -> str:
+    """Which teacher a share of the teacher's score is of, where there are several."""
+    if len(teachers) < 2:
+        return ""
+    best: dict[str, list[str]] = {}
+    scores = {id(teacher): teacher.scores.by_language("dev") for teacher in teachers}
+    for language in languages_of(teachers):
+        teacher = max(teachers, key=lambda teacher: scores[id(teacher)].get(language, -1.0))
+        best.setdefault(teacher.name, []).append(language)
+    by_language = "; ".join(f"{name} for {_named(languages)}" for name, languages in best.items())
+    text = f"“The teacher” is the best of {len(teachers)} teachers for each language, on dev"
+    return f"{text}: {by_language}." if by_language else f"{text}."
+
+
+def _languages(scored: Sequence[Scored]) -> str:
+    """Over which languages the means are."""
+    sources, targets, outside = languages_of(scored), targets_of(scored), outside_of(scored)
+    if not sources:
+        return ""
+    source = f"{score_label_of(scored)} in percent, mean over {_named(sources)}"
+    if not targets:
+        return source
+    apart = f", without {_named(outside)}" if outside else ""
+    return f"{source}; target: mean over {_named([name for name in targets if name not in outside])}{apart}"
+
+
+def _named(languages: Sequence[str]) -> str:
+    """Their names, which are the headings of columns too; of more than fit into a line the number."""
+    return ", ".join(languages) if len(languages) <= MOST_NAMED else f"{len(languages)} languages"

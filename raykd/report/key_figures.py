@@ -1,0 +1,68 @@
+"""The figures of a sweep that matter most, one for each tile of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple
+
+from raykd.counted import counted
+from raykd.figures.results import Part
+from raykd.figures.table import BYTES, LATENCY, SPEEDUP
+from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, targets_of, teacher_score
+from raykd.report.findings import GOOD_ENOUGH
+from raykd.report.front_rows import FrontRow
+from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent
+
+
+class KeyFigure(NamedTuple):
+    """A figure, what it is of, and a line below."""
+
+    value: str
+    text: str
+    detail: str
+
+
+def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part) -> list[KeyFigure]:
+    """The teacher, the best student, the fastest that is good enough, and the gain over gold labels, on one part.
+
+    Students are chosen on dev in both parts.
+    """
+    scored = [*teachers, *(row.trial for row in rows)]
+    score = f"{part} {score_label_of(scored)}"
+    means = f"{score}, source · target" if part == "test" and targets_of(scored) else score
+    figures = []
+    reference = teacher_score(teachers, part)
+    if reference is not None:
+        target = max((mean for t in teachers if (mean := t.scores.mean("test", "target"))), default=None)
+        best = max(teachers, key=lambda teacher: teacher.scores.mean(part) or 0)
+        figures.append(KeyFigure(_both(reference, target, part), f"teacher, {means}", _sizes(best)))
+    if rows:
+        student = max((row.trial for row in rows), key=lambda trial: trial.scores.mean("dev") or 0)
+        value = _both(student.scores.mean(part), student.scores.mean("test", "target"), part)
+        figures.append(KeyFigure(value, f"best student, {means}", _cost(student)))
+    good = [row.trial for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
+    if good:
+        # Where there is no teacher to be faster than, in milliseconds.
+        fast = next(iter([*costs_in_words(good[0], [SPEEDUP]), *costs_in_words(good[0], [LATENCY])]), "")
+        text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {score_label_of(scored)}"
+        figures.append(KeyFigure(fast, text, _cost(good[0])))
+    gains = [gained for row in rows if (gained := row.gain(part)) is not None]
+    if gains:
+        students = f"median of {counted(len(gains), 'student')} on the front"
+        figures.append(KeyFigure(f"{gain(median(gains))} {score}", "over gold labels alone", students))
+    return figures
+
+
+def _both(source: float | None, target: float | None, part: Part) -> str:
+    """A mean, and on test that of target languages beside it where there is one."""
+    return percent(source) + ("" if part == "dev" or target is None else f" · {percent(target)}")
+
+
+def _cost(trial: Trial) -> str:
+    return f"#{trial.number:02d} · {_sizes(trial)}"
+
+
+def _sizes(scored: Scored) -> str:
+    costs = [main_costs(scored), *costs_in_words(scored, [BYTES])]
+    return " · ".join(costs).replace(" ", "\u00a0").replace("·\u00a0", "· ")

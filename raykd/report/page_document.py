@@ -1,0 +1,147 @@
+"""The JSON document from which the script of the page draws: numbers and plain text, no HTML and no positions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raykd.figures.front import candidates
+from raykd.figures.results import Part
+from raykd.figures.table import LATENCY, PARAMETERS, Directions, latency_searched
+from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, teacher_score
+from raykd.report.findings import Judgement, without_front
+from raykd.report.language_scores import PARTS, Labels, LanguageScores
+from raykd.report.readable_numbers import in_words, percent
+from raykd.report.search_growth import Importances, most_important, scores_of_both, volume_growth
+from raykd.report.stopped_trials import Stopped
+from raykd.report.student_facts import settings_in_words, student_facts, teacher_facts
+from raykd.report.training_curves import Curves, drawn_curves, every_nth
+
+MARKERS = (
+    ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("pentagon", "⬟"),
+    ("hexagon", "⬢"), ("triangle-up", "▲"), ("cross", "✚"), ("hourglass", "⧗"),
+)  # fmt: skip
+"""The shapes by which kinds are told apart, as plotly names them and as characters; the page has a colour for each."""
+
+
+def kinds_of(trials: Sequence[Trial]) -> dict[str, int]:
+    """Each strategy or objective of a sweep → its place in `MARKERS`, the same in every picture."""
+    kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
+    return {kind: place % len(MARKERS) for place, kind in enumerate(kinds)}
+
+
+def students_of(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
+    """The complete ones, which can be looked at: those of the front first, then by their numbers, baselines last.
+
+    A confirmation is shown as the figures of its student.
+    """
+    front = [row.trial for row in judged.rows]
+    standing = {trial.number for trial in front}
+    others = [
+        trial
+        for trial in trials
+        if trial.state == "COMPLETE" and trial.role != "confirm" and trial.number not in standing
+    ]
+    return front + sorted(others, key=lambda trial: (trial.role == "baseline", trial.number))
+
+
+def page_document(
+    trials: Sequence[Trial],
+    teachers: Sequence[Teacher],
+    judged: Judgement,
+    *,
+    objectives: Directions,
+    curves: Curves,
+    labels: Labels,
+    importances: Importances,
+    stopped: Sequence[Stopped],
+) -> dict[str, Any]:
+    """As JSON-able data. Scores are in percent, latencies in ms; trials are known by their numbers."""
+    scored, latency = [*teachers, *trials], latency_searched(objectives)
+    front = [row.trial.number for row in judged.rows]
+    dominated = [trial.number for trial in candidates(trials, objectives) if trial.number not in front]
+    return {
+        "label": score_label_of(scored),
+        "latency": "latency, ms per sentence (p50 of the export, one thread)"
+        if latency is LATENCY
+        else f"latency, {latency.words} (one thread)",
+        "none": "" if front else without_front(trials),
+        "kinds": [{"name": kind, "symbol": MARKERS[place][0]} for kind, place in kinds_of(trials).items()],
+        "front": front,
+        "dominated": dominated,
+        "ship": judged.verdict.ship and judged.verdict.ship.number,
+        "teacher": _teacher(teachers, objectives),
+        "stopped": [_stopped(each, objectives) for each in stopped],
+        "volume": volume_growth(trials, teachers, objectives),
+        "scores": scores_of_both(trials, teachers, objectives),
+        "importance": most_important(importances, scored),
+        **_students(trials, teachers, judged, objectives, curves, labels),
+    }
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    """Compact, and without a character that could end the script it stands in."""
+    # A setting may hold "</script>".
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _students(
+    trials: Sequence[Trial],
+    teachers: Sequence[Teacher],
+    judged: Judgement,
+    objectives: Directions,
+    curves: Curves,
+    labels: Labels,
+) -> dict[str, Any]:
+    """The students, and what their pictures by language have in common."""
+    students = students_of(trials, judged)
+    languages, kinds = LanguageScores([*teachers, *students], labels), kinds_of(trials)
+    rows, every = {row.trial.number: row for row in judged.rows}, every_nth(curves)
+    latency, common = latency_searched(objectives), languages.common(teachers)
+    found: dict[str, Any] = {}
+    for trial in students:
+        row, own_curves = rows.get(trial.number), curves.get(trial.number)
+        found[str(trial.number)] = {
+            "name": trial.name,
+            "facts": student_facts(trial, row),
+            "settings": settings_in_words(trial),
+            "kind": kinds.get(trial.kind),
+            "ms": latency.read(trial),
+            "parameters": PARAMETERS.read(trial) or 1,
+            "mean": {part: _percent(trial, part) for part in PARTS},
+            "sd": {part: 100 * (score.sd or 0) for part in PARTS if (score := trial.scores.get(part))},
+            "twin": row.baseline.number if row and row.baseline else None,
+            **(languages.student(trial) if common else {}),
+            **({"curves": drawn_curves(own_curves, every=every)} if own_curves else {}),
+        }
+    return {"languages": common, "students": found}
+
+
+def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> dict[str, Any]:
+    """The scores to reach, the latency of the slowest teacher, and its words."""
+    latency = latency_searched(objectives)
+    slowest = max((ms for teacher in teachers if (ms := latency.read(teacher))), default=None)
+    reference = {part: teacher_score(teachers, part) for part in PARTS}
+    return {
+        "mean": {part: None if score is None else 100 * score for part, score in reference.items()},
+        "words": {part: percent(score) for part, score in reference.items()},
+        "ms": slowest,
+        "cost": in_words(latency, slowest) if slowest else "",
+        "facts": {part: [[each.name, teacher_facts(each, part)] for each in teachers] for part in PARTS},
+    }
+
+
+def _stopped(stopped: Stopped, objectives: Directions) -> dict[str, Any]:
+    dev = f"dev {stopped.trial.score_label} {percent(stopped.dev)} then"
+    return {
+        "name": stopped.trial.name,
+        "ms": latency_searched(objectives).read(stopped.trial),
+        "dev": None if stopped.dev is None else 100 * stopped.dev,
+        "facts": [dev, f"stopped after epoch {stopped.epoch}: {stopped.why}"],
+    }
+
+
+def _percent(scored: Scored, part: Part) -> float | None:
+    mean = scored.scores.mean(part)
+    return None if mean is None else 100 * mean

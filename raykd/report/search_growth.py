@@ -1,0 +1,73 @@
+"""The search as numbers that the page draws: how the front grew from trial to trial, which settings matter to each
+objective, and what the score of the source languages costs that of the targets where both are searched for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from raykd.figures.front import candidates, front_of, hypervolumes
+from raykd.figures.table import DEV, TARGET_DEV, Directions, selecting
+from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, score_name_of
+
+MOST_SETTINGS = 15
+"""Settings that are shown, the most important ones."""
+
+Importances = Mapping[str, Mapping[str, float]]
+"""Objective → setting → the share of its variance that the setting explains."""
+
+
+def volume_growth(
+    trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
+) -> list[tuple[int, float]]:
+    """The number of each trial and the percentage of the teacher's box that all trials up to it dominate; empty where
+    there are no two points."""
+    grown = hypervolumes(trials, teachers, objectives)
+    return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
+
+
+def scores_of_both(
+    trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
+) -> dict[str, list[list[Any]]]:
+    """Students that are on the front of dev of the source and of the target languages, whatever else was searched for,
+    the other students, and the teachers: of each [name, source, target], in percent; empty where the search was not
+    for both."""
+    score_name = score_name_of([*teachers, *trials])
+    if any(objectives.keys().isdisjoint(figure.answers_to(score_name)) for figure in (DEV, TARGET_DEV)):
+        return {}
+    both: Directions = {figure.called(score_name): "max" for figure in (DEV, TARGET_DEV)}
+    front = sorted(front_of(trials, both), key=lambda trial: DEV.read(trial) or 0.0)
+    numbers = {trial.number for trial in front}
+    dominated = [trial for trial in candidates(trials, both) if trial.number not in numbers]
+    groups: dict[str, Sequence[Scored]] = {"dominated": dominated, "front": front, "teacher": teachers}
+    return {
+        group: [
+            [f"{each.number:02d}" if isinstance(each, Trial) else each.name, *_percents(each)]
+            for each in scored
+            if DEV.read(each) is not None and TARGET_DEV.read(each) is not None
+        ]
+        for group, scored in groups.items()
+    }
+
+
+def most_important(shares: Importances, scored: Sequence[Scored]) -> dict[str, Any] | None:
+    """`settings`, the one that matters most last, and `shares`: of each objective their percentages; None without
+    any."""
+    if not shares:
+        return None
+    total: Counter[str] = Counter()
+    for by_setting in shares.values():
+        total.update(by_setting)
+    settings = [name for name, _ in total.most_common(MOST_SETTINGS)][::-1]
+    figures, label = selecting(score_name_of(scored)), score_label_of(scored)
+    percentages = {}
+    for objective, by_setting in shares.items():
+        figure = figures.get(objective)
+        heading = figure.heading.format(label=label) if figure and figure.score else objective
+        percentages[heading] = [round(100 * by_setting.get(name, 0.0), 1) for name in settings]
+    return {"settings": settings, "shares": percentages}
+
+
+def _percents(scored: Scored) -> list[float]:
+    return [round(100 * (figure.read(scored) or 0.0), 2) for figure in (DEV, TARGET_DEV)]

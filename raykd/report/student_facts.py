@@ -1,0 +1,59 @@
+"""All that is known of a student or a teacher, in lines of text: for the box beside its marker."""
+
+from __future__ import annotations
+
+from raykd.figures.results import Part
+from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.report.front_rows import FrontRow
+from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent, spread
+
+
+def student_facts(trial: Trial, row: FrontRow | None = None) -> list[str]:
+    """The figures of a trial: scores, scores by language, costs, notes on them, and what distillation gained."""
+    by_language = trial.scores.by_language("dev").items()
+    # A figure is not broken between its number and its words.
+    costs = [cost.replace(" ", "\u00a0") for cost in costs_in_words(trial)]
+    gained = row and row.gain("dev")
+    lines = [
+        f"dev {_with_spread(trial, 'dev')} · test {_with_spread(trial, 'test')}{_target(trial)}",
+        " ".join(f"{name} {percent(score)}" for name, score in by_language),
+        " · ".join(costs),
+        *trial.cost_notes,
+    ]
+    if gained is not None:
+        lines.append(f"{gain(gained)} dev {trial.score_label} over the same student on gold labels alone")
+    return [line for line in lines if line]
+
+
+def settings_in_words(trial: Trial) -> list[str]:
+    """Every setting, a line for each section."""
+    sections: dict[str, list[str]] = {}
+    for path, value in trial.settings.items():
+        section, _, name = path.partition(".")
+        sections.setdefault(section, []).append(f"{name} {value}".strip())
+    return [f"{section}: {', '.join(values)}" for section, values in sections.items()]
+
+
+def teacher_facts(teacher: Teacher, part: Part) -> str:
+    """The score of a teacher on one part, and what it costs."""
+    target = _target(teacher) if part == "test" else ""
+    score = percent(teacher.scores.mean(part))
+    return f"{part} {teacher.score_label} {score}{target} · {main_costs(teacher)}"
+
+
+def _with_spread(trial: Trial, part: Part) -> str:
+    """A score; that of dev with each seed's where there are several."""
+    score = trial.scores.get(part)
+    if score is None:
+        return f"{trial.score_label} {percent(None)}"
+    number = len(score.by_seed)
+    seeds = f" over {number} seeds ({', '.join(map(percent, score.by_seed))})"
+    return f"{trial.score_label} {percent(score.mean)}{spread(score.sd)}" + (
+        seeds if number > 1 and part == "dev" else ""
+    )
+
+
+def _target(scored: Scored) -> str:
+    """The mean over target languages, as the test's score is continued; nothing where there are none."""
+    score = scored.scores.get("test", "target")
+    return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"

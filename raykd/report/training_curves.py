@@ -1,0 +1,143 @@
+"""How students were trained, epoch by epoch, as numbers that the page draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from raykd.figures.results import RunResult
+from raykd.recipes.run import Run
+
+MOST_POINTS = 60_000
+"""Points of all curves of a page. Where there are more, every second or third epoch is left out, or more."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a stage in which the same layers train; a stage without unfreezing is one step."""
+
+    stage: int
+    """From 0."""
+    layers: str
+    """The layer groups that train: `head`, and in the steps after it what is added, `+ encoder`; empty: all."""
+    first: int
+    """Its first epoch; epochs count from 0 over all stages."""
+    best: int
+    """The epoch whose weights the next step starts from."""
+    by_loss: bool
+    """Whether it is the best by its loss on held-out text; else by the dev score."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The epochs of one run."""
+
+    name: str
+    """What distinguishes it from the other runs of its trial: `seed 1`, `en`; empty where it is the only one."""
+    stages: tuple[str, ...]
+    """What each stage trains on."""
+    steps: tuple[Step, ...]
+    dev: tuple[float, ...]
+    """The dev score after each epoch."""
+    loss: tuple[float, ...]
+    """The stage's training loss per sentence."""
+    held_out: tuple[float | None, ...]
+    """The stage's loss per sentence on held-out text; None where the stage has none."""
+
+
+Curves = Mapping[int, Sequence[Curve]]
+"""Trial → the curves of its runs."""
+
+
+def curves_of(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
+    """The curves of a trial's runs, in their order; runs that trained nothing have none."""
+    return tuple(
+        _curve(name, run, result.epochs)
+        for name, (run, result) in zip(_names(runs), runs, strict=True)
+        if result.epochs
+    )
+
+
+def every_nth(curves: Curves) -> int:
+    """Of how many epochs one is shown, so that all curves together have at most about `MOST_POINTS`."""
+    # The first has two losses beside its score.
+    points = sum(
+        len(curve.dev) * (3 if place == 0 else 1)
+        for trial_curves in curves.values()
+        for place, curve in enumerate(trial_curves)
+    )
+    return max(1, math.ceil(points / MOST_POINTS))
+
+
+def drawn_curves(curves: Sequence[Curve], *, every: int = 1) -> dict[str, Any]:
+    """The first of `curves` with its stages, steps and losses, and the dev scores of the others, as JSON-able data.
+
+    `runs`: each run's name, number of epochs and dev scores in percent, the first one first; `loss`, `held_out`: of the
+    first. One epoch in `every` is shown, and those that are best or at a step's ends; `at` says which, where some are
+    left out.
+    """
+    first, shown = curves[0], [_shown(curve, every) for curve in curves]
+    return {
+        "stages": first.stages,
+        "steps": [asdict(step) for step in first.steps],
+        "runs": [
+            {
+                "name": curve.name,
+                "epochs": len(curve.dev),
+                "dev": [_short(100 * curve.dev[epoch]) for epoch in epochs],
+                **({"at": epochs} if len(epochs) < len(curve.dev) else {}),
+            }
+            for curve, epochs in zip(curves, shown, strict=True)
+        ],
+        "loss": [_short(first.loss[epoch]) for epoch in shown[0]],
+        "held_out": [None if (loss := first.held_out[epoch]) is None else _short(loss) for epoch in shown[0]],
+    }
+
+
+def _names(runs: Sequence[tuple[Run, RunResult]]) -> Iterable[str]:
+    seeds = list(dict.fromkeys(run.training["seed"] for run, _ in runs))
+    by_language = len(runs) > len(seeds)
+    for run, result in runs:
+        seed = [f"seed {seeds.index(run.training['seed'])}"] if len(seeds) > 1 else []
+        yield " ".join([*seed, *(result.scores.by_language("dev") if by_language else ())])
+
+
+def _curve(name: str, run: Run, epochs: Sequence[Mapping[str, Any]]) -> Curve:
+    steps = [list(group) for _, group in groupby(epochs, lambda epoch: (epoch["stage"], epoch["step"]))]
+    return Curve(
+        name=name,
+        stages=run.stage_names,
+        steps=tuple(_step(step, before) for step, before in zip(steps, [[], *steps], strict=False)),
+        dev=tuple(epoch["dev"] for epoch in epochs),
+        loss=tuple(epoch["loss"] for epoch in epochs),
+        held_out=tuple(epoch.get("held_out_loss") for epoch in epochs),
+    )
+
+
+def _step(epochs: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> Step:
+    first, by_loss = epochs[0], "held_out_loss" in epochs[0]
+    best = max(epochs, key=lambda epoch: -epoch["held_out_loss"] if by_loss else epoch["dev"])
+    return Step(first["stage"], _layers(first, before), first["epoch"], best["epoch"], by_loss)
+
+
+def _layers(epoch: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> str:
+    if epoch["layers"] == "all":
+        return ""
+    known = before[0]["layers"] if before and before[0]["stage"] == epoch["stage"] else []
+    added = ", ".join(layer for layer in epoch["layers"] if layer not in known)
+    return f"+ {added}" if known else added
+
+
+def _shown(curve: Curve, every: int) -> list[int]:
+    starts = [step.first for step in curve.steps]
+    ends = [start - 1 for start in [*starts[1:], len(curve.dev)]]
+    return sorted({*range(0, len(curve.dev), every), *starts, *ends, *(step.best for step in curve.steps)})
+
+
+def _short(value: float) -> float | int:
+    """Four digits: more would only make the page larger."""
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short

@@ -1,0 +1,141 @@
+"""The recorder: what becomes of trials goes into the store, which is published, and onto the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from raykd.cluster.listener import Listener, RunEpoch, Unit
+from raykd.figures.cost_grid import Grid
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.results import Cost, RunResult
+from raykd.figures.table import Directions, latency_searched
+from raykd.figures.trial import Role, Trial
+from raykd.recipes.run import Run
+from raykd.sweep.constraints import Constraints
+from raykd.sweep.records import Record, SweepRecords
+from raykd.sweep.settings import Setting
+from raykd.training.execute import find_result
+from raykd.training.plan_length import plan_length
+
+if TYPE_CHECKING:
+    from raykd.tracking.sweep_pages import SweepPages
+
+
+@dataclass
+class Recorder:
+    """What every scheduler of trials reports to."""
+
+    records: SweepRecords
+    pages: SweepPages
+    """They are made of the records; epochs are in none before the end of their trial."""
+    listener: Listener
+    objectives: Directions
+    cost_of: Callable[[Setting], Cost]
+    """What a setting's student costs, absolutely and against its teachers."""
+    constraints: Constraints = field(default_factory=Constraints)
+    grid: Grid = field(default_factory=dict)
+    """On which costs are compared."""
+    phase: str = "trials"
+    logged: set[tuple[int, str, int]] = field(default_factory=set)
+    """(trial, run, epoch) that the pages have."""
+
+    def start(self, record: Record, setting: Setting) -> None:
+        """A trial begins."""
+        trial = record.trial
+        self.records.save(record)
+        self.listener.trial(trial)
+        names = {run.id: run_name(trial, setting, run.id) for run in self._to_do(setting)}
+        self.listener.started(Unit(self.phase, str(trial.number), names, about_trial(trial), trains=True))
+
+    def _to_do(self, setting: Setting) -> Sequence[Run]:
+        """The runs of a trial that say how far they are: with more seeds, those of the first ones are found."""
+        if len(setting.runs) == 1:
+            return setting.runs
+        storage = self.records.storage
+        return [run for run in setting.runs if find_result(storage, run) is None] or setting.runs
+
+    def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+        """One of the trial's runs finished an epoch."""
+        self._log(trial, setting, run_id, metrics)
+        name, about = run_name(trial, setting, run_id), about_trial(trial)
+        run = setting.run(run_id)
+        self.listener.epoch(
+            self.phase, run_epoch(str(trial.number), name, about, run, trial.score_label, metrics)
+        )
+
+    def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
+        """A trial ended, in whichever state."""
+        trial = record.trial
+        self.records.save(record)
+        self.log(trial, setting, results)
+        self.show_front()
+        message = f"{trial.name}: {trial.state} {trial.message}"
+        if trial.state == "COMPLETE":
+            score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
+            message = f"{trial.name}: {score}"
+            figure = latency_searched(self.objectives)
+            if (latency_ms := figure.read(trial)) is not None:
+                message += f", {latency_ms:.2f} {figure.words}"
+        if trial.state == "FAILED":
+            self.listener.warn(message)
+        self.listener.ended(str(trial.number))
+        self.listener.advance(self.phase, detail=message)
+
+    def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
+        """Show a trial that ended, with its epochs."""
+        self.listener.trial(trial)
+        for result in results:
+            # Those of a run that was found in the store, or that ran before the driver was killed, are logged now.
+            for metrics in result.epochs:
+                self._log(trial, setting, result.run_id, metrics)
+
+    def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
+        """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+        ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
+        for record in ended:
+            setting = resolve(record.resolved)
+            self.log(record.trial, setting, setting.found_results(self.records.storage))
+        if ended:
+            self.show_front()
+
+    def summary(self, role: Role) -> str:
+        """How the trials of one role ended: `5 complete, 1 failed`."""
+        states = [record.trial.state for record in self.records.load() if record.trial.role == role]
+        counts = (f"{states.count(state)} {state.lower()}" for state in sorted(set(states)))
+        return ", ".join(counts) or "none"
+
+    def _log(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+        epoch = int(metrics["epoch"])
+        if (trial.number, run_id, epoch) in self.logged:
+            return
+        self.logged.add((trial.number, run_id, epoch))
+        values = {name: value for name, value in metrics.items() if name != "epoch"}
+        self.pages.log_epoch(
+            trial.number, epoch, values, run=setting.run_name(run_id), stages=setting.run(run_id).stage_names
+        )
+
+    def show_front(self) -> None:
+        """Show the front of all trials that have ended."""
+        trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
+        volume = hypervolume_of(trials, self.records.teachers(), self.objectives)
+        self.listener.front(front_of(trials, self.objectives), volume)
+
+
+def run_name(trial: Trial, setting: Setting, run_id: str) -> str:
+    """A run of a trial as it is shown: `#04`, `#04 seed 1`."""
+    return f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
+
+
+def about_trial(trial: Trial) -> str:
+    """What a trial trains, in short."""
+    return f"{trial.method} · {trial.shape}"
+
+
+def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Mapping[str, Any]) -> RunEpoch:
+    """What listeners are given of the `metrics` of an epoch."""
+    return RunEpoch(
+        job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,
+        metrics["tokens"], metrics["tokens_per_second"],
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The phases of a sweep, one module each."""

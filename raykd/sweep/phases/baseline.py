@@ -1,0 +1,80 @@
+"""The phase `baseline`: some students are trained on labels alone as well, which shows what distillation gains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from raykd.figures.front import GOLD, front_of
+from raykd.figures.table import Directions
+from raykd.figures.trial import Trial, section
+from raykd.sweep.bookkeeping import Recorder
+from raykd.sweep.phases.confirm import AfterSearch, with_seeds
+from raykd.sweep.records import Record
+from raykd.sweep.scheduler import Resolve, Trials, listed_trials
+
+
+class Baseline(AfterSearch):
+    """Trains the twins that are not trained yet, over as many seeds as their students have."""
+
+    name = "baseline"
+
+    def is_wanted(self) -> bool:
+        return self.sweep.file.baseline != "none"
+
+    def foreseen_runs(self, trials: Sequence[Trial]) -> int:
+        if not self.is_wanted():
+            return 0
+        records = [Record(trial, {}) for trial in trials]
+        return self.sweep.file.search.seeds_in_all * len(
+            worth_a_baseline(records, self.sweep.file.objectives)
+        )
+
+    def trials(self, recorder: Recorder) -> Iterator[Trials]:
+        return twins_of_sweep(recorder, self.sweep.file.baseline, self.sweep.settings.of)
+
+
+def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iterator[Trials]:
+    """The trials that train the twins on `objective` of the students that are worth one."""
+    records = recorder.records.load()
+    students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
+    complete = [record for record in records if record.trial.state == "COMPLETE"]
+    trees = [twin_tree(record, objective) for record in students]
+    yield from listed_trials(recorder, trees, resolve, role="baseline", known=complete)
+
+
+def twin_tree(record: Record, objective: str) -> dict[str, Any]:
+    """The same setting with labels alone, for as many optimiser steps as the record's own runs took.
+
+    Epochs would not do: without the unlabelled text an epoch is shorter, and a student that had more steps is better
+    for that alone.
+    """
+    resolved = record.resolved
+    tree = {key: value for key, value in resolved.items() if key not in ("stages", "strategy", "start_from")}
+    if "stages" in resolved or "strategy" in resolved:
+        # As the trial shows it: a single stage's own training as the run's.
+        tree |= {"training": section(record.trial.settings, "training")}
+    if scope := (resolved.get("strategy") or {}).get("scope"):
+        tree["student"] = {**resolved["student"], "scope": scope}
+    schedule = {"epochs": None, "max_steps": record.trial.steps, "patience": None}
+    return {**tree, "schedule": schedule, "objective": {"kind": objective}}
+
+
+def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
+    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels and
+    those that miss a constraint."""
+    done = [
+        r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
+    ]
+    front = {trial.number for trial in front_of([record.trial for record in done], objectives)}
+    best: dict[str, Record] = {}
+    for record in done:
+        other = best.get(record.trial.objective)
+        if other is None or _dev(record) > _dev(other):
+            best[record.trial.objective] = record
+    chosen = {record.trial.number for record in best.values()} | front
+    return [r for r in done if r.trial.number in chosen and r.trial.objective != GOLD]
+
+
+def _dev(record: Record) -> float:
+    return record.trial.scores.mean("dev") or 0.0

@@ -1,0 +1,66 @@
+"""The interface of a phase, and what the phases of one command share. The driver walks a list of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from raykd.cluster.jobs import Scheduler
+from raykd.cluster.listener import Listener
+from raykd.cluster.placement import Placements, preflight
+from raykd.cluster.topology import Topology
+from raykd.recipes.resources import RunRole
+from raykd.sweep.bookkeeping import Recorder
+from raykd.sweep.sweep import Sweep
+
+
+@dataclass
+class PhaseContext:
+    """What the phases of one command work with, and what one of them leaves to those after it.
+
+    Raises:
+        PlacementError: at construction, before anything starts, if a run cannot be placed.
+    """
+
+    sweep: Sweep
+    cluster: Topology
+    listener: Listener
+    placements: Placements = field(init=False)
+    at_once: int = 1
+    """How many runs are done at the same time in the slots of the phase that runs."""
+    recorder: Recorder = field(init=False)
+    """Records the trials. The search sets it."""
+    given_up: str = ""
+    """Why no trial follows: too many failed."""
+
+    def __post_init__(self) -> None:
+        self.placements = preflight(self.sweep.file.resources, self.cluster)
+
+
+class Phase(ABC):
+    """One phase. It computes what the store lacks, and reports to the listener under its name."""
+
+    name: ClassVar[str]
+    role: ClassVar[RunRole | None] = None
+    """Whose slots do its runs; None: it has no runs."""
+
+    def __init__(self, context: PhaseContext):
+        self.context, self.sweep, self.listener = context, context.sweep, context.listener
+
+    def is_skipped(self) -> bool:
+        """Whether the sweep goes on without this phase. The driver asks when it is the phase's turn."""
+        return False
+
+    def planned(self) -> int:
+        """The number of runs that the phase may do at the same time at most; 0: all results are in the store."""
+        return 0
+
+    @abstractmethod
+    def run(self) -> Iterable[Scheduler]:
+        """Do the phase. Each scheduler that it yields is done before the next one is asked for."""
+
+    def summary(self) -> str:
+        """Say what the phase did, after its end; empty where there was nothing to do."""
+        return ""

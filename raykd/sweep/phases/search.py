@@ -1,0 +1,116 @@
+"""The phase `trials`: the search itself. It ends early where the budget is spent, or where most trials fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from raykd.cluster.listener import Listener
+from raykd.figures.trial import UNFINISHED, Trial, teacher_score
+from raykd.sweep.bookkeeping import Recorder
+from raykd.sweep.budget import Budget
+from raykd.sweep.constraints import Constraints
+from raykd.sweep.early_stopping import Stopper
+from raykd.sweep.phases.confirm import AfterSearch
+from raykd.sweep.phases.costs import cost_of, keep_grid, renew_costs
+from raykd.sweep.phases.interface import Phase, PhaseContext
+from raykd.sweep.records import Record
+from raykd.sweep.scheduler import Trials
+from raykd.sweep.study import Study
+from raykd.sweep.sweep import Sweep
+from raykd.sweep.teacher_rows import log_teachers, save_teachers
+from raykd.tracking.sweep_pages import SweepPages
+from raykd.training.prepare import recipe_needs
+
+
+class Search(Phase):
+    """Does the trials that are left. Teachers and costs are known before it."""
+
+    name, role = "trials", "students"
+
+    def __init__(
+        self, context: PhaseContext, pages: SweepPages, budget: Budget, later: Sequence[AfterSearch]
+    ):
+        """`later`: the phases for which the search leaves a part of the budget."""
+        super().__init__(context)
+        self._pages, self._budget, self._later = pages, budget, later
+        self._summary = ""
+
+    def planned(self) -> int:
+        return self.sweep.most_runs if len(self.sweep.earlier()) < self.sweep.trials else 0
+
+    def run(self) -> Iterator[Trials]:
+        sweep = self.sweep
+        recorder = self.context.recorder = self._recorder()
+        own = [record for record in sweep.records.load() if record.trial.role == "search"]
+        recorder.log_again(sweep.settings.of)
+        ended = sum(record.trial.state not in UNFINISHED for record in own)
+        config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
+        trials = Trials(
+            recorder, Study(sweep.document.tree, config, sweep.starts.params), sweep.settings.of, role="search",
+            known=own, most=sweep.trials - len(own), at_once=self.context.at_once, spent=self._spent,
+            stopper=stopper_of(sweep, own),
+        )  # fmt: skip
+        self.listener.begin(self.name, sweep.trials, done=ended)
+        if ended < sweep.trials:
+            yield trials
+        late = f"; {trials.ended_by}" if trials.ended_by else ""
+        self._summary = recorder.summary("search") + late
+        self.context.given_up = trials.given_up
+
+    def summary(self) -> str:
+        return self._summary
+
+    def _recorder(self) -> Recorder:
+        """A recorder that knows the costs of every setting, with the teachers' rows in the store."""
+        sweep = self.sweep
+        note_unused_text(sweep, self.listener)
+        teachers = save_teachers(sweep, self.listener)
+        log_teachers(sweep, teachers, self._pages)
+        recorder = Recorder(
+            sweep.records,
+            self._pages,
+            self.listener,
+            sweep.file.objectives,
+            lambda setting: cost_of(sweep, setting),
+            Constraints.of(
+                sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)
+            ),
+            grid=keep_grid(sweep),
+        )
+        renew_costs(sweep, recorder)
+        return recorder
+
+    def _spent(self, trials: Iterable[Trial]) -> str:
+        trials = list(trials)
+        seconds, gpu_hours = self._budget.left(trials)
+        self.listener.budget(seconds=seconds, gpu_hours=gpu_hours)
+        runs_after = sum(phase.foreseen_runs(trials) for phase in self._later)
+        spent = self._budget.spent(trials, runs_after / self.sweep.file.search.runs_per_setting)
+        return spent and f"{spent}, --resume with a larger one goes on"
+
+
+def note_unused_text(sweep: Sweep, listener: Listener) -> None:
+    """Note where some runs train on more text than others."""
+    count = sweep.preparation.corpus.parts["unlabelled"].num_rows
+    gold = sweep.file.baseline == "gold" or any(
+        not recipe_needs(variant, unlabelled=True) for variant in sweep.variants
+    )
+    if count and gold:
+        listener.note(
+            f"gold is trained without the {count:,} unlabelled sentences; other objectives use them"
+        )
+
+
+def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
+    """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
+    config = sweep.file.search.stopping
+    if config.kind == "none":
+        return None
+    teachers = sweep.records.teachers()
+    stopper = Stopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})
+    for record in records:
+        if record.trial.state in ("COMPLETE", "PRUNED"):
+            setting = sweep.settings.of(record.resolved)
+            stopper.begin(record.trial, setting.seeds, record.epochs)
+            stopper.ended(record.trial, setting.found_results(sweep.storage))
+    return stopper

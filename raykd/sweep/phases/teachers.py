@@ -1,0 +1,69 @@
+"""The phase `teachers`: those that the store lacks are trained. `RunsPhase` does any list of named runs so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from raykd.errors import RunError
+from raykd.recipes.run import Run
+from raykd.sweep.phases.interface import Phase, PhaseContext
+from raykd.sweep.scheduler import RunList
+from raykd.training.execute import find_result, keep_place, missing_results
+
+NamedRuns = Sequence[tuple[str, Run]]
+
+
+class RunsPhase(Phase):
+    """Does the runs without a result, group after group: `groups` need the results of the ones before.
+
+    Raises:
+        RunError: naming each run that failed; the results of the others are kept.
+    """
+
+    def __init__(self, context: PhaseContext, *groups: NamedRuns):
+        super().__init__(context)
+        self.groups = groups
+        self.trained = self.missing(groups[0])
+        """Those of the first group that this phase does."""
+
+    def missing(self, runs: NamedRuns) -> list[tuple[str, Run]]:
+        """Those of the runs that have no result in the store."""
+        return missing_results(self.sweep.storage, list({run.id: (name, run) for name, run in runs}.values()))
+
+    def planned(self) -> int:
+        return len(self.missing([each for runs in self.groups for each in runs]))
+
+    def run(self) -> Iterator[RunList]:
+        self.listener.begin(self.name, self.planned())
+        for runs in self.groups:
+            if not (todo := self.missing(runs)):
+                continue
+            scheduler = RunList(todo, self.name, self.listener)
+            yield scheduler
+            if scheduler.failed:
+                failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
+                raise RunError(f"{self.name}: {failed}")
+
+    def summary(self) -> str:
+        new = len(self.trained)
+        return f"{new} trained, {len(self.groups[0]) - new} found in the store"
+
+
+class Teachers(RunsPhase):
+    """Trains teachers. An ensemble is evaluated when its members are trained."""
+
+    name, role = "teachers", "teachers"
+
+    def __init__(self, context: PhaseContext, charge: Callable[[float], None] = lambda seconds: None):
+        """`charge` is called with the seconds of each run, which the budget counts."""
+        super().__init__(context, context.sweep.members, context.sweep.teachers)
+        self._charge = charge
+
+    def run(self) -> Iterator[RunList]:
+        yield from super().run()
+        storage = self.sweep.storage
+        for _, run in {run.id: (name, run) for runs in self.groups for name, run in runs}.values():
+            keep_place(storage, run)
+        for _, run in self.trained:
+            result = find_result(storage, run)
+            self._charge(result.wall_s if result is not None else 0.0)

@@ -1,0 +1,254 @@
+"""The monitor: what phases report is counted here, and passed on to whoever shows it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from raykd.cluster.background import repeated
+from raykd.cluster.listener import RunEpoch, Unit
+from raykd.errors import RaykdError
+from raykd.figures.table import DEV, LATENCY, PARAMETERS
+from raykd.figures.trial import Trial
+from raykd.redact import redacted
+from raykd.sweep.phase_progress import OpenUnit, PhaseProgress
+from raykd.sweep.records import SweepRecords
+from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
+
+THREAD = "raykd-monitor"
+EVERY_S = 5.0
+"""Seconds between two looks of those that watch."""
+
+LAST_LOOK_S = 10.0
+"""A watcher that hangs, because a store is out of reach, keeps no command from ending."""
+KEEP_S = 10.0
+"""Seconds between two statuses in the store: `raykd watch` reads them, and on a bucket each is a request."""
+
+Watcher = Callable[[Status], None]
+
+
+class View(Protocol):
+    """Shows how phases go on."""
+
+    def begin(self, phase: PhaseStatus) -> None:
+        """A phase begins."""
+        ...
+
+    def moved(self, phase: PhaseStatus) -> None:
+        """It is farther, or does something else, or a few seconds have gone. It may be the last one, and done."""
+        ...
+
+    def end(self, phase: PhaseStatus) -> None:
+        """It is done."""
+        ...
+
+    def note(self, text: str) -> None:
+        """A sentence that stays on the screen."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """A warning that stays on the screen."""
+        ...
+
+
+@dataclass
+class Monitor:
+    """The listener of a driver. `status` may be called from any thread."""
+
+    view: View
+    clock: Callable[[], float] = time.monotonic
+    watchers: list[Watcher] = field(default_factory=list)
+    """Called every few seconds while the monitor runs, in a thread, and once more at its end."""
+    untracked: Callable[[], int] = lambda: 0
+    """How many values the tracking server does not have yet."""
+
+    def __post_init__(self) -> None:
+        self._lock, self._began = threading.Lock(), self.clock()
+        self._showing = threading.Lock()
+        self._phases: dict[str, PhaseProgress] = {}
+        self._running: dict[str, dict[str, RunEpoch]] = {}
+        self._trials: dict[int, Trial] = {}
+        self._budget: tuple[float, float | None, float | None] = (self._began, None, None)
+        self._kept = Status()
+
+    def status(self) -> Status:
+        """How far the sweep is now."""
+        with self._lock:
+            now = self.clock()
+            since, seconds, gpu_hours = self._budget
+            trials: dict[str, Counter[str]] = {}
+            for trial in self._trials.values():
+                trials.setdefault(trial.role, Counter())[trial.state] += 1
+            runs = [epoch for own in self._running.values() for epoch in own.values()]
+            return replace(
+                self._kept,
+                untracked=self.untracked(),
+                written=Status().written,
+                seconds=round(now - self._began, 1),
+                phases=tuple(phase.status(now) for phase in self._phases.values()),
+                running=self._now_running(),
+                trials={role: dict(own) for role, own in trials.items()},
+                tokens_per_second=round(sum(each.tokens_per_second for each in runs), 1),
+                budget_s=None if seconds is None else round(max(0.0, seconds - (now - since)), 1),
+                budget_gpu_hours=gpu_hours,
+            )
+
+    def _now_running(self) -> tuple[RunStatus, ...]:
+        units = (unit for phase in self._phases.values() for unit in phase.units.values())
+        return tuple(
+            _run_status(unit, self._running.get(unit.unit.key)) for unit in units if unit.unit.trains
+        )
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While the body runs, the watchers are called. What they cannot write they write the next time."""
+        with repeated(self._show, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S, at_end=True):
+            yield
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """While the body runs, the view says every few seconds how far the sweep is, also where nothing happens. It
+        does not wait for watchers, which may hang."""
+        with repeated(self._move_on, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
+            yield
+
+    def _move_on(self) -> None:
+        phase = self.status().phase
+        if phase is not None:
+            self.view.moved(phase)
+
+    @contextmanager
+    def watched_by(self, watcher: Watcher) -> Iterator[None]:
+        """While the body runs, `watcher` is one of the watchers."""
+        self.watchers.append(watcher)
+        try:
+            yield
+        finally:
+            with self._showing:  # when this ends, it does nothing any more
+                self.watchers.remove(watcher)
+
+    def _show(self) -> None:
+        with self._showing:
+            for watcher in self.watchers:
+                with suppress(RaykdError, OSError):
+                    watcher(self.status())
+
+    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+        with self._lock:
+            now = self.clock()
+            begun = self._phases[phase] = PhaseProgress(phase, total, done, now)
+        self.view.begin(begun.status(now))
+
+    def started(self, unit: Unit) -> None:
+        with self._lock:
+            self._phases[unit.phase].start(unit, self.clock())
+
+    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+        with self._lock:
+            now, every = self.clock(), self._phases.values()
+            phase = next((phase for phase in every if phase.within(part, done, doing, now, first)), None)
+            status = None if phase is None else phase.status(now)
+        if status is not None:
+            self.view.moved(status)
+
+    def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
+        with self._lock:
+            self._kept = replace(self._kept, sentences=self._kept.sentences + sentences)
+        self._move(phase, units, detail)
+
+    def detail(self, phase: str, detail: str) -> None:
+        self._move(phase, 0, detail)
+
+    def epoch(self, phase: str, epoch: RunEpoch) -> None:
+        with self._lock:
+            self._running.setdefault(epoch.job, {})[epoch.name] = epoch
+            kept = self._kept
+            self._kept = replace(
+                kept, epochs=kept.epochs + 1, tokens=kept.tokens + epoch.tokens, label=epoch.label
+            )
+        self._move(phase, 0, str(epoch))
+
+    def _move(self, phase: str, units: int, detail: str) -> None:
+        with self._lock:
+            now = self.clock()
+            self._phases[phase].advance(units, detail, now)
+            status = self._phases[phase].status(now)
+        self.view.moved(status)
+
+    def ended(self, key: str) -> None:
+        with self._lock:
+            self._running.pop(key, None)
+            for phase in self._phases.values():
+                phase.end_unit(key, self.clock())
+
+    def trial(self, trial: Trial) -> None:
+        with self._lock:
+            self._trials[trial.number] = trial
+
+    def front(self, students: Sequence[Trial], hypervolume: float) -> None:
+        best = sorted(students, key=lambda trial: -(DEV.read(trial) or 0.0))
+        rows = (
+            StudentStatus(each.name, DEV.read(each) or 0.0, LATENCY.read(each), PARAMETERS.read(each))
+            for each in best
+        )
+        with self._lock:
+            label = best[0].score_label if best else self._kept.label
+            self._kept = replace(self._kept, front=tuple(rows), hypervolume=hypervolume, label=label)
+
+    def budget(self, *, seconds: float | None, gpu_hours: float | None) -> None:
+        with self._lock:
+            self._budget = (self.clock(), seconds, gpu_hours)
+
+    def note(self, text: str) -> None:
+        self.view.note(text)
+
+    def warn(self, text: str) -> None:
+        self.view.warn(text)
+
+    def end(self, phase: str, summary: str = "") -> None:
+        with self._lock:
+            now = self.clock()
+            own = self._phases.setdefault(phase, PhaseProgress(phase, 0, 0, now))
+            own.end(summary, now)
+            status = own.status(now)
+        self.view.end(status)
+
+
+def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:
+    """What is shown of a job; `epochs`: the last epoch of each of its runs, if one has ended."""
+    about = unit.unit.about
+    name = unit.unit.parts.get(unit.part) or next(iter(unit.unit.parts.values()))
+    done = unit.done / unit.unit.counts if unit.shares else None
+    if not epochs:
+        return RunStatus(name, about, done=done, doing=unit.doing)
+    last = max(epochs.values(), key=lambda each: each.number)
+    return RunStatus(last.name, about, last.number, last.most, last.dev, done, unit.doing)
+
+
+@contextmanager
+def status_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
+    """While the body runs, its status is in the sweep's folder, and after it how it ended."""
+    written = -KEEP_S
+
+    def keep(status: Status) -> None:
+        nonlocal written
+        if monitor.clock() - written >= KEEP_S:
+            written = monitor.clock()
+            records.save_status(status)
+
+    end = "interrupted"
+    with monitor.watched_by(keep):
+        try:
+            yield
+            end = "ended"
+        except RaykdError as error:
+            end = f"failed: {redacted(str(error))}"
+            raise
+        finally:
+            with suppress(RaykdError, OSError):
+                records.save_status(replace(monitor.status(), end=end))

@@ -1,0 +1,215 @@
+"""What one MLflow run should show, and how values are named there.
+
+Plain data: nothing here talks to a server. Names in MLflow: results have the names of `raykd/figures/table.py`
+(`dev_f1`, `latency_ms`), results by language are below them (`dev_f1/en`), curves over epochs below `epoch/`, there the
+losses of each of several stages below its own name (`epoch/stage2_logits/loss`), the growth of the front below
+`front/`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mlflow.entities import Dataset, Metric
+
+from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
+from raykd.figures.trial import Scored, Trial
+
+# MLflow's limits of one key and one value.
+KEY_LENGTH, VALUE_LENGTH = 250, 6000
+NAME_LENGTH, DIGEST_LENGTH = 500, 36
+"""MLflow's limits of a dataset."""
+CURVES = ("epoch/", "front/")
+"""Metrics below these names are curves: one point per step. All others are results: the last value counts."""
+OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
+"""Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
+SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.figures.trial", "raykd.teacher"
+
+
+def now_ms() -> int:
+    """Return the time as MLflow notes it."""
+    return int(time.time() * 1000)
+
+
+@dataclass(frozen=True)
+class StudentModel:
+    """A student as it should be in MLflow."""
+
+    name: str
+    """Of the model within its experiment."""
+    export: Path | None
+    """What `raykd export` wrote; None: MLflow has the model already."""
+    registered_as: str
+    figures: tuple[str, ...]
+    """The metrics of its run that its version shows as tags."""
+    ship: str = ""
+    """Why this is the one to ship; empty: it is not."""
+
+
+@dataclass
+class Page:
+    """One MLflow run as it should be."""
+
+    name: str
+    key: tuple[str, str]
+    """Tag and value that find the run again."""
+    status: str = "RUNNING"
+    moment_ms: int = field(default_factory=now_ms)
+    """When it came to be as it is."""
+    lasted_s: float = 0.0
+    """For so long the run had been going on then, where it is shown for the first time."""
+    first_tags: Mapping[str, str] = field(default_factory=dict)
+    """Of a new run; another driver leaves them as they are."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Parameters cannot change in MLflow: the first value stays."""
+    results: Mapping[str, float] = field(default_factory=dict)
+    points: list[Metric] = field(default_factory=list)
+    """Of its curves, the steps of each in their order. Those that MLflow shows are taken out."""
+    datasets: Sequence[Dataset] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    model: StudentModel | None = None
+
+
+def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested numbers by name, `dev_f1_by_language: {en: …}` as `dev_f1/en`.
+
+    What is not a finite number is left out: MLflow's databases handle NaN in different ways.
+    """
+    flat: dict[str, float] = {}
+    for key, value in metrics.items():
+        name = clean(f"{prefix}{key}")
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{name.removesuffix('_by_language')}/")
+        elif isinstance(value, int | float) and math.isfinite(value):
+            flat[name] = float(value)
+    return flat
+
+
+def points(values: Mapping[str, float], step: int) -> list[Metric]:
+    """Return a point of each curve."""
+    moment_ms = now_ms()
+    return [Metric(key, value, moment_ms, step) for key, value in values.items()]
+
+
+def curve_prefix(run: str = "") -> str:
+    """What the curves of a run are below: `epoch/`, or where a trial has several runs `epoch/seed 1/`."""
+    return f"epoch/{run}/" if run else "epoch/"
+
+
+def loss_prefixes(stages: Sequence[str]) -> tuple[str, ...]:
+    """What the losses of each stage are below: each trains on its own, and `stage1_representation/loss` and
+    `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called."""
+    if len(stages) == 1:
+        return ("",)
+    return tuple(f"stage{number}_{name}/" for number, name in enumerate(stages, 1))
+
+
+def epoch_values(
+    metrics: Mapping[str, Any], score_name: str, prefix: str, stages: Sequence[str] = ("",)
+) -> dict[str, float]:
+    """The numbers of one epoch by their names in MLflow, below `prefix`; `stages`: see `loss_prefixes`.
+
+    `dev`, `dev_languages_sd` and `dev_by_language` are named after the score (`dev_f1`, `dev_f1_languages_sd`,
+    `dev_f1/en`), the parts of the loss are below it (`loss/structural`). Stages and their steps count from 1.
+    """
+    own = loss_prefixes(stages)[metrics.get("stage", 0)]
+    values = {f"{own}loss/{kind}": value for kind, value in metrics.get("losses", {}).items()}
+    values |= {
+        key: value
+        for key, value in metrics.items()
+        if key not in ("epoch", "losses", "tokens", *OF_STAGE, *COUNTED)
+    }
+    values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
+    values |= {key: metrics[key] + 1 for key in COUNTED if key in metrics}
+    dev = DEV.called(score_name)
+    return flatten({re.sub(r"^dev(?=_|$)", dev, key): value for key, value in values.items()}, prefix)
+
+
+def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
+    """The curves to look at first: the score and the loss of each stage, of every way of training in `stages`."""
+    below = dict.fromkeys(own for each in stages for own in loss_prefixes(each))
+    return [clean(f"{curve_prefix(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
+
+
+def clean(key: str) -> str:
+    """`key` with what MLflow refuses in names replaced, and cut to the length it takes."""
+    return re.sub(r"[^\w./: -]", "_", key, flags=re.ASCII)[:KEY_LENGTH]
+
+
+def text(value: Any) -> str:
+    """`value` as parameters and tags take it: plain text of limited length."""
+    plain = "" if value is None else str(value)
+    return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
+
+
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as MLflow takes them, by keys that it takes."""
+    return {clean(key): text(value) for key, value in values.items()}
+
+
+def results(trial: Scored) -> dict[str, float]:
+    """The final metrics of a trial or a teacher by their names in MLflow, to five digits: its pages show all digits.
+
+    The store and the reports keep what was measured.
+    """
+    known: dict[str, Any] = {figure.name: figure.read(trial) for figure in COSTS}
+    for figure in (*scores_of(trial.score_name, targets=True), TARGET_DEV):
+        known |= score_values(figure, trial)
+    for figure in scores_of(trial.score_name, targets=False):
+        known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)
+    return rounded(flatten(known))
+
+
+def rounded(exact: Mapping[str, float]) -> dict[str, float]:
+    """To five digits."""
+    return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
+
+
+def searched_params(tree: Mapping[str, Any]) -> dict[str, str]:
+    """A sweep file's values by their dotted paths; what is searched is one value, as JSON."""
+    found: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and not {"choice", "int", "float"} & value.keys():
+            found |= {f"{key}.{name}": inner for name, inner in searched_params(value).items()}
+        else:
+            plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            found[clean(key)] = text(plain)
+    return found
+
+
+def trial_tags(trial: Trial) -> dict[str, str]:
+    """What trials are filtered by in MLflow: `tags.on_front = 'true'`, `tags.objective = 'top_wk'`."""
+    tags = {
+        "state": trial.state,
+        "role": trial.role,
+        "objective": trial.objective,
+        "shape": trial.shape,
+        "run_id": ", ".join(trial.run_ids),
+        "message": text(trial.message),
+        "cost_notes": text("; ".join(trial.cost_notes)),
+    }
+    return {key: value for key, value in tags.items() if value}
+
+
+def dataset(name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None) -> Dataset:
+    """Return the dataset that a corpus is in MLflow.
+
+    Args:
+        name: what it is called.
+        corpus_id: its digest.
+        source: where it came from: a URI, "builtin".
+        schema: JSON-able, its tags.
+        profile: JSON-able, its sentences by language and part.
+    """
+    return Dataset(
+        name[:NAME_LENGTH], corpus_id[:DIGEST_LENGTH], "raykd", json.dumps({"uri": source}),
+        None if schema is None else json.dumps(schema), None if profile is None else json.dumps(profile),
+    )  # fmt: skip

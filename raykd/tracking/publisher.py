@@ -1,0 +1,246 @@
+"""Publishes a sweep in MLflow: what the store holds is compared with what MLflow shows, and the difference is written.
+
+A thread publishes every few seconds, so that nobody waits for the server. Publishing twice changes nothing. A server
+may go away, or take connections and answer nothing, for as long as it likes: it is tried again at the next turn, and
+what it lacks then is written. Each attempt ends by itself after `ANSWER_S` where nothing answers, and the last one of a
+sweep is repeated for `LAST_S`. After `kill -9` of the driver the next one finds the runs again by their tags.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from mlflow.tracking import MlflowClient
+
+from raykd.counted import counted
+from raykd.errors import TrackingError
+from raykd.progress import report_progress
+from raykd.redact import redacted
+from raykd.tracking.database import ANSWER_SECONDS
+from raykd.tracking.pages import Page
+from raykd.tracking.registry import shipped
+from raykd.tracking.server import Experiment, check, experiment_of, quick_requests, reachable
+from raykd.tracking.shown import Shown
+from raykd.tracking.views import file_link, run_link, view_link
+
+PUBLISH_S = 5.0
+"""Seconds from one publishing to the next."""
+ANSWER_S = 20.0
+"""How long one request may take; MLflow's own client would repeat it for a quarter of an hour."""
+LAST_S, LAST_PAUSE_S = 20.0, 2.0
+"""For so long a sweep that has ended tries to reach a server that is away, and the seconds between two attempts."""
+LOOK_S = 0.5
+"""Seconds between two looks at how far the thread is."""
+CLOSE_S = 120.0
+"""How long the end of a sweep waits for the thread, which may be in the middle of a large file."""
+LOCAL_PAGES = "http://127.0.0.1:5000"
+"""Where `mlflow ui` shows a local database."""
+
+
+class Publisher:
+    """One sweep in MLflow: in the driver only. Open it, start it, close it."""
+
+    def __init__(
+        self,
+        uri: str,
+        experiment: Experiment,
+        sweep: Page,
+        *,
+        warn: Callable[[str], None] = lambda message: None,
+        may_write: Callable[[], bool] = lambda: True,
+    ):
+        """Find the sweep's experiment and runs, or make experiment and sweep run.
+
+        Args:
+            uri: of the server.
+            experiment: with the name and the views of the sweep.
+            sweep: the page of the sweep's own run; the others are below it.
+            warn: called, from another thread, with one sentence when the server stops answering and when it answers
+                again.
+            may_write: nothing is written while it says no: the sweep has another driver.
+
+        Raises:
+            TrackingError: the server cannot be used, within seconds (`check`).
+        """
+        self.uri = check(uri)
+        self._name, self._warn, self._may_write = experiment.name, warn, may_write
+        self._pages: Callable[[], Sequence[Page]] = lambda: [sweep]
+        self.trouble = ""
+        """Why the server could not be written the last time; empty where it could."""
+        self._models: list[Page] = []
+        """Pages that have a model."""
+        self._missing: dict[tuple[str, str], tuple[str, int]] = {}
+        """The name of each run of which the server lacks values, and how many."""
+        self._complete: dict[tuple[str, str], Page] = {}
+        """Pages of which the server shows everything."""
+        self._publishing, self._stop = threading.Lock(), threading.Event()
+        self._seconds, self._last_s = 0.0, 0.0
+        self._thread = threading.Thread(target=self._run, name="raykd-publisher", daemon=True)
+        client = MlflowClient(self.uri)
+        try:
+            with quick_requests(ANSWER_S):
+                self.experiment_id = experiment_of(client, self.uri, experiment)
+                self._shown = Shown(client, self.experiment_id, sweep.key, warn)
+                self._shown.read()
+                self._shown.write(replace(sweep, files={}))  # these may be elsewhere, and take long
+        except TrackingError:
+            raise
+        except Exception as error:
+            raise TrackingError(
+                f"tracking.uri: {redacted(self.uri)} cannot be written: {reason(error)}"
+            ) from error
+        self.sweep_run, self.front_step = self._shown.sweep_run, self._shown.front_step
+
+    def start(self, pages: Callable[[], Sequence[Page]], seconds: float = PUBLISH_S) -> None:
+        """Publish what `pages` gives every so many seconds from now on, and once more in `close`."""
+        self._pages, self._seconds = pages, seconds
+        self._thread.start()
+
+    def publish(self, pages: Sequence[Page]) -> tuple[str, ...]:
+        """Write what MLflow does not show of the pages; calling it again changes nothing.
+
+        Returns:
+            What is still missing on the server, one line per run.
+        """
+        with self._publishing:
+            self._models = [page for page in pages if page.model is not None]
+            self._count(pages)
+            if self._missing and self._may_write():
+                trouble = self._write([page for page in pages if page.key in self._missing])
+                self._report(trouble)
+                self._count(pages)
+        return self.missing()
+
+    def _write(self, pages: Sequence[Page]) -> str:
+        """Return why the server could not be written; empty where it could."""
+        trouble = ""
+        # Whatever the server or its client does must not reach the sweep.
+        try:
+            reachable(self.uri)
+            with quick_requests(ANSWER_S):
+                if not self._shown.is_known:
+                    self._shown.read()
+                for page in pages:
+                    self._shown.write(page)
+        except Exception as error:
+            self._shown.is_known = False
+            return reason(error)
+        # What takes long, and a registry may refuse, comes last, each by itself.
+        for page in pages:
+            try:
+                self._shown.write_model(page)
+            except Exception as error:
+                self._shown.is_known = False
+                trouble = trouble or reason(error)
+        return trouble
+
+    def _count(self, pages: Sequence[Page]) -> None:
+        missing = {}
+        for page in pages:
+            if self._complete.get(page.key) is page and not page.points:
+                continue
+            points = len(page.points)
+            if count := self._shown.difference(page).count:
+                missing[page.key] = (page.name, count)
+            else:
+                self._complete[page.key] = page
+                del page.points[:points]  # the driver may have added others meanwhile
+        self._missing = missing
+
+    def _report(self, trouble: str) -> None:
+        before, self.trouble = self.trouble, trouble
+        if trouble and not before:
+            self._warn(
+                f"MLflow at {redacted(self.uri)} cannot be written, the sweep goes on without it: {trouble}"
+            )
+        elif before and not trouble:
+            self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._seconds):
+            self.publish(self._pages())
+        self.publish(self._pages())
+        until = time.monotonic() + self._last_s
+        while self.trouble and time.monotonic() < until:
+            time.sleep(LAST_PAUSE_S)
+            self.publish(self._pages())
+
+    def close(self, *, patient: bool) -> tuple[str, ...]:
+        """Publish the last time, and end; what hangs is left after `CLOSE_S`.
+
+        Args:
+            patient: where the server is away, it is tried for `LAST_S` more.
+
+        Returns:
+            Why something is missing, and what, as `missing`; empty where the server shows everything.
+        """
+        self._last_s = LAST_S if patient else 0.0
+        self._stop.set()
+        until = time.monotonic() + CLOSE_S
+        while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:
+            models = self._models
+            waiting = sum(map(self._shown.lacks_model, models))
+            share = 1 - waiting / len(models) if models else None
+            doing = f"{counted(waiting, 'model')} to log" if waiting else "writing the last values"
+            report_progress(share, doing)
+            self._thread.join(min(LOOK_S, left_s))
+        missing = self.missing()
+        trouble = self.trouble or "it does not answer in time"
+        return (f"tracking server: {trouble}", *missing) if missing else ()
+
+    def missing(self) -> tuple[str, ...]:
+        """What the server does not show yet, one line per run; empty when it shows everything."""
+        return tuple(f"{name}: {count} values not written" for name, count in self._missing.values())
+
+    @property
+    def waiting(self) -> int:
+        """How many values, files and changes of state the server did not show after the last attempt."""
+        return sum(count for _, count in self._missing.values())
+
+    def has_model(self, key: tuple[str, str]) -> bool:
+        """Return whether the student of a run is a model in MLflow already."""
+        return self._shown.has_model(key)
+
+    def shipped(self) -> str:
+        """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
+        not answer."""
+        if self.trouble:
+            return ""
+        try:
+            reachable(self.uri)
+            with quick_requests(ANSWER_SECONDS):
+                return shipped(self._shown.client, self._name)
+        # Whatever the server or its client does must not reach the sweep.
+        except Exception:
+            return ""
+
+    @property
+    def place(self) -> str:
+        """Where the sweep's run is shown, as it follows the server's URI."""
+        return run_link(self.experiment_id, self.sweep_run)
+
+    @property
+    def front_links(self) -> str:
+        """Links to picture and runs of the front, for the page of the sweep's run."""
+        picture = file_link(self.experiment_id, self.sweep_run, "front.html")
+        return (
+            f"[The front as a picture]({picture}) · [as runs]({view_link(self.experiment_id, 'raykd-front')})"
+        )
+
+    @property
+    def link(self) -> str:
+        """Where the sweep's run is shown: below the server's address, or below that of `mlflow ui`."""
+        parts = urlsplit(self.uri)
+        # A browser asks for user and password itself.
+        server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        at = server.rstrip("/") if parts.scheme in ("http", "https") else LOCAL_PAGES
+        return f"{at}/{self.place}"
+
+
+def reason(error: Exception) -> str:
+    """An error of the server or of its client on one line."""
+    return redacted(" ".join(str(error).split()))[:300]

@@ -1,0 +1,203 @@
+"""The pages of a sweep in MLflow, made of its trials: the sweep's own, and below it one for each teacher and trial.
+
+They are made anew from what the store has, and no page depends on what was published before. What a trial reports while
+it trains is in no record yet: it is kept here until MLflow shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any
+
+from mlflow.entities import Dataset, Metric
+
+from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.table import Directions
+from raykd.figures.trial import State, Teacher, Trial
+from raykd.tracking.pages import (
+    SWEEP_TAG,
+    TEACHER_TAG,
+    TRIAL_TAG,
+    Page,
+    StudentModel,
+    curve_prefix,
+    epoch_values,
+    flatten,
+    points,
+    results,
+    rounded,
+    text,
+    texts,
+    trial_tags,
+)
+from raykd.tracking.views import NOTE_TAG
+
+# MLflow's list of states is fixed: a trial stopped early is KILLED there, and its tag `state` is PRUNED.
+STATUS: Mapping[State, str] = MappingProxyType(
+    {"COMPLETE": "FINISHED", "PRUNED": "KILLED", "FAILED": "FAILED", "RUNNING": "RUNNING"}
+)
+Epochs = Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a student gains over the same student on labels alone."""
+
+    twin: int
+    """The number of that trial."""
+    figures: Mapping[str, float]
+    """`over_gold`, …"""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is known of a sweep at its end alone."""
+
+    front: frozenset[int] = frozenset()
+    """The numbers of its trials."""
+    gains: Mapping[int, Gain] = field(default_factory=dict)
+    ship: int | None = None
+    verdict: str = ""
+    description: str = ""
+    """Markdown, with which the page of the sweep's run opens."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    models: Mapping[int, StudentModel] = field(default_factory=dict)
+
+
+class SweepPages:
+    """Call it for the pages of a sweep as it stands, from any thread."""
+
+    def __init__(
+        self,
+        name: str,
+        sweep_id: str,
+        trials: Callable[[], Iterable[Trial]],
+        *,
+        score_name: str,
+        objectives: Directions,
+        tags: Mapping[str, str | None] | None = None,
+        params: Mapping[str, str] | None = None,
+        corpora: Sequence[Dataset] = (),
+        files: Mapping[str, bytes] | None = None,
+    ):
+        """Make the pages of the sweep `name`.
+
+        Args:
+            name: of the sweep, and of its experiment.
+            sweep_id: identifies the sweep within the experiment.
+            trials: gives all trials of the sweep, which are other objects where they have changed.
+            score_name: scores are named after it (`dev_accuracy`).
+            objectives: those of the front.
+            tags: of the sweep's run, and of all runs that are made now (git commit, …).
+            params: of the sweep's run.
+            corpora: the datasets of all runs.
+            files: of the sweep's run.
+        """
+        self.name, self.sweep_id, self._trials = name, sweep_id, trials
+        self._score_name, self._objectives = score_name, objectives
+        self._common = texts({key: value for key, value in (tags or {}).items() if value is not None})
+        self._params, self._corpora, self._files = dict(params or {}), corpora, dict(files or {})
+        self.ending: Ending | None = None
+        self.state: State = "RUNNING"
+        self.grown = 0
+        """For so many trials MLflow shows, or is going to, how the front grew."""
+        self._front: list[Metric] = []
+        self._teachers: list[Teacher] | None = None
+        self._teacher_pages: list[Page] = []
+        self._points: dict[int, list[Metric]] = {}
+        self._made: dict[int, tuple[Trial, Ending | None, State, Page]] = {}
+
+    def log_epoch(
+        self,
+        number: int,
+        epoch: int,
+        metrics: Mapping[str, Any],
+        *,
+        run: str = "",
+        stages: Sequence[str] = ("",),
+    ) -> None:
+        """Add a point to each curve of a trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
+
+        Args:
+            number: of the trial.
+            epoch: counted from 0.
+            metrics: with the keys of a run's epochs (`RunResult.epochs`).
+            run: with it each run of a trial has its own curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`.
+            stages: what the stages of the run are called.
+        """
+        values = epoch_values(metrics, self._score_name, curve_prefix(run), stages)
+        self._points.setdefault(number, []).extend(points(values, epoch))
+
+    def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
+        """Show what students are compared with, each as a run of its own, tagged `role: teacher`, with the epochs of
+        each of its models, by what its curves are called (empty of a single one)."""
+        self._teacher_pages = [self._teacher(teacher, epochs) for teacher, epochs in teachers]
+        self._teachers = [teacher for teacher, _ in teachers]
+
+    def _teacher(self, teacher: Teacher, epochs: Mapping[str, Epochs]) -> Page:
+        curves = [
+            points(epoch_values(metrics, self._score_name, curve_prefix(run)), int(metrics["epoch"]))
+            for run, of_run in epochs.items()
+            for metrics in of_run
+        ]
+        # A quote would end the text that the run is searched by.
+        key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
+        return Page(
+            f"teacher {teacher.name}", (TEACHER_TAG, key), "FINISHED", tags={**self._common, "role": "teacher"},
+            results=results(teacher), points=[point for own in curves for point in own], datasets=self._corpora,
+        )  # fmt: skip
+
+    def __call__(self) -> list[Page]:
+        trials = sorted(self._trials(), key=lambda trial: trial.number)
+        self._grow(trials)
+        return [self.sweep(), *self._teacher_pages, *map(self._page, trials)]
+
+    def trial_key(self, number: int) -> tuple[str, str]:
+        """The key of a trial's page."""
+        return TRIAL_TAG, f"{self.sweep_id}/{number}"
+
+    def sweep(self) -> Page:
+        """The page of the sweep's own run."""
+        ending = self.ending or Ending()
+        tags = {NOTE_TAG: text(ending.description), "verdict": text(ending.verdict)}
+        return Page(
+            f"sweep {self.name}", (SWEEP_TAG, self.sweep_id), STATUS[self.state], first_tags=self._common,
+            tags={**self._common, "role": "sweep"} | {key: value for key, value in tags.items() if value},
+            params=self._params, points=self._front, datasets=self._corpora, files={**self._files, **ending.files},
+        )  # fmt: skip
+
+    def _page(self, trial: Trial) -> Page:
+        made = self._made.get(trial.number)
+        if made is not None and made[0] is trial and made[1:3] == (self.ending, self.state):
+            return made[3]
+        tags, figures, ending = trial_tags(trial), results(trial), self.ending
+        if ending is not None:
+            tags["on_front"] = str(trial.number in ending.front).lower()
+            tags["ship"] = str(trial.number == ending.ship).lower()
+            if (gain := ending.gains.get(trial.number)) is not None:
+                tags["gold_twin"] = str(gain.twin)
+                figures |= rounded(gain.figures)
+        # What still runs when the sweep ends, ends with it.
+        interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
+        page = Page(
+            trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
+            lasted_s=trial.wall_s or 0.0, first_tags={**self._common, "on_front": "false"}, tags=tags,
+            params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
+            datasets=self._corpora, model=ending.models.get(trial.number) if ending else None,
+        )  # fmt: skip
+        self._made[trial.number] = (trial, self.ending, self.state, page)
+        return page
+
+    def _grow(self, trials: Sequence[Trial]) -> None:
+        """Add how the front grew, over the number of trials that have ended, in the order of their numbers."""
+        if self._teachers is None:
+            return
+        ended = list(takewhile(lambda trial: trial.state != "RUNNING", trials))
+        for count in range(self.grown + 1, len(ended) + 1):
+            volume = hypervolume_of(ended[:count], self._teachers, self._objectives)
+            students = len(front_of(ended[:count], self._objectives))
+            self._front += points(flatten({"hypervolume": volume, "students": students}, "front/"), count)
+        self.grown = max(self.grown, len(ended))

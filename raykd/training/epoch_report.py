@@ -1,0 +1,45 @@
+"""The report of an epoch, as launchers, the search and the tracking server are given it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raykd.figures.results import Score
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What one epoch did. Losses are means per sentence over the epoch, by the objective's kind."""
+
+    epoch: int
+    """Counted over all stages."""
+    steps: int
+    """Optimiser steps until its end, over all stages."""
+    stage: int
+    step: int
+    """Of the stage: where layers are unfrozen, each step trains more of them."""
+    layers: Literal["all"] | tuple[str, ...]
+    """The layer groups that train."""
+    kd_weight: float
+    loss: float
+    losses: Mapping[str, float]
+    learning_rate: float
+    tokens_per_second: float
+    dev: Score
+    held_out_loss: float | None = None
+    tokens: int = 0
+    """That the epoch trained on, over all workers."""
+
+    def metrics(self) -> dict[str, Any]:
+        """Metric name → value, as logged and as kept in the run's history."""
+        held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
+        return {
+            "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "step": self.step,
+            "layers": self.layers if self.layers == "all" else list(self.layers),
+            "lambda": self.kd_weight, "loss": self.loss, "losses": dict(self.losses),
+            "learning_rate": self.learning_rate, "tokens_per_second": self.tokens_per_second, "dev": self.dev.mean,
+            "dev_languages_sd": self.dev.languages_sd, "dev_by_language": dict(self.dev.by_language),
+            "tokens": self.tokens, **held_out,
+        }  # fmt: skip

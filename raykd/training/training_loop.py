@@ -1,0 +1,389 @@
+"""The one training loop: teachers and students, one worker or several, here or under Ray Train. It knows no launcher.
+
+A run is a list of stages. A stage has one or more steps (several where layers are unfrozen one group after another), a
+step has epochs, and each step starts from the best state of the one before.
+
+Every worker walks the same deterministic plan of global batches and takes its slice of each. Local loss sums are
+divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients: so
+one worker or four take the same step, up to rounding.
+
+Randomness is a function of the position (seed, epoch, batch), and of a sentence's row in the global batch: a checkpoint
+that holds the position holds the state of every generator, and a resumed run ends where an undisturbed one does.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from raykd.corpora.batching import language_sampling, worker_slice
+from raykd.errors import RunError
+from raykd.figures.results import Score
+from raykd.layers.dropout import masks_of
+from raykd.layers.model import Model
+from raykd.progress import part_of_work, report_progress
+from raykd.signals import Sizes
+from raykd.storage.store import Storage
+from raykd.structures.device import deferred, sent
+from raykd.training.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
+from raykd.training.data import Batch
+from raykd.training.epoch_report import EpochReport
+from raykd.training.learner import TOTAL, Learner
+from raykd.training.learning_rate import LearningRate, make_optimiser
+from raykd.training.plan_length import PlanLength, StageLength
+from raykd.training.stages import TrainingPlan, labelled_share, split_held_out, train_only
+from raykd.training.worker import Worker
+
+TRAINED = 0.9
+"""The share of an epoch that its training takes, about; the rest is the score on dev."""
+
+
+class Distiller:
+    """Trains `model` by a plan; `evaluate` scores dev after each epoch, and the best epoch's weights are kept."""
+
+    def __init__(
+        self,
+        model: Model,
+        plan: TrainingPlan,
+        *,
+        evaluate: Callable[[Model], Score],
+        folder: Storage,
+        worker: Worker,
+    ):
+        self.model, self.plan, self.worker, self.folder = model, plan, worker, folder
+        self._evaluate = evaluate
+        self.progress = Progress()
+        self._sums: dict[str, Tensor] = {}
+        """The sums of losses since `progress.sums` was last added to, on the device until they are read."""
+        self._norm: Tensor | None = None
+        """Of the gradient of the last step, which is looked at with the next one's loss."""
+        self._length = PlanLength(
+            tuple(
+                StageLength(stage.schedule.epochs, stage.schedule.max_steps, len(stage.steps(model)))
+                for stage in plan.stages
+            )
+        )
+
+    def train(self, report: Callable[[EpochReport], None]) -> Progress:
+        """Train to the end, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
+        found, state = read_checkpoint(self.folder, self.worker.device), None
+        if found is not None:
+            self.progress, state = found
+        for index in range(self.progress.stage, len(self.plan.stages)):
+            self._open_stage(index)
+            if state is None:
+                self._begin_stage(index)
+            steps = self.stage.steps(self.model)
+            with closing(self.data):
+                for step in range(self.progress.step, len(steps)):
+                    self._open_step(steps[step], state)
+                    state = None
+                    self._train_step(report)
+                    self._close_step(last=step + 1 == len(steps))
+        return self.progress
+
+    def _open_stage(self, index: int) -> None:
+        self.stage = self.plan.stages[index]
+        self.data, self._live = self.stage.data(), self.stage.live()
+        if self._live is not None:
+            self._live.to(self.worker.device)
+        self._rows, self._held_out = split_held_out(self.data.rows, self.stage)
+        objective, transfer = self.stage.objective, self.data.transfer
+        layers = {need.layer for need in objective.needs if need.layer is not None}
+        tags = self.plan.tags
+        read = self._live or transfer
+        teacher = Sizes(tags, {layer: read.hidden_size(layer) for layer in layers} if read else {})
+        layers = dict.fromkeys((*objective.label_layers, *objective.piece_layers))
+        projected = frozenset(layer for layer in layers if self.model.projected(layer))
+        student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
+        torch.manual_seed(_seed(self.stage.training.seed, index, 0))
+        labelled = labelled_share(
+            self.data.part, self._rows, per_token=self._per_token, alpha=self.plan.sampling_alpha
+        )
+        self.loss = objective.build(student, teacher, labelled=labelled).to(self.worker.device)
+
+    def _begin_stage(self, index: int) -> None:
+        """What happens once, when nothing of the stage is trained yet; a run that is taken up within it has it."""
+        if self.stage.head == "new":
+            torch.manual_seed(_seed(self.stage.training.seed, index, 1))
+            self.model.draw_head()
+
+    def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
+        training = self.stage.training
+        self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
+        self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
+        learner = Learner(self.model, self.loss, self.stage.objective, self._live)
+        # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
+        unused = not self.stage.objective.reads_labels
+        self._learner = (
+            DistributedDataParallel(learner, find_unused_parameters=unused)
+            if self.worker.grouped
+            else learner
+        )
+        self._optimiser = make_optimiser(training, self._parameters)
+        self._rate = LearningRate(training, self._optimiser, total_steps=self._most_steps())
+        self._scaler = torch.amp.GradScaler(self.worker.device.type, enabled=training.precision == "fp16")
+        if state is not None:
+            self._restore(state)
+
+    def _most_steps(self) -> int:
+        """Optimiser steps of one step of the stage, where patience does not end it."""
+        schedule, in_one = self.stage.schedule, len(self._batches(self.progress.first_epoch))
+        limits = (schedule.max_steps, schedule.epochs and in_one * schedule.epochs)
+        return min((limit for limit in limits if limit is not None), default=0)
+
+    def _train_step(self, report: Callable[[EpochReport], None]) -> None:
+        while not self._ended():
+            epoch = self.progress.epoch
+            batches = self._batches(epoch)
+            if (most := self.stage.schedule.max_steps) is not None:
+                batches = batches[: most - self.progress.steps]
+            with part_of_work(*self._shares(len(batches)), self._title(epoch)):
+                with part_of_work(0.0, TRAINED):
+                    self._train_epoch(epoch, batches)
+                with part_of_work(TRAINED, 1.0, "scoring dev"):
+                    closed = self._close_epoch(epoch, batches)
+            # report() may be a barrier: every rank must reach it.
+            report(closed)
+
+    def _shares(self, steps: int) -> tuple[float, float]:
+        """The shares of the run that are done before and after an epoch of so many optimiser steps."""
+        progress = self.progress
+        epochs = progress.epoch - progress.first_epoch
+        before = self._length.done(progress.stage, progress.step, epochs, progress.steps)
+        return before, self._length.done(progress.stage, progress.step, epochs + 1, progress.steps + steps)
+
+    def _title(self, epoch: int) -> str:
+        most = self._length.most_epochs
+        return f"epoch {epoch + 1}" if most is None else f"epoch {epoch + 1}/{most}"
+
+    def _ended(self) -> bool:
+        """Whether the step has as many epochs or optimiser steps as it may have, or is out of patience."""
+        schedule, progress = self.stage.schedule, self.progress
+        since_best = progress.epoch - max(progress.best_epoch, progress.first_epoch)
+        return (
+            (schedule.epochs is not None and progress.epoch >= progress.first_epoch + schedule.epochs)
+            or (schedule.max_steps is not None and progress.steps >= schedule.max_steps)
+            or (schedule.patience is not None and since_best > schedule.patience)
+        )
+
+    def _close_step(self, *, last: bool) -> None:
+        """The next step starts from the best state of this one."""
+        progress = self.progress
+        self.model.load_state_dict(progress.best_weights)
+        self.loss.load_state_dict(progress.best_loss_weights)
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(True)
+        progress.stage, progress.step = (
+            (progress.stage + 1, 0) if last else (progress.stage, progress.step + 1)
+        )
+        if progress.stage < len(self.plan.stages):
+            progress.first_epoch, progress.best, progress.steps = progress.epoch, -float("inf"), 0
+
+    def _batches(self, epoch: int) -> list[np.ndarray]:
+        training = self.stage.training
+        return self.data.plan(
+            self._drawn(epoch), batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
+        )
+
+    def _drawn(self, epoch: int) -> np.ndarray:
+        """The rows of one epoch: all of them, or a sample smoothed over languages."""
+        alpha = self.plan.sampling_alpha
+        if alpha == 1.0:
+            return self._rows
+        languages = self.data.part.languages[self._rows]
+        return self._rows[
+            language_sampling(languages, alpha=alpha, seed=self.stage.training.seed, epoch=epoch)
+        ]
+
+    def _train_epoch(self, epoch: int, batches: list[np.ndarray]) -> None:
+        self.model.train()
+        started, spent = time.monotonic(), self.progress.seconds
+        for number in range(self.progress.batch, len(batches)):
+            report_progress(number / len(batches))
+            for name, value in self._train_batch(epoch, number, batches[number]).items():
+                self._sums[name] = self._sums[name] + value if name in self._sums else value
+            self.progress.batch = number + 1
+            self.progress.seconds = spent + time.monotonic() - started
+            if (number + 1) % self.plan.checkpoint_steps == 0 and number + 1 < len(batches):
+                self._save()
+
+    def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, Tensor]:
+        """One optimiser step on one global batch; returns this worker's sums of each loss, float64."""
+        training, worker = self.stage.training, self.worker
+        own = worker_slice(rows, worker.rank, worker.world)
+        # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
+        batch = self.data.gather(own if len(own) else rows[:1], worker.device)
+        places = (
+            worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
+        )
+        losses, total = self._losses(batch, sent(torch.from_numpy(places), worker.device), epoch, number)
+        size = int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
+        weight = (worker.world if len(own) else 0.0) / size
+        self._optimiser.zero_grad(set_to_none=True)
+        if not total.requires_grad:
+            trained = ", ".join(self._layers) if self._layers != "all" else "all"
+            raise RunError(
+                f"stage {self.progress.stage + 1}: the layers that it trains ({trained}) have no effect on its "
+                "objective; name others in layers"
+            )
+        self._scaler.scale(total * weight).backward()
+        self._scaler.unscale_(self._optimiser)
+        norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip or math.inf)
+        # With float16 a gradient that is not finite is skipped by the scaler.
+        self._norm = None if self._scaler.is_enabled() else norm
+        self._scaler.step(self._optimiser)
+        self._scaler.update()
+        self._rate.step()
+        counted = 1.0 if len(own) else 0.0
+        return {name: counted * part.detach().sum().double() for name, part in losses.items()}
+
+    def _losses(
+        self, batch: Batch, places_B: Tensor, epoch: int, number: int
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The losses of each sentence, and their sum. The step waits for the device here, once: what must be known of
+        this loss, and of the last gradient, is read together."""
+        seed, device = _seed(self.stage.training.seed, epoch, number), self.worker.device
+
+        def computed(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
+            _seed_generator(seed, device)
+            with masks_of(seed, places_B):
+                losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
+            return losses, losses[TOTAL].sum()
+
+        with deferred() as conditions:
+            losses, total = computed(self._learner)
+        known = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
+        finite, *rest = torch.stack([*known, *conditions]).tolist()
+        if self._norm is not None and not rest.pop(0):
+            self._refuse("gradient", epoch, number - 1)
+        if not all(rest):
+            # The gradients' hooks are those of the parameters, and workers must not wait for each other here.
+            losses, total = computed(getattr(self._learner, "module", self._learner))
+            finite = bool(total.detach().isfinite())
+        if not finite:
+            self._refuse("loss", epoch, number)
+        return losses, total
+
+    def _refuse(self, broken: str, epoch: int, number: int) -> None:
+        raise RunError(
+            f"epoch {epoch}, batch {number}: the {broken} is not finite; lower training.learning_rate "
+            f"(now {self.stage.training.learning_rate}) or use training.precision: float32"
+        )
+
+    def _read_sums(self) -> None:
+        """Add what the device has summed to `progress.sums`, and look at the last gradient."""
+        if self._norm is not None and not bool(self._norm.isfinite()):
+            self._refuse("gradient", self.progress.epoch, self.progress.batch - 1)
+        self._norm = None
+        if self._sums:
+            values = torch.stack(list(self._sums.values())).tolist()
+            for name, value in zip(self._sums, values, strict=True):
+                self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
+        self._sums = {}
+
+    def _kd_weight(self, epoch: int) -> float:
+        if not self.stage.objective.follows_lambda:
+            return 0.0
+        return self.stage.schedule.kd_weight(epoch - self.progress.first_epoch)
+
+    @property
+    def _per_token(self) -> bool:
+        return self.stage.training.loss_average == "token"
+
+    def _close_epoch(self, epoch: int, batches: list[np.ndarray]) -> EpochReport:
+        self._read_sums()
+        sums = self._over_workers(self.progress.sums)
+        sentences = sum(len(rows) for rows in batches)
+        tokens = int(self.data.part.text.lengths[np.concatenate(batches)].sum())
+        rate = self._optimiser.param_groups[0]["lr"]
+        means = {name: value / sentences for name, value in sums.items()}
+        dev = self._evaluate(self.model)
+        held_out = self._held_out_loss() if len(self._held_out) else None
+        score = dev.mean if held_out is None else -held_out
+        self._rate.epoch(score)
+        report = EpochReport(
+            epoch=epoch, steps=self.progress.all_steps + len(batches), stage=self.progress.stage,
+            step=self.progress.step, layers=self._layers, kd_weight=self._kd_weight(epoch), loss=means.pop(TOTAL),
+            losses=means, learning_rate=rate, dev=dev, held_out_loss=held_out,
+            tokens_per_second=tokens / max(self.progress.seconds, 1e-9), tokens=tokens,
+        )  # fmt: skip
+        self._advance(report, score, len(batches))
+        self._save()
+        return report
+
+    def _held_out_loss(self) -> float:
+        """The stage's own loss per sentence on the text that it does not train on; the same on every worker."""
+        self.model.eval()
+        batches = self.data.plan(
+            self._held_out, batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
+        )
+        learner = Learner(self.model, self.loss, self.stage.objective, self._live)
+        with torch.inference_mode():
+            losses = [
+                learner(self.data.gather(rows, self.worker.device), 1.0, self.stage.training.precision)
+                for rows in batches
+            ]  # fmt: skip
+        return sum(float(loss[TOTAL].sum()) for loss in losses) / len(self._held_out)
+
+    def _advance(self, report: EpochReport, score: float, steps: int) -> None:
+        progress = self.progress
+        progress.steps, progress.all_steps = progress.steps + steps, progress.all_steps + steps
+        if score > progress.best:
+            progress.best, progress.best_epoch = score, report.epoch
+            progress.best_weights, progress.best_loss_weights = _copy(self.model), _copy(self.loss)
+        progress.history.append(report.metrics())
+        progress.epoch, progress.batch, progress.sums, progress.seconds = report.epoch + 1, 0, {}, 0.0
+
+    def _over_workers(self, sums: dict[str, float]) -> dict[str, float]:
+        if not self.worker.grouped:
+            return dict(sums)
+        dtype = torch.float64 if self.worker.device.type == "cpu" else torch.float32
+        total = torch.tensor(list(sums.values()), dtype=dtype).to(self.worker.device)
+        dist.all_reduce(total)
+        return dict(zip(sums, total.tolist(), strict=True))
+
+    def _save(self) -> None:
+        self._read_sums()
+        # Sums differ between workers until they are reduced, so a checkpoint inside an epoch holds the total on rank 0.
+        sums = self._over_workers(self.progress.sums)
+        if self.worker.rank == 0:
+            write_checkpoint(self.folder, replace(self.progress, sums=sums), self._states())
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        if self.worker.rank > 0:
+            self.progress.sums = dict.fromkeys(self.progress.sums, 0.0)
+        for name, each in self._states().items():
+            each.load_state_dict(state[name])
+
+    def _states(self) -> dict[str, Stateful]:
+        return {
+            "model": self.model, "loss": self.loss, "optimiser": self._optimiser, "rate": self._rate,
+            "scaler": self._scaler,
+        }  # fmt: skip
+
+
+def _copy(module: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def _seed_generator(seed: int, device: torch.device) -> None:
+    """Seed what a step draws from. `torch.manual_seed` also notes each call, with its stack, for devices that
+    are not in use: a millisecond and some kilobytes for every step."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+
+
+def _seed(seed: int, epoch: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint32)[0])
