@@ -14,7 +14,7 @@ from raykd.figures.table import (
     default_objectives,
 )
 from raykd.identity import identity
-from raykd.objectives import Top1
+from raykd.objectives import OBJECTIVES, Gold
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
@@ -124,7 +124,8 @@ class SweepFile(Recipe):
     def on_labels(self) -> Self:
         """The student of the baseline: trained on labels alone."""
         alone = self.on_gold()
-        return alone.model_copy(update={"objective": Top1()}) if self.baseline == "top_1" else alone
+        labels = OBJECTIVES.get(self.baseline, Gold)
+        return alone.model_copy(update={"objective": labels()})
 
     @property
     def objectives(self) -> Directions:
