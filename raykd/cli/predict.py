@@ -19,7 +19,7 @@ import typer
 from raykd.cli.console import stderr
 from raykd.cli.options import refuse_existing
 from raykd.counted import counted
-from raykd.deploy.label_files import OF_TEXTS, form_of, label_file, numbered_lines
+from raykd.deploy.label_files import OF_TEXTS, format_of, label_file, numbered_lines
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import LabellerError, load, model_file
@@ -79,7 +79,7 @@ def predict(
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
-    form = form_of(file, labeller) if format_ == "auto" else format_
+    form = format_of(file, labeller) if format_ == "auto" else format_
     if marked and form not in OF_TEXTS:
         raise CorpusError(file, None, f"--marked is for texts, and the file is {form}", "leave it out")
     write = partial(marked_line, labeller) if marked else json_line
