@@ -47,7 +47,8 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.forms import SPANS
-from raykd.layers import Model
+from raykd.layers.model import Model
+from raykd.layers.model_config import BuildInputs
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.latency import PIECES, synthetic_batch
 from raykd.precompute.processor import processor
@@ -74,7 +75,7 @@ class Shape:
 
     def build(self) -> Model:
         torch.manual_seed(0)
-        return BiLSTMStudent(**self.settings).build(vocabulary_size=self.pieces, tag_set=TAGS)
+        return BiLSTMStudent(**self.settings).build(BuildInputs(vocabulary_size=self.pieces, tag_set=TAGS))
 
     def batch(self, sentences: int) -> TokenBatch:
         return synthetic_batch(

@@ -24,7 +24,7 @@ from seqeval.scheme import IOBES
 
 from raykd.figures.trial import shape_name
 from raykd.forms.targets import best_labels
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.metrics.bioes import read_spans
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL

@@ -44,11 +44,12 @@ from raykd.corpora.corpus import Corpus, read_corpus
 from raykd.corpora.encoding import EncodedText, encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
 from raykd.forms.tree.column import TreeColumn
-from raykd.layers.optimisation import make_optimiser
+from raykd.layers.model_config import BuildInputs
 from raykd.metrics.attachment import Attachment, attachment
 from raykd.structures import Arcs, best_trees, path_loss
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher
+from raykd.training.learning_rate import make_optimiser
 
 WORDS = 5000
 PARTS = ("train", "dev", "test")
@@ -84,10 +85,12 @@ def ours(corpus: Corpus, batch_words: int) -> Contestant:
     letters = CharacterVocabulary.build([word for sentence in train for word in sentence])
     config = BiaffineParserTeacher.model_validate({"training": {"batch_tokens": batch_words}})
     model = config.build(
-        tag_set=corpus.tag_set,
-        dropout=config.training.dropout,
-        vocabulary_size=words.size,
-        characters=letters.size,
+        BuildInputs(
+            tag_set=corpus.tag_set,
+            dropout=config.training.dropout,
+            vocabulary_size=words.size,
+            characters=letters.size,
+        )
     ).eval()
     texts = {part: encode_text(corpus.parts[part], words, letters) for part in PARTS}
     gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos, corpus.tag_set) for part in PARTS}

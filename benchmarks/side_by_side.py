@@ -41,10 +41,9 @@ import torch
 from torch import Tensor, nn
 
 from raykd.figures.results import Score
-from raykd.layers import Output
 from raykd.layers.bilstm import reversal
 from raykd.layers.dropout import VariationalDropout, masks_of
-from raykd.layers.optimisation import make_optimiser
+from raykd.layers.model import Output
 from raykd.precompute.plan import precompute
 from raykd.precompute.shard_writer import ShardWriter
 from raykd.precompute.transfer import transfer_plan
@@ -53,6 +52,7 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.training.execute import execute, training_plan_of
+from raykd.training.learning_rate import make_optimiser
 from raykd.training.models import build_model
 from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.training.training_loop import Distiller, _seed

@@ -26,9 +26,10 @@ from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.deploy.deployed import Session, deployed
 from raykd.forms import SPANS
-from raykd.layers import Model
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
+from raykd.layers.model import Model
+from raykd.layers.model_config import BuildInputs
 from raykd.precompute.latency import BATCH, labelling, synthetic_batch, time_in_turns
 from raykd.recipes.vocabularies import StoredVocabulary
 from raykd.students import BiLSTMStudent
@@ -88,7 +89,7 @@ def student(embedding: int, hidden: int, projection: int | None) -> Model:
     config = BiLSTMStudent(
         embedding_dim=embedding, hidden_dim=hidden, projection=projection, decoder="maxent"
     )
-    return config.build(vocabulary_size=ROWS, tag_set=TAGS)
+    return config.build(BuildInputs(vocabulary_size=ROWS, tag_set=TAGS))
 
 
 def measure(model: Model, width: int) -> Measured:

@@ -17,7 +17,7 @@ import numpy as np
 
 from raykd.figures.results import Score
 from raykd.forms.targets import best_labels
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage

@@ -17,7 +17,8 @@ from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.source import Split
 from raykd.corpora.tables import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
-from raykd.layers.frozen_encoder import EncoderConfig
+from raykd.layers.contextual import EncoderConfig
+from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus
@@ -26,6 +27,7 @@ from raykd.recipes.stated import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary
+from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.spec import (
     SEARCHABLE,
     BudgetConfig,
@@ -34,9 +36,7 @@ from raykd.sweep.spec import (
     SweepFile,
     TrackingConfig,
 )
-from raykd.sweep.early_stopping import StoppingConfig
 from raykd.teachers import TEACHERS
-from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 
 VOCABULARIES: tuple[type[BaseModel], ...] = get_args(get_args(StudentVocabulary)[0])
 

@@ -19,19 +19,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
-from raykd.structures import Chain, LegalTransitions, kbest, token_marginals, viterbi
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.layers import Output
-    from raykd.structures.labelled_arcs import ArcsOnLabels
+    from raykd.layers.model import Output
+    from raykd.structures import Chain, LegalTransitions
+    from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
+
+    Derive = Callable[
+        [Mapping[str, tuple[np.ndarray, ...]], np.ndarray, "Need", int, LegalTransitions | None],
+        tuple[np.ndarray, ...],
+    ]
+    """From the stored columns of a signal's sources, the lengths of the sentences, the need, how many padded tokens may
+    be read at once, and which labellings are legal, to the signal's columns."""
 
 Rows = Literal["label", "word", "arc", "sentence", "teacher"]
 """What one row of a column belongs to: `Column` says how many a sentence has, and which. An arc is a word and a head:
@@ -107,14 +112,6 @@ class Column:
         return padded.reshape(-1, padded.shape[-1])[: int(self.rows_of(np.array(words), unit))]
 
 
-Derive = Callable[
-    [Mapping[str, tuple[np.ndarray, ...]], np.ndarray, Need, int, LegalTransitions | None],
-    tuple[np.ndarray, ...],
-]
-"""From the stored columns of a signal's sources, the lengths of the sentences, the need, how many padded tokens may be
-read at once, and which labellings are legal, to the signal's columns."""
-
-
 @dataclass(frozen=True)
 class Signal:
     """One kind of thing that a teacher gives.
@@ -174,6 +171,8 @@ class TeacherBatch:
         by_signal = {need.signal: value for need, value in values.items()}
         chain = None
         if "emissions" in by_signal:
+            from raykd.structures import Chain
+
             chain = Chain(*by_signal["emissions"], *by_signal.get("transitions", (None, None, None)))
         return TeacherBatch(
             chain,
@@ -188,6 +187,8 @@ class TeacherBatch:
 def _labelled_arcs(by_signal: Mapping[str, Any]) -> LabelledArcs | None:
     if not {"arcs", "relations"} <= by_signal.keys():
         return None
+    from raykd.structures.labelled_arcs import LabelledArcs
+
     arcs_BTH, words_B = by_signal["arcs"]
     return LabelledArcs(arcs_BTH, by_signal["relations"], words_B)
 
@@ -213,6 +214,8 @@ def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
 
 
 def _chain_of(output: Output) -> Chain:
+    from raykd.structures import Chain
+
     if not isinstance(output.distribution, Chain):
         raise TypeError(f"a chain teacher gives a Chain, got {type(output.distribution).__name__}")
     return output.distribution
@@ -227,10 +230,14 @@ def _take_transitions(output: Output, batch: TokenBatch, need: Need) -> tuple[Te
 
 
 def _take_marginals(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures import token_marginals
+
     return (token_marginals(output.distribution).log(),)
 
 
 def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures import viterbi
+
     # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
     paths_BT, scores_B = viterbi(output.distribution, output.legal)
     return paths_BT[:, :, None], scores_B[:, None]
@@ -250,12 +257,16 @@ def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tupl
 
 
 def _take_arcs(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+
     arcs_BTH = LabelledArcs.of(_chain_of(output)).arcs_BTH
     # What may not be is exactly NEVER, or its rounding would be the largest error of the signal.
-    return (torch.where(arcs_BTH < NEVER / 2, NEVER, arcs_BTH)[..., None],)
+    return (arcs_BTH.masked_fill(arcs_BTH < NEVER / 2, NEVER)[..., None],)
 
 
 def _take_relations(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures.labelled_arcs import LabelledArcs
+
     return (LabelledArcs.of(_chain_of(output)).relations_BTHR,)
 
 
@@ -269,6 +280,10 @@ def _derive_paths(
     """K best (legal) paths of a chain, from its stored emissions [R, Y]. Decoding only adds and compares, token by
     token, so neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞.
     """
+    import torch
+
+    from raykd.structures import Chain, kbest
+
     (scores_RY,), (transitions, start_Y, end_Y) = (
         stored["emissions"],
         (part[0] for part in stored["transitions"]),
@@ -296,8 +311,10 @@ def _read_transitions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need
 
 
 def _read_marginals(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Chain:
+    from raykd.structures import Chain
+
     # Rounded, so renormalised where they are read.
-    return Chain(torch.log_softmax(columns[0].float(), 2), lengths_B)
+    return Chain(columns[0].float().log_softmax(2), lengths_B)
 
 
 def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
@@ -319,6 +336,8 @@ def _read_scaled(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> 
 
 
 def _read_arcs(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
+    from raykd.structures.labelled_arcs import NEVER
+
     # Rounded, so renormalised where they are read.
     rows_BTH1, inside_BTH, words_B = _spread(columns[0], lengths_B)
     arcs_BTH = rows_BTH1[..., 0].float().masked_fill(~inside_BTH, NEVER).log_softmax(2)
@@ -333,6 +352,8 @@ def _read_relations(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) 
 def _spread(rows_BRV: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The rows of arcs, n(n + 1) for a sentence of n words, by word and head: [B, T, H, V] with T the words of the
     longest; which of them are inside their sentence; and the words of each sentence."""
+    import torch
+
     # n² < n(n + 1) < (n + 1)²
     words_B, time = lengths_B.double().sqrt().long(), isqrt(rows_BRV.shape[1])
     heads_H = torch.arange(time + 1, device=rows_BRV.device)

@@ -15,7 +15,7 @@ from gpu_sections.chains import clock_of, median_ms
 from gpu_sections.checkpoint import make_checkpoint
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.precompute.gpu_cost import OneGraph
 from raykd.precompute.latency import labelling, synthetic_batch
 from raykd.training.prepare import student_runs

@@ -77,6 +77,10 @@ class ConlluSource(TextConfig):
         return self
 
     @property
+    def leaves_out_trees(self) -> bool:
+        return self.tag != "tree"
+
+    @property
     def pos_origin(self) -> str:
         """Where the parts of speech of a treebank are from, in words."""
         gold = f"gold, column {self.pos.upper()}"

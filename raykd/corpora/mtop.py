@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.columns import ALMOST
@@ -28,6 +28,7 @@ from raykd.corpora.text_files import read_text_files
 from raykd.corpora.utterances import with_utterance
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms import STEPS, LabelForm
 from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import steps_of
 from raykd.forms.tag_schemes import ReadScheme
@@ -39,6 +40,7 @@ HINT = "correct the line"
 class MtopSource(TextConfig):
     """The files of mTOP."""
 
+    forms: ClassVar[tuple[LabelForm, ...]] = (STEPS,)
     source: Literal["mtop"]
     scheme: Literal["flat"] = "flat"
 

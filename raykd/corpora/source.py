@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.faults import OnError
 from raykd.corpora.sentence import Faulty, Sentence, Unit
+from raykd.forms import FLAT, PIECES, SPANS, TREE, LabelForm
 from raykd.forms.tag_schemes import FileScheme, ReadScheme
 from raykd.spec import Frozen
 from raykd.storage.layout import PARTS
@@ -52,6 +53,8 @@ class Split(Frozen):
 class SourceConfig(Frozen):
     """Which sentences of a source to take. The default takes all."""
 
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, TREE, PIECES)
+    """The label forms that its labels may have, its own one first."""
     unit: ClassVar[Unit] = "word"
     """What one tag of this source belongs to."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
@@ -137,6 +140,11 @@ class SourceConfig(Frozen):
     @property
     def pairs(self) -> bool:
         """Whether its sentences are pairs of texts."""
+        return False
+
+    @property
+    def leaves_out_trees(self) -> bool:
+        """Whether its settings read something else of a treebank than its trees."""
         return False
 
     @property

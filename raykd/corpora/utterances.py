@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from raykd.corpora.column_files import Layout, cut_at_spaces, cut_at_tabs, row_faults, sentence_rows
 from raykd.corpora.columns import ALMOST
@@ -27,6 +27,7 @@ from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms import STEPS, UTTERANCES, LabelForm
 from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.tag_schemes import ReadScheme, has_span_form
 from raykd.metrics.bioes import OUTSIDE
@@ -47,6 +48,7 @@ Rows = Iterator[Row | tuple[CorpusError, ...]]
 class UtteranceSource(TextConfig):
     """Utterances with their intents and slots."""
 
+    forms: ClassVar[tuple[LabelForm, ...]] = (UTTERANCES, STEPS)
     source: Literal["atis", "xsid", "multiatis"]
     scheme: Literal["iob2"] = "iob2"
     spoken: bool = False

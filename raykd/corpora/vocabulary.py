@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -225,7 +225,18 @@ def from_json(text: str) -> Vocabulary:
     return VOCABULARIES[json.loads(text)["kind"]].from_json(text)
 
 
-class WordConfig(Frozen):
+class PiecesConfig(Frozen):
+    """What every configuration of a vocabulary states of its pieces."""
+
+    of_checkpoint: ClassVar[bool] = False
+    """Whether they are those of a given checkpoint."""
+    has_mask: ClassVar[bool] = False
+    """Whether one of them masks others."""
+    as_sampled: ClassVar[bool] = False
+    """Whether they are made of languages as these are sampled: those of encoders that are pretrained on them."""
+
+
+class WordConfig(PiecesConfig):
     """Whole words seen at least `min_count` times in training."""
 
     kind: Literal["word"]
@@ -236,7 +247,7 @@ class WordConfig(Frozen):
         return WordVocabulary.build(words, min_count=self.min_count)
 
 
-class WordPieceConfig(Frozen):
+class WordPieceConfig(PiecesConfig):
     """At most `size` WordPieces trained on the corpus."""
 
     kind: Literal["wordpiece"]
@@ -247,11 +258,13 @@ class WordPieceConfig(Frozen):
         return WordPieceVocabulary.build(words, size=self.size)
 
 
-class BertConfig(Frozen):
+class BertConfig(PiecesConfig):
     """At most `size` WordPieces trained on the corpus, with the special pieces of BERT. It is a tokenizer as
     Transformers reads it, so running text is split at white space and signs first."""
 
     kind: Literal["bert"]
+    has_mask: ClassVar[bool] = True
+    as_sampled: ClassVar[bool] = True
     size: int = Field(default=16000, ge=200)
     lower_case: bool = False
     """Whether text is read in lower case."""
@@ -290,11 +303,13 @@ def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
     return tokenizer
 
 
-class RobertaConfig(Frozen):
+class RobertaConfig(PiecesConfig):
     """At most `size` pieces made of pairs of bytes (BPE, Sennrich et al. 2016), trained on the corpus, with the special
     pieces of RoBERTa. It is a tokenizer as Transformers reads it; no text is unknown to it."""
 
     kind: Literal["roberta"]
+    has_mask: ClassVar[bool] = True
+    as_sampled: ClassVar[bool] = True
     size: int = Field(default=16000, ge=300)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
@@ -330,10 +345,12 @@ def _byte_level(model: models.BPE) -> Tokenizer:
     return tokenizer
 
 
-class PretrainedConfig(Frozen):
+class PretrainedConfig(PiecesConfig):
     """The tokenizer of a Transformers checkpoint, by name or local folder."""
 
     kind: Literal["pretrained"]
+    of_checkpoint: ClassVar[bool] = True
+    has_mask: ClassVar[bool] = True
     path: str = Field(min_length=1)
     pruned: bool = False
     """Keep only the pieces of the training and unlabelled text, which is split as before; other text is split into

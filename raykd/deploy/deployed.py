@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from raykd.errors import ExportError
-from raykd.layers import Model
+from raykd.layers.model import Model
 
 if TYPE_CHECKING:
     import numpy as np

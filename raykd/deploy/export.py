@@ -36,7 +36,7 @@ from raykd.errors import ExportError
 from raykd.figures.results import RunResult
 from raykd.forms.targets import best_labels
 from raykd.forms.tree.codes import READ_POS, Encoding, TreeLabels
-from raykd.layers import Output, save_weights
+from raykd.layers.model import Output, save_weights
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
 from raykd.serving import labeller

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from raykd.corpora.pretrained import refuse_no_tokenizer
 from raykd.errors import MissingError, StoreError
 from raykd.spec.messages import nearest
 from raykd.storage.digests import path_sha256
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
@@ -137,6 +137,7 @@ def checked_weights(path: str, expected: str | None) -> str:
 
 def reading_limit(model: nn.Module, folder: str | Path) -> int:
     """The most pieces that the checkpoint's model reads at once, special ones included."""
+    from torch import nn
     from transformers import AutoTokenizer
 
     limits = [AutoTokenizer.from_pretrained(str(folder)).model_max_length]
@@ -162,6 +163,7 @@ def reads_types(model: nn.Module, folder: str | Path) -> bool:
 @lru_cache(maxsize=16)
 def embedding_dim(folder: str) -> int:
     """Components of the vectors of pieces of the checkpoint in `folder`, by its configuration alone."""
+    import torch
     from transformers import AutoConfig, AutoModel
 
     with torch.device("meta"), quietly():
@@ -169,12 +171,13 @@ def embedding_dim(folder: str) -> int:
         return AutoModel.from_config(config).get_input_embeddings().weight.shape[1]
 
 
-def embedding_matrix(path: str, checksum: str) -> torch.Tensor:
+def embedding_matrix(path: str, checksum: str) -> Tensor:
     """The vectors of pieces [V, D] of a checkpoint as it is, in float32.
 
     Raises:
         StoreError: it cannot be read, or is not the one with this checksum.
     """
+    import torch
     from transformers import AutoModel
 
     folder = checkpoint_folder(path)

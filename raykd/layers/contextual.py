@@ -1,27 +1,29 @@
 """What a model reads next to its own embeddings: vectors of words from frozen encoders and from word-vector files.
 
-Shapes: B batch, T time (words), D size.
-
 What is frozen is no submodule: it is not trained, not stored with the model's weights, and named by its checksum. What
 it gives for a sentence never changes, so it is computed once and stored (`precompute/features.py`); a model in
 training reads it from there, and loads the encoder only where it meets text that has not been read before.
+
+Shapes: B batch, T time (words), D size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-import torch
 from pydantic import Discriminator, Field, Tag
-from torch import nn
 
-from raykd.layers.frozen_encoder import EncoderConfig
+from raykd.corpora.pretrained import HFVocabulary
+from raykd.identity import identity
+from raykd.layers.checkpoint import checkpoint_folder, refuse_unreadable, weights_checksum
 from raykd.layers.word_vectors import WordVectorsConfig
+from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
 
@@ -44,6 +46,58 @@ class FrozenFeatures(Protocol):
     def __deepcopy__(self, memo: object) -> FrozenFeatures:
         """Itself: what is frozen is shared."""
         ...
+
+
+class EncoderConfig(Frozen):
+    """A frozen Transformers encoder, by name or local folder, that gives each word a vector."""
+
+    path: Annotated[str, Field(min_length=1)]
+    layers: Annotated[tuple[int, ...], Field(min_length=1)] = (-1,)
+    """Hidden states that are read: 0 the embeddings, 1 the first layer, -1 the last."""
+    combine: Literal["concat", "mean"] = "concat"
+    """How several layers become one vector."""
+    pooling: Literal["mean", "first"] = "mean"
+    """A word's vector: the mean of its pieces, or its first piece."""
+    checksum: str | None = None
+    """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
+
+    def refuse_unreadable(self, languages: Sequence[str]) -> None:
+        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
+        refuse_unreadable(self.path)
+
+    def pinned(self, language: str | None = None) -> EncoderConfig:
+        """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's
+        workers have other working directories."""
+        path = str(Path(self.path).absolute()) if Path(self.path).is_dir() else self.path
+        return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
+
+    def vocabulary(self) -> HFVocabulary:
+        """The encoder's own tokenizer."""
+        return HFVocabulary.load(str(checkpoint_folder(self.path)))
+
+    def build(self) -> FrozenFeatures:
+        """The encoder; its weights are read when it first computes.
+
+        Raises:
+            StoreError: there is no such checkpoint, it changed, or it has no such layers.
+        """
+        from raykd.layers.frozen_encoder import encoder_features
+
+        return encoder_features(self)
+
+    def shape(self) -> dict[str, Any]:
+        """What latency depends on."""
+        return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
+
+    @property
+    def id(self) -> str:
+        """The identity of what it gives."""
+        return identity("encoder", self.shape())
+
+    @property
+    def title(self) -> str:
+        """Its name in messages."""
+        return self.path.rstrip("/").rpartition("/")[2]
 
 
 def _form(value: object) -> str:
@@ -79,41 +133,3 @@ def pinned(config: Any, language: str | None = None) -> tuple[Any, ...] | None:
 def shape_of(config: Any) -> dict[str, Any]:
     """What latency depends on."""
     return {"contextual": [part.shape() for part in parts_of(config)]} if parts_of(config) else {}
-
-
-class Context(nn.Module):
-    """The vectors of several encoders and tables side by side."""
-
-    def __init__(self, parts: Sequence[FrozenFeatures]):
-        super().__init__()
-        self.parts = tuple(parts)
-        self.output_size = sum(part.output_size for part in self.parts)
-
-    @staticmethod
-    def of(config: Any) -> Context | None:
-        """What a section `contextual` describes; None where it is None.
-
-        Raises:
-            StoreError: there is no such checkpoint or file, it changed, or has no such layers.
-        """
-        return Context([part.build() for part in parts_of(config)]) if parts_of(config) else None
-
-    def forward(self, batch: TokenBatch) -> Float[Tensor, "batch time size"]:
-        """The vectors of the words of `batch`: those that it brings, or else computed from its `context`.
-
-        Raises:
-            ValueError: it has neither.
-        """
-        if batch.features_BTD is not None:
-            return batch.features_BTD.float()
-        if len(batch.context) != len(self.parts):
-            problem = (
-                f"the model reads {len(self.parts)} encoders, the batch has pieces of {len(batch.context)}"
-            )
-            raise ValueError(f"{problem}: encode it with the model's vocabulary")
-        parts = [part.compute(own) for part, own in zip(self.parts, batch.context, strict=True)]
-        return torch.cat(parts, -1).float()
-
-    def frozen(self) -> dict[str, Sequence[nn.Parameter]]:
-        """By key, the parameters of each encoder and table."""
-        return {part.key: part.parameters() for part in self.parts}

@@ -8,90 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import Field
 from torch import nn
 
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
-from raykd.identity import identity
 from raykd.layers.checkpoint import (
     SAFE,
     checked_weights,
     checkpoint_folder,
     quietly,
     reading_limit,
-    refuse_unreadable,
-    weights_checksum,
 )
 from raykd.layers.piece_vectors import first_of_pieces, in_half, mean_of_pieces
 from raykd.layers.windows import in_windows
-from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.pieces import Special
-
-
-class EncoderConfig(Frozen):
-    """A frozen Transformers encoder, by name or local folder, that gives each word a vector."""
-
-    path: Annotated[str, Field(min_length=1)]
-    layers: Annotated[tuple[int, ...], Field(min_length=1)] = (-1,)
-    """Hidden states that are read: 0 the embeddings, 1 the first layer, -1 the last."""
-    combine: Literal["concat", "mean"] = "concat"
-    """How several layers become one vector."""
-    pooling: Literal["mean", "first"] = "mean"
-    """A word's vector: the mean of its pieces, or its first piece."""
-    checksum: str | None = None
-    """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
-
-    def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
-        refuse_unreadable(self.path)
-
-    def pinned(self, language: str | None = None) -> EncoderConfig:
-        """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's
-        workers have other working directories."""
-        path = str(Path(self.path).absolute()) if Path(self.path).is_dir() else self.path
-        return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
-
-    def vocabulary(self) -> HFVocabulary:
-        """The encoder's own tokenizer."""
-        return HFVocabulary.load(str(checkpoint_folder(self.path)))
-
-    def build(self) -> EncoderFeatures:
-        """The encoder; its weights are read when it first computes.
-
-        Raises:
-            StoreError: there is no such checkpoint, it changed, or it has no such layers.
-        """
-        folder = str(checkpoint_folder(self.path))
-        outline = _outline(folder, checked_weights(self.path, self.checksum))
-        states = outline.config.num_hidden_layers + 1
-        if wrong := [layer for layer in self.layers if not -states <= layer < states]:
-            hint = f"choose from -{states} to {states - 1}"
-            raise StoreError(self.path, f"has no layer {wrong[0]}", hint)
-        return EncoderFeatures(outline, self, folder)
-
-    def shape(self) -> dict[str, Any]:
-        """What latency depends on."""
-        return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
-
-    @property
-    def id(self) -> str:
-        """The identity of what it gives."""
-        return identity("encoder", self.shape())
-
-    @property
-    def title(self) -> str:
-        """Its name in messages."""
-        return self.path.rstrip("/").rpartition("/")[2]
+    from raykd.layers.contextual import EncoderConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +85,21 @@ class EncoderFeatures:
         output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
         states = [output.hidden_states[layer].float() for layer in asked.layers]
         return torch.cat(states, -1) if asked.combine == "concat" else torch.stack(states).mean(0)
+
+
+def encoder_features(config: EncoderConfig) -> EncoderFeatures:
+    """The encoder of `config`; its weights are read when it first computes.
+
+    Raises:
+        StoreError: there is no such checkpoint, it changed, or it has no such layers.
+    """
+    folder = str(checkpoint_folder(config.path))
+    outline = _outline(folder, checked_weights(config.path, config.checksum))
+    states = outline.config.num_hidden_layers + 1
+    if wrong := [layer for layer in config.layers if not -states <= layer < states]:
+        hint = f"choose from -{states} to {states - 1}"
+        raise StoreError(config.path, f"has no layer {wrong[0]}", hint)
+    return EncoderFeatures(outline, config, folder)
 
 
 @lru_cache(maxsize=16)

@@ -10,28 +10,23 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import checkpoint_folder, quietly, reads_types
 from raykd.layers.heads import Places
+from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
-
-Unit = Literal["word", "sentence"]
-CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
-"""What reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
+    from raykd.layers.model_config import BuildInputs
 
 
 def classifier(
     config: HFConfig,
-    tag_set: TagSet,
-    unit: Unit,
+    inputs: BuildInputs,
     *,
     pools: bool,
     labels: Mapping[str, str | None] | None = None,
-    kept: Sequence[int] | None = None,
     precision: Literal["float32", "bf16"] = "float32",
 ) -> HFTagger:
     """The checkpoint of `config` as a tagger.
@@ -39,7 +34,6 @@ def classifier(
     Args:
         labels: other names for the labels of its own head, which are matched to the tags by name; None gives it a new
             head, drawn from torch's generator.
-        kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, it has no trained head and gets no new one, its labels do
@@ -47,23 +41,23 @@ def classifier(
     """
     head: dict[str, Any] = {}
     if labels is None:
-        names = dict(enumerate(tag_set.tags))
+        names = dict(enumerate(inputs.tag_set.tags))
         head = {"id2label": names, "label2id": {tag: number for number, tag in names.items()}}
-        head |= {"num_labels": len(tag_set), "ignore_mismatched_sizes": True}
+        head |= {"num_labels": len(inputs.tag_set), "ignore_mismatched_sizes": True}
     model, missing = config.loaded(CLASSES[pools], **head)
     if labels is not None and missing:
         what = "sequence-classification" if pools else "token-classification"
         raise StoreError(config.path, f"has no trained {what} head ({missing[0]})", "set fine_tune: true")
     sizes: dict[str, Any] = config.sizes(model)
-    if unit == "sentence":
+    if inputs.unit == "sentence":
         folder = checkpoint_folder(config.path)
         special = HFVocabulary.load(str(folder)).special
-        places = {old: new for new, old in enumerate(kept)} if kept is not None else {}
+        places = {old: new for new, old in enumerate(inputs.kept)} if inputs.kept is not None else {}
         sizes["separator"] = [places.get(piece, piece) for piece in special.separator]
         sizes["types"] = reads_types(model, folder)
-    tagger = _tagger(config, model, tag_set, unit, pools=pools, labels=labels, precision=precision, **sizes)
-    if kept is not None:
-        tagger.keep_rows(kept)
+    tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
+    if inputs.kept is not None:
+        tagger.keep_rows(inputs.kept)
     tagger.fixed()  # refuses layers that are not there
     return tagger
 
@@ -71,8 +65,7 @@ def classifier(
 def rebuilt(
     config: HFConfig,
     architecture: Mapping[str, Any],
-    tag_set: TagSet,
-    unit: Unit,
+    inputs: BuildInputs,
     *,
     pools: bool,
     labels: Mapping[str, str | None] | None = None,
@@ -86,20 +79,20 @@ def rebuilt(
         model = getattr(transformers, CLASSES[pools]).from_config(own, dtype=torch.float32)
     names = ("limit", "prefix", "suffix", "separator", "types")
     sizes = {name: architecture[name] for name in names}
-    return _tagger(config, model, tag_set, unit, pools=pools, labels=labels, precision=precision, **sizes)
+    return _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
 
 
 def _tagger(
     config: HFConfig,
     model: Any,
-    tag_set: TagSet,
-    unit: Unit,
+    inputs: BuildInputs,
     *,
     labels: Mapping[str, str | None] | None,
     **options: Any,
 ) -> HFTagger:
     names = [model.config.id2label[i] for i in range(model.config.num_labels)]
+    label_map = match_labels(names, inputs.tag_set, labels or {}, checkpoint=config.path)
     return HFTagger(
-        model, match_labels(names, tag_set, labels or {}, checkpoint=config.path), unit=unit, freeze=config.freeze,
-        places=Places(tag_set.allowed_places()), **options,
+        model, label_map, unit=inputs.unit, freeze=config.freeze,
+        places=Places(inputs.tag_set.allowed_places()), **options,
     )  # fmt: skip

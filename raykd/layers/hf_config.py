@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field
 
 from raykd.corpora.pretrained import HFVocabulary
@@ -20,11 +19,14 @@ from raykd.layers.checkpoint import (
     refuse_unreadable,
     weights_checksum,
 )
-from raykd.layers.model import checked_layer
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
+"""What reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
 
 
 class HFConfig(Frozen):
@@ -38,6 +40,7 @@ class HFConfig(Frozen):
     """What is not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
+    shows_pieces: ClassVar[bool] = True
     reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"
@@ -64,6 +67,8 @@ class HFConfig(Frozen):
         """Components of the hidden states of `layer`; ValueError where it has no such layer."""
         from transformers import AutoConfig  # takes seconds to import
 
+        from raykd.layers.model import checked_layer
+
         config = AutoConfig.from_pretrained(str(checkpoint_folder(self.path)))
         checked_layer(layer, config.num_hidden_layers, self.path)
         return config.hidden_size
@@ -75,6 +80,7 @@ class HFConfig(Frozen):
         Raises:
             StoreError: there is no such checkpoint, it changed, or that class does not read it.
         """
+        import torch
         import transformers  # takes seconds to import
 
         folder = checkpoint_folder(self.path)

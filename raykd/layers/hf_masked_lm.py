@@ -11,23 +11,21 @@ from raykd.layers.checkpoint import quietly
 from raykd.layers.encoder import MaskedLanguageModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from raykd.layers.hf_config import HFConfig
+    from raykd.layers.model_config import BuildInputs
 
 AUTO_CLASS = "AutoModelForMaskedLM"
 
 
-def masked_language_model(
-    config: HFConfig, *, trained: bool, pieces: int, kept: Sequence[int] | None = None
-) -> MaskedLanguageModel:
+def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: bool) -> MaskedLanguageModel:
     """The checkpoint of `config` with its own head; what that lacks is drawn from torch's generator, its last layer is
     the transposed embedding.
 
     Args:
+        inputs: its embedding may have rows behind those of the vocabulary.
         trained: it is trained on; one that is not must have a trained head.
-        pieces: how many its vocabulary has; the embedding may have rows behind them.
-        kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it has
@@ -37,6 +35,7 @@ def masked_language_model(
     if missing and not trained:
         problem = f"has no trained head of a masked language model ({missing[0]})"
         raise StoreError(config.path, problem, "set fine_tune: true")
+    pieces, kept = inputs.vocabulary_size, inputs.kept
     more = pieces if model.get_input_embeddings().num_embeddings > pieces else None
     encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=more)
     if kept is not None:

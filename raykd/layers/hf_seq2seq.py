@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
     from raykd.layers.hf_model import Frozen
+    from raykd.layers.model_config import BuildInputs
 
 
 def pointer_generator(
@@ -46,19 +47,17 @@ def pointer_generator(
     return PointerGenerator(encoder, decoder, labels, beam=beam, freeze=freeze, **sizes)
 
 
-def of_checkpoint(
-    config: HFConfig, labels: TagSet, *, kept: Sequence[int] | None = None, **own: Any
-) -> PointerGenerator:
-    """The encoder of `config`'s checkpoint with a new decoder. `kept`: the pieces of a pruned vocabulary, by their ids
-    in the checkpoint.
+def of_checkpoint(config: HFConfig, inputs: BuildInputs, **own: Any) -> PointerGenerator:
+    """The encoder of `config`'s checkpoint, with its dropout, and a new decoder.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
     """
     encoder, _ = config.loaded("AutoModel")
-    model = pointer_generator(encoder, labels, freeze=config.freeze, **config.sizes(encoder), **own)
-    if kept is not None:
-        model.keep_rows(kept)
+    sizes = {"dropout": inputs.dropout, "freeze": config.freeze, **config.sizes(encoder)}
+    model = pointer_generator(encoder, inputs.tag_set, **sizes, **own)
+    if inputs.kept is not None:
+        model.keep_rows(inputs.kept)
     model.fixed()  # refuses layers that are not there
     return model
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.layers.contextual import Context
+    from raykd.layers.frozen_inputs import Context
     from raykd.layers.graph import Batch, Graph, Value
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.contextual import Context, ContextualConfig, pinned, shape_of
-from raykd.layers.tagger import SequenceEncoder, Tagger, TaggerShape
-from raykd.spec import Frozen
+from raykd.layers.contextual import ContextualConfig, pinned, shape_of
+from raykd.layers.model_config import ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,12 +16,15 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.forms import TagSet
+    from raykd.layers.model_config import BuildInputs
+    from raykd.layers.tagger import SequenceEncoder, Tagger
 
 Size = Annotated[int, Field(ge=1)]
 
 
-class TaggerConfig(Frozen):
-    """Reads pieces, characters and frozen vectors. What extends it adds an encoder and a head."""
+class TaggerConfig(ModelConfig):
+    """Reads pieces, characters and frozen vectors. What extends it adds an encoder and a head. The dropout that it is
+    built with is variational: of the encoder's inputs and outputs, and of a parser's projections."""
 
     embedding_dim: Annotated[int, Field(ge=0)]
     """E, components of a piece's vector; 0: it has none."""
@@ -45,7 +47,6 @@ class TaggerConfig(Frozen):
         return self
 
     def pinned(self, language: str | None = None) -> Self:
-        """The same model with the checksums of what it is given; with the `language`'s own files, if it has one."""
         return self.model_copy(update={"contextual": pinned(self.contextual, language)})
 
     @property
@@ -58,49 +59,30 @@ class TaggerConfig(Frozen):
         """Width of its projection, 0 where it has none."""
         return 0
 
-    def build(
-        self,
-        *,
-        vocabulary_size: int,
-        tag_set: TagSet,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-    ) -> Tagger:
-        """The untrained model, drawn from torch's generator.
+    def build(self, inputs: BuildInputs) -> Tagger:
+        from raykd.layers.frozen_inputs import Context
+        from raykd.layers.tagger import Tagger, TaggerShape
 
-        Args:
-            vocabulary_size: how many pieces (or words) the embedding has.
-            tag_set: the tags it predicts.
-            characters: how many characters the character embedding has, if it reads any.
-            unit: what gets one label.
-            dropout: variational dropout of the encoder's inputs and outputs, and of a parser's projections, active in
-                training.
-
-        Raises:
-            StoreError: what `contextual` names cannot be read, or changed.
-        """
         shape = TaggerShape(
-            pieces=vocabulary_size,
-            tags=len(tag_set),
+            pieces=inputs.vocabulary_size,
+            tags=len(inputs.tag_set),
             embedding_dim=self.embedding_dim,
             projection=self.projected_size,
-            unit=unit,
-            characters=characters if self.reads_characters else 0,
+            unit=inputs.unit,
+            characters=inputs.characters if self.reads_characters else 0,
             character_dim=self.character_dim,
             character_hidden=self.character_hidden,
         )
         return Tagger(
             shape,
-            dropout=dropout,
+            dropout=inputs.dropout,
             word_dropout=self.word_dropout,
             context=Context.of(self.contextual),
-            encoder=self._encoder(dropout),
-            head=self._head(tag_set, dropout),
+            encoder=self._encoder(inputs.dropout),
+            head=self._head(inputs.tag_set, inputs.dropout),
         )
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the numbers of pieces, characters and tags."""
         spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
         sizes = self.model_dump(include={"kind", "embedding_dim", *self.sizes, *spelling})
         return {**sizes, **shape_of(self.contextual)}

@@ -18,22 +18,19 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import pyarrow as pa
-import torch
 from pyarrow import csv
 from pydantic import Field
-from torch import nn
 
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
-from raykd.layers.piece_vectors import in_half
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
 from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
     from jaxtyping import Float32, Int
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from raykd.corpora.encoding import TokenBatch
 
@@ -128,9 +125,12 @@ class WordVectors:
         """The vectors of words of the file, by their ids in its vocabulary."""
         return _vectors(self._file, self.key)[ids - 2]
 
-    @torch.no_grad()
     def compute(self, batch: TokenBatch) -> Tensor:
         """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
+        import torch
+
+        from raykd.layers.piece_vectors import in_half
+
         vectors_WD = _vectors(self._file, self.key)
         ids_BT = batch.pieces_BP - 2
         rows_BTD = torch.from_numpy(vectors_WD)[ids_BT.clamp_min(0).cpu()]
@@ -139,6 +139,9 @@ class WordVectors:
 
 @lru_cache(maxsize=16)
 def _outline(checksum: str, rows: int, size: int) -> nn.Parameter:
+    import torch
+    from torch import nn
+
     return nn.Parameter(torch.empty(rows, size, device="meta"), requires_grad=False)
 
 

@@ -25,10 +25,9 @@ from typing import Annotated, Union
 
 from pydantic import Field
 
-from raykd.objectives.chunks import losses_of
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.mix import Mix, Part, annealed
-from raykd.objectives.protocol import Loss, Losses, Objective
+from raykd.objectives.protocol import Objective
 from raykd.objectives.table import SINGLE
 
 OBJECTIVES = MappingProxyType({kind.model_fields["kind"].default: kind for kind in (*SINGLE, Mix)})
@@ -38,13 +37,10 @@ ObjectiveConfig = Annotated[Union[(*SINGLE, Mix)], Field(discriminator="kind")]
 __all__ = [
     "OBJECTIVES",
     "Gold",
-    "Loss",
-    "Losses",
     "Mix",
     "Objective",
     "ObjectiveConfig",
     "Part",
     "Top1",
     "annealed",
-    "losses_of",
 ]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import torch
 from pydantic import Field
 
 from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
-from raykd.objectives.protocol import Loss, Losses
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float
+    from torch import Tensor, nn
+
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
-    from raykd.signals import Sizes, TeacherBatch
+    from raykd.layers.model import Output
+    from raykd.signals import TeacherBatch
 
 
 class Attention(LayerMap):
@@ -35,23 +38,14 @@ class Attention(LayerMap):
     def attention_layers(self) -> tuple[int, ...]:
         return self.own_layers
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        return AttentionLoss(self)
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        import torch
 
-
-class AttentionLoss(Loss):
-    """See `Attention`."""
-
-    def __init__(self, objective: Attention):
-        super().__init__()
-        self.objective = objective
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
         apart = []
-        for layer, own in self.objective.pairs:
-            own_BHPQ, wanted_BHPQ = output.attention[own], of_layer(teacher.attention, layer, self.objective)
+        for layer, own in self.pairs:
+            own_BHPQ, wanted_BHPQ = output.attention[own], of_layer(teacher.attention, layer, self)
             if own_BHPQ.shape[1] != wanted_BHPQ.shape[1]:
                 own_BHPQ, wanted_BHPQ = (each.mean(1, keepdim=True) for each in (own_BHPQ, wanted_BHPQ))
             inside_BP = inside_sentences(own_BHPQ.shape[2], output.piece_lengths_B)
@@ -59,7 +53,6 @@ class AttentionLoss(Loss):
             inside_BP = inside_BP & ~unread_B[:, None]
             outside_B1PQ = ~(inside_BP[:, None, :, None] & inside_BP[:, None, None, :])
             apart_BHPQ = (own_BHPQ - wanted_BHPQ.to(own_BHPQ.dtype)).masked_fill(outside_B1PQ, 0)
-            rows_BHP = self.objective.length_of(apart_BHPQ, output.piece_lengths_B[:, None, None])
+            rows_BHP = self.length_of(apart_BHPQ, output.piece_lengths_B[:, None, None])
             apart.append(rows_BHP.mean(1).sum(1))
-        total_B = torch.stack(apart).sum(0)
-        return Losses(total_B, {self.objective.kind: total_B})
+        return torch.stack(apart).sum(0)

@@ -18,13 +18,13 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from raykd.forms.targets import Targets
-from raykd.objectives.protocol import Loss, Losses
+from raykd.objectives.losses import Loss, Losses
 from raykd.signals import TeacherBatch
 from raykd.structures import UnscoredChain, tokens
 from raykd.structures.device import deferred
 
 if TYPE_CHECKING:
-    from raykd.layers import Output
+    from raykd.layers.model import Output
     from raykd.structures import Chain
 
 

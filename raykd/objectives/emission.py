@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from raykd.objectives.protocol import Objective, teacher_chain
-from raykd.objectives.softmax import softmax_cross_entropy
 from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
 
@@ -33,5 +32,7 @@ class Emission(Objective):
         return (Need("emissions"),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        from raykd.objectives.softmax import softmax_cross_entropy
+
         chain = teacher_chain(teacher, self.kind)
         return softmax_cross_entropy(chain, student, temperature=self.temperature, soften=self.soften)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
-from torch import nn
-
 from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
-from raykd.objectives.protocol import Loss, Losses
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float
+    from torch import Tensor, nn
+
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
+    from raykd.layers.model import Output
     from raykd.signals import Sizes, TeacherBatch
 
 
@@ -31,29 +32,22 @@ class HiddenStates(LayerMap):
     def piece_layers(self) -> tuple[int, ...]:
         return self.own_layers
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
+    def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
+        from torch import nn
+
         sizes = [(student.hidden[own], teacher.hidden[layer]) for layer, own in self.pairs]
-        return HiddenStatesLoss(
-            self, [nn.Identity() if own == wanted else nn.Linear(own, wanted) for own, wanted in sizes]
-        )
+        return [nn.Identity() if own == wanted else nn.Linear(own, wanted) for own, wanted in sizes]
 
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        import torch
 
-class HiddenStatesLoss(Loss):
-    """See `HiddenStates`."""
-
-    def __init__(self, objective: HiddenStates, projections: list[nn.Module]):
-        super().__init__()
-        self.objective, self.projections = objective, nn.ModuleList(projections)
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
         apart = []
-        for (layer, own), projection in zip(self.objective.pairs, self.projections, strict=True):
-            wanted_BPD = of_layer(teacher.pieces, layer, self.objective)
+        for (layer, own), projection in zip(self.pairs, modules, strict=True):
+            wanted_BPD = of_layer(teacher.pieces, layer, self)
             states_BPD = projection(output.pieces[own])
             inside_BP = inside_sentences(states_BPD.shape[1], output.piece_lengths_B)
             apart_BPD = (states_BPD - wanted_BPD.to(states_BPD.dtype)).masked_fill(~inside_BP[..., None], 0)
-            apart.append(self.objective.length_of(apart_BPD, states_BPD.shape[2]).sum(1))
-        total_B = torch.stack(apart).sum(0)
-        return Losses(total_B, {self.objective.kind: total_B})
+            apart.append(self.length_of(apart_BPD, states_BPD.shape[2]).sum(1))
+        return torch.stack(apart).sum(0)

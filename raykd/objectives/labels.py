@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
-from torch import Tensor
-
-from raykd.objectives.protocol import Loss, Losses, Objective, Text, best_paths
-from raykd.signals import Need, Sizes
-from raykd.structures import Mixture, log_partition, score
+from raykd.objectives.protocol import Objective, Text, best_paths
+from raykd.signals import Need
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Float, Int
+    from torch import Tensor, nn
 
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
+    from raykd.layers.model import Output
     from raykd.signals import TeacherBatch
     from raykd.structures import Chain, Spans
 
@@ -32,8 +31,11 @@ class Gold(Objective):
     anneals: ClassVar[bool] = False
     reads_labels: ClassVar[bool] = True
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        return GoldLoss()
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        loss_B = negative_log_likelihood(_trainable(output), targets.tags_BT)
+        return loss_B.where(targets.labelled_B, 0.0)
 
 
 class Top1(Objective):
@@ -54,52 +56,34 @@ class Top1(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (Need("kbest", k=1),)
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        return Top1Loss()
-
-
-class GoldLoss(Loss):
-    """See `Gold`."""
-
-    by_label = True
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        loss_B = negative_log_likelihood(_trainable(output), targets.tags_BT)
-        loss_B = torch.where(targets.labelled_B, loss_B, 0.0)
-        return Losses(loss_B, {"gold": loss_B})
-
-
-class Top1Loss(Loss):
-    """See `Top1`."""
-
-    by_label = True
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        paths_BKT, _ = best_paths(teacher, 1, "top_1")
-        labels_BT = torch.where(
-            targets.labelled_B[:, None], as_wide(targets.tags_BT, paths_BKT.shape[2]), paths_BKT[:, 0]
-        )
-        loss_B = negative_log_likelihood(_trainable(output), labels_BT)
-        return Losses(loss_B, {"top_1": loss_B})
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        paths_BKT, _ = best_paths(teacher, 1, self.kind)
+        gold_BT = as_wide(targets.tags_BT, paths_BKT.shape[2])
+        labels_BT = gold_BT.where(targets.labelled_B[:, None], paths_BKT[:, 0])
+        return negative_log_likelihood(_trainable(output), labels_BT)
 
 
 def negative_log_likelihood(
     distribution: Chain | Spans, labels_BT: Int[Tensor, "batch time"]
 ) -> Float[Tensor, " batch"]:
     """−log p(y) [B] of one labelling per sentence; what is beyond a sentence's length is not read."""
+    from raykd.structures import log_partition, score
+
     return log_partition(distribution) - score(distribution, as_wide(labels_BT, distribution.time))
 
 
 def as_wide(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "batch steps"]:
     """Labels cut or padded with 0 to `time` columns: unlabelled sentences may be the longest of a batch."""
-    return torch.nn.functional.pad(labels_BT, (0, max(0, time - labels_BT.shape[1])))[:, :time]
+    from torch.nn.functional import pad
+
+    return pad(labels_BT, (0, max(0, time - labels_BT.shape[1])))[:, :time]
 
 
 def _trainable(output: Output) -> Chain | Spans:
+    from raykd.structures import Mixture
+
     if isinstance(output.distribution, Mixture):
         raise TypeError("a mixture of several models is evaluated, never trained")
     return output.distribution

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from raykd.objectives.protocol import Objective
@@ -39,6 +38,7 @@ class LayerMap(Objective):
     distance: Literal["l2", "mse"] = "l2"
     """The Euclidean distance, or the mean squared difference of the components (TinyBERT's code)."""
     anneals: ClassVar[bool] = False
+    by_label: ClassVar[bool] = False
     signal: ClassVar[str]
     """What it reads of the teacher's layers."""
 
@@ -73,11 +73,15 @@ class LayerMap(Objective):
         `compared`; the others are 0."""
         if self.distance == "mse":
             return difference.square().sum(-1) / compared
+        import torch
+
         return torch.linalg.vector_norm(difference, dim=-1)
 
 
 def inside_sentences(pieces: int, lengths_B: Tensor) -> Bool[Tensor, "batch piece"]:
     """Which of so many pieces are a sentence's own, not padding."""
+    import torch
+
     return torch.arange(pieces, device=lengths_B.device) < lengths_B[:, None]
 
 

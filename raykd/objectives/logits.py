@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import torch
 from pydantic import Field
-from torch import nn
 
-from raykd.objectives.protocol import Loss, Losses, Objective, marginals_chain
-from raykd.signals import Need, Sizes
-from raykd.structures import token_marginals
-from raykd.structures.labelled_arcs import NEVER
+from raykd.objectives.protocol import Objective, marginals_chain
+from raykd.signals import Need
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Float
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
-    from raykd.signals import TeacherBatch
+    from raykd.layers.model import Output
+    from raykd.signals import Sizes, TeacherBatch
 
 
 class Logits(Objective):
@@ -47,33 +45,31 @@ class Logits(Objective):
     def label_layers(self) -> tuple[int, ...]:
         return (-1,) if self.head == "own" else ()
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        return LogitsLoss(self, nn.Linear(student.hidden[-1], student.tags) if self.head == "own" else None)
+    def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
+        from torch import nn
 
+        return [nn.Linear(student.hidden[-1], student.tags)] if self.head == "own" else []
 
-class LogitsLoss(Loss):
-    """See `Logits`."""
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        from raykd.structures import token_marginals
+        from raykd.structures.labelled_arcs import NEVER
 
-    by_label = True
-
-    def __init__(self, objective: Logits, head: nn.Linear | None):
-        super().__init__()
-        self.objective, self.head = objective, head
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        chain = marginals_chain(teacher, self.objective.kind, softened=False)
-        scores_BTY = self._scores(output)
-        target_BTY = token_marginals(chain).log().clamp_min(self.objective.floor).to(scores_BTY.dtype)
+        chain = marginals_chain(teacher, self.kind, softened=False)
+        scores_BTY = _scores(output, modules)
+        target_BTY = token_marginals(chain).log().clamp_min(self.floor).to(scores_BTY.dtype)
         # Padding may hold anything, NaN included; what may not be has no logarithm to be brought to.
         unread_BTY = ~chain.mask_BT[:, :, None] | (scores_BTY <= NEVER)
         apart_BTY = (scores_BTY - target_BTY).masked_fill(unread_BTY, 0.0)
-        loss_B = apart_BTY.square().sum((1, 2)) / 2
-        return Losses(loss_B, {self.objective.kind: loss_B})
+        return apart_BTY.square().sum((1, 2)) / 2
 
-    def _scores(self, output: Output) -> Float[Tensor, "batch time tag"]:
-        if self.head is None:
-            return output.distribution.emissions_BTY  # type: ignore[union-attr]
-        scores_BTY = self.head(output.hidden[-1])
-        return scores_BTY.to(torch.promote_types(scores_BTY.dtype, torch.float32))
+
+def _scores(output: Output, head: Sequence[nn.Module]) -> Float[Tensor, "batch time tag"]:
+    """The scores of the loss's own head, or of the student's where it has none."""
+    import torch
+
+    if not head:
+        return output.distribution.emissions_BTY  # type: ignore[union-attr]
+    scores_BTY = head[0](output.hidden[-1])
+    return scores_BTY.to(torch.promote_types(scores_BTY.dtype, torch.float32))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import torch
-
 from raykd.objectives.protocol import Objective, target_moments
 from raykd.objectives.temperature import (
     Soften,
@@ -14,7 +12,6 @@ from raykd.objectives.temperature import (
     marginal_needs,
     softened,
 )
-from raykd.structures import posterior_kl, token_marginals
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -28,6 +25,10 @@ def tempered_posterior_kl(
     teacher_BTY: Float[Tensor, "batch time tag"], student: Chain, temperature: float
 ) -> Float[Tensor, " batch"]:
     """Σ_t KL(q_t ‖ q_s^(1/ϑ) renormalised) [B] between token marginals."""
+    import torch
+
+    from raykd.structures import token_marginals
+
     mask_BT1 = student.mask_BT[:, :, None]
     # A marginal that underflows is held at the smallest number: the loss stays finite and pushes no further.
     marginals_BTY = token_marginals(student).clamp_min(torch.finfo(student.dtype).tiny)
@@ -54,6 +55,10 @@ class Posterior(Objective):
         return marginal_needs(self.temperature, self.temperature_mode)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        import torch
+
+        from raykd.structures import posterior_kl
+
         target_BTY = target_moments(
             teacher, self.kind, self.temperature, self.temperature_mode, pairwise=False
         ).token_BTY

@@ -5,57 +5,29 @@ Shapes: B batch, T labels of a sentence, Y tags, K best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
-from torch import Tensor, nn
-
 from raykd.objectives.temperature import TemperatureMode, softens
-from raykd.signals import Sizes, TeacherBatch
 from raykd.spec import Frozen
-from raykd.structures import Chain, Moments, tempered_moments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Float, Int
+    from torch import Tensor, nn
 
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
-    from raykd.signals import Need
+    from raykd.layers.model import Output
+    from raykd.objectives.losses import Loss
+    from raykd.signals import Need, Sizes, TeacherBatch
+    from raykd.structures import Chain, Moments
 
 
 Text = Literal["labelled", "unlabelled", "all"]
 
 
-@dataclass(frozen=True)
-class Losses:
-    """The loss of each sentence [B] in nats, summed over its labels, and its parts by the kinds that gave them."""
-
-    total_B: Tensor
-    parts: Mapping[str, Tensor] = field(default_factory=dict)
-
-
-class Loss(nn.Module):
-    """A built objective. Its own parameters (projections) are trained with the student, and do not ship with it."""
-
-    by_label: bool = False
-    """True where it reads nothing of each label but its scores and states, and is the sum over labels where these are
-    independent of each other: then `losses_of` may compute it for some labels at a time."""
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        """The losses of a batch, differentiable in the student. `kd_weight` is λ, which only a mix uses.
-
-        Raises:
-            ValueError: the batch lacks a signal that the objective needs.
-        """
-        raise NotImplementedError
-
-
 class Objective(Frozen):
-    """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `build`."""
+    """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `of_batch`."""
 
     kind: str
 
@@ -71,6 +43,9 @@ class Objective(Frozen):
     """Whether it differs from gold labels on unlabelled text only."""
     maxent_only: ClassVar[bool] = False
     """Whether teacher and student must both be without transitions."""
+    by_label: ClassVar[bool] = True
+    """Whether it reads nothing of each label but its scores and states, and is the sum over labels where these are
+    independent of each other: then `losses_of` may compute it for some labels at a time."""
     reads_pairs: ClassVar[bool] = False
     """Whether a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
@@ -104,27 +79,27 @@ class Objective(Frozen):
 
         `labelled`: the share of labelled text in what the loss is averaged over, which only a mix uses.
         """
-        return DistributionLoss(self)
+        from raykd.objectives.single_loss import SingleLoss
+
+        return SingleLoss(self, self.modules(student, teacher))
+
+    def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
+        """Layers of the loss's own. They are trained with the student, and do not ship with it."""
+        return ()
+
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        """The loss of each sentence [B] of a batch, differentiable in the student; `modules` are its own layers.
+
+        Raises:
+            ValueError: the batch lacks a signal that the objective needs.
+        """
+        return self.loss(output.distribution, teacher)  # type: ignore[arg-type]
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         """The loss of each sentence [B] between distributions; ValueError where the batch lacks a signal."""
         raise NotImplementedError(f"{type(self).__name__} reads more than the student's distribution")
-
-
-class DistributionLoss(Loss):
-    """The loss of an objective that reads the student's distribution and the teacher's signals, nothing else."""
-
-    by_label = True
-
-    def __init__(self, objective: Objective):
-        super().__init__()
-        self.objective = objective
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        loss_B = self.objective.loss(output.distribution, teacher)  # type: ignore[arg-type]
-        return Losses(loss_B, {self.objective.kind: loss_B})
 
 
 def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:
@@ -156,6 +131,8 @@ def target_moments(
     A parser's marginals are of what the student's labels express (Wang et al., ACL 2021, Eq. 5): they may sum to less
     than one. Raises ValueError as `marginals_chain`.
     """
+    from raykd.structures import Moments, tempered_moments
+
     if pairwise:
         return tempered_moments(teacher_chain(teacher, kind), temperature, mode)
     if teacher.on_labels is not None:
@@ -187,7 +164,5 @@ def best_paths(
 
 def has_transitions(chain: Chain) -> bool:
     """Whether the chain relates tags to each other or to the sentence's ends; a MaxEnt model does not."""
-    return any(
-        part is not None and bool(torch.any(part != 0))
-        for part in (chain.transitions, chain.start, chain.end)
-    )
+    parts = (chain.transitions, chain.start, chain.end)
+    return any(part is not None and bool((part != 0).any()) for part in parts)

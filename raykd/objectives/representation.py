@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-import torch
 from pydantic import Field
 
 from raykd.errors import RunError
-from raykd.layers.tagger import Projection
-from raykd.objectives.protocol import Loss, Losses, Objective
-from raykd.signals import Need, Sizes
+from raykd.objectives.layer_map import inside_sentences
+from raykd.objectives.protocol import Objective
+from raykd.signals import Need
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Float
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from raykd.forms.targets import Targets
-    from raykd.layers import Output
-    from raykd.signals import TeacherBatch
+    from raykd.layers.model import Output
+    from raykd.signals import Sizes, TeacherBatch
 
 KERAS_EPSILON = 1e-7
 SIGNALS_OF = {"float16": "hidden", "int8": "hidden_int8"}
@@ -53,6 +54,7 @@ class Representation(Objective):
     precision: Literal["float16", "int8"] = "float16"
     """How the teacher's states are stored: int8 takes half the bytes."""
     anneals: ClassVar[bool] = False
+    by_label: ClassVar[bool] = False
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -62,44 +64,35 @@ class Representation(Objective):
     def label_layers(self) -> tuple[int, ...]:
         return (self.student_layer,)
 
-    def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
+    def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
+        from raykd.layers.tagger import Projection
+
         layer = self.student_layer
         own, wanted = student.hidden[layer], teacher.hidden[self.layer]
         if layer not in student.projected:
-            return RepresentationLoss(self, Projection(own, wanted))
+            return [Projection(own, wanted)]
         if own != wanted:
             raise RunError(
                 f"objective.layer: the teacher's layer {self.layer} has {wanted} components, and the student's "
                 f"projection {own}; set student.projection: teacher, or to {wanted}"
             )
-        return RepresentationLoss(self, None)
+        return []
 
-
-class RepresentationLoss(Loss):
-    """See `Representation`."""
-
-    def __init__(self, objective: Representation, projection: Projection | None):
-        super().__init__()
-        self.objective, self.projection = objective, projection
-        (self._need,) = objective.needs
-
-    def forward(
-        self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
-    ) -> Losses:
-        objective = self.objective
-        if self._need not in teacher.hidden:
+    def of_batch(
+        self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
+    ) -> Float[Tensor, " batch"]:
+        (need,) = self.needs
+        if need not in teacher.hidden:
             raise ValueError(
-                f"objective 'representation' reads the teacher's hidden states of layer {objective.layer} "
-                f"in {objective.precision} and this batch has none"
+                f"objective 'representation' reads the teacher's hidden states of layer {self.layer} "
+                f"in {self.precision} and this batch has none"
             )
-        states_BWD, lengths_B = teacher.hidden[self._need]
-        own_BWD = output.hidden[objective.student_layer]
-        if self.projection is not None:
-            own_BWD = self.projection(own_BWD)
-        apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, objective)
-        inside_BW = torch.arange(apart_BW.shape[1], device=lengths_B.device) < lengths_B[:, None]
-        loss_B = apart_BW.masked_fill(~inside_BW, 0.0).sum(-1)
-        return Losses(loss_B, {objective.kind: loss_B})
+        states_BWD, lengths_B = teacher.hidden[need]
+        own_BWD = output.hidden[self.student_layer]
+        for projection in modules:
+            own_BWD = projection(own_BWD)
+        apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, self)
+        return apart_BW.masked_fill(~inside_sentences(apart_BW.shape[1], lengths_B), 0.0).sum(-1)
 
 
 def _distance(
@@ -114,7 +107,7 @@ def _distance(
             wanted_BWD, own_BWD = wanted_BWD.softmax(-1), own_BWD.softmax(-1)
         return (wanted_BWD - own_BWD).square().mean(-1)
     if softmax:
-        wanted_BWD = torch.log_softmax(wanted_BWD, dim=-1)
-        return (wanted_BWD.exp() * (wanted_BWD - torch.log_softmax(own_BWD, dim=-1))).sum(-1)
+        wanted_BWD = wanted_BWD.log_softmax(-1)
+        return (wanted_BWD.exp() * (wanted_BWD - own_BWD.log_softmax(-1))).sum(-1)
     wanted_BWD, own_BWD = wanted_BWD.clamp(KERAS_EPSILON, 1.0), own_BWD.clamp(KERAS_EPSILON, 1.0)
     return (wanted_BWD * (wanted_BWD.log() - own_BWD.log())).sum(-1)

@@ -12,7 +12,6 @@ from raykd.objectives.temperature import (
     marginal_needs,
     student_side,
 )
-from raykd.structures import fenchel_young
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -45,6 +44,8 @@ class Structural(Objective):
         return marginal_needs(self.temperature, self.temperature_mode)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        from raykd.structures import fenchel_young
+
         pairwise = any(part is not None for part in (student.transitions, student.start, student.end))
         target = target_moments(
             teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise

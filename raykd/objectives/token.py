@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.objectives.protocol import Objective, has_transitions, marginals_chain
-from raykd.objectives.softmax import softmax_cross_entropy
 from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
 
@@ -37,6 +36,8 @@ class Token(Objective):
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         """As `Objective.loss`; ValueError also when either side has transitions."""
+        from raykd.objectives.softmax import softmax_cross_entropy
+
         chain = marginals_chain(teacher, self.kind, softened=False)
         for side, model in (
             ("teacher", has_transitions(chain)),

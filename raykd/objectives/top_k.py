@@ -8,7 +8,6 @@ from pydantic import Field
 
 from raykd.objectives.protocol import Objective, best_paths
 from raykd.signals import Need
-from raykd.structures import path_loss
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -33,6 +32,8 @@ class TopK(Objective):
         return (Need("kbest", k=self.k),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        from raykd.structures import path_loss
+
         paths_BKT, scores_BK = best_paths(teacher, self.k, self.kind)
         exists_BK = (scores_BK > float("-inf")).to(student.dtype)
         # The best path always exists; the floor keeps a chain that forbids everything from dividing 0 by 0.

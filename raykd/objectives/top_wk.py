@@ -9,7 +9,6 @@ from pydantic import Field
 from raykd.objectives.protocol import Objective, best_paths
 from raykd.objectives.temperature import Temperature
 from raykd.signals import Need
-from raykd.structures import path_loss, path_weights
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,5 +35,7 @@ class TopWK(Objective):
         return (Need("kbest", k=self.k),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
+        from raykd.structures import path_loss, path_weights
+
         paths_BKT, scores_BK = best_paths(teacher, self.k, self.kind)
         return path_loss(student, paths_BKT, path_weights(scores_BK.to(student.dtype) / self.temperature))

@@ -18,7 +18,7 @@ from torch import Tensor
 from raykd.corpora.encoding import TokenBatch
 from raykd.figures.results import Cost
 from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
 from raykd.precompute.model_cost import (
     BATCHES,

@@ -20,7 +20,7 @@ import torch
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.vocabulary import WordVocabulary
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood

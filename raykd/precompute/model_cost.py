@@ -33,8 +33,10 @@ from raykd.figures.table import (
     Runtime,
 )
 from raykd.identity import identity
-from raykd.layers import Ensemble, Model, Tagger
+from raykd.layers.ensemble import Ensemble
+from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
+from raykd.layers.tagger import Tagger
 from raykd.precompute.latency import (
     BATCH,
     PIECES,

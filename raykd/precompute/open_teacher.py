@@ -8,7 +8,7 @@ import torch
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoding import TokenBatch
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.storage.layout import MODEL

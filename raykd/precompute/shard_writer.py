@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.encoding import TokenBatch
-    from raykd.layers import Output
+    from raykd.layers.model import Output
 
 
 @runtime_checkable

@@ -15,6 +15,7 @@ from raykd.recipes.resources import Resources
 from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.students import StudentConfig
+from raykd.students.vocabulary import TeacherVocabulary
 from raykd.tasks import TASKS, Task
 from raykd.teachers import TeacherConfig
 
@@ -215,10 +216,9 @@ def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
 
 def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
-    own = recipe.student.tokenizer
-    if own.kind != "teacher":
+    own, teacher = recipe.student.tokenizer, recipe.teachers.tokenizer
+    if not isinstance(own, TeacherVocabulary):
         return own
-    teacher = recipe.teachers.tokenizer
-    if own.pruned is not None and teacher.kind == "pretrained":
+    if own.pruned is not None and teacher.of_checkpoint:
         return teacher.model_copy(update={"pruned": own.pruned})
     return teacher

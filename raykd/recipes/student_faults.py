@@ -16,14 +16,10 @@ def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[K
     """(path, message) for each mismatch in a `Recipe`; `vocabulary` is the student's own, or its teacher's where it
     says so."""
     faults: list[tuple[KeyPath, str]] = []
-    if recipe.teachers.kind == "none":
-        wanted = {"vocabulary": recipe.student.tokenizer.kind, "projection": recipe.student.projection}
-        return [
-            (("student", name), "there is no teacher whose it could be; write the student's own")
-            for name, own in wanted.items()
-            if own == "teacher"
-        ]
-    if recipe.student.word_dropout and vocabulary.kind == "pretrained":
+    if not recipe.teachers.offers:
+        message = "there is no teacher whose it could be; write the student's own"
+        return [(("student", name), message) for name in recipe.student.taken_from_teacher]
+    if recipe.student.word_dropout and vocabulary.of_checkpoint:
         hint = "only words and WordPieces of raykd's own have its unknown piece; omit word_dropout"
         faults.append((("student", "word_dropout"), f"the vocabulary is a checkpoint's: {hint}"))
     return faults + _embedding_faults(recipe, vocabulary)
@@ -42,7 +38,7 @@ def _embedding_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tupl
     if own.kind != given.kind or getattr(own, "path", None) != getattr(given, "path", None):
         message = "the student's pieces are not the teacher's; set student.vocabulary: {kind: teacher}"
         faults.append(((*path, "kind"), message))
-    checkpoint = given.kind == "pretrained"
+    checkpoint = given.of_checkpoint
     if start.weights == "pretrained" and not checkpoint:
         message = f"teacher {teachers.kind!r} starts from no checkpoint; set weights: fine_tuned"
         faults.append(((*path, "weights"), message))

@@ -46,10 +46,6 @@ class StoredVocabulary:
         return encode_text(sentences, self.pieces, self.characters, context=self.context, features=features)
 
 
-SMOOTHED = ("bert", "roberta")
-"""Kinds of pieces that are trained on languages as they are sampled, for encoders that are pretrained on them."""
-
-
 def vocabulary_id(
     config: VocabularyConfig,
     characters: bool,
@@ -62,10 +58,10 @@ def vocabulary_id(
     tokenizer in a folder."""
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
     own = config.model_dump(mode="json")
-    if config.kind == "pretrained":
-        own["path"] = tokenizer_checksum(config.path) or config.path
+    if config.of_checkpoint:
+        own["path"] = tokenizer_checksum(own["path"]) or own["path"]
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
-    if config.kind in SMOOTHED and sampling_alpha != 1.0:
+    if config.as_sampled and sampling_alpha != 1.0:
         read["sampling_alpha"] = sampling_alpha
     return identity("vocabulary", read)
 
@@ -91,7 +87,7 @@ def store_vocabulary(
                 if part in corpus.parts
             ]
         )
-        smoothed = config.kind in SMOOTHED and sampling_alpha != 1.0
+        smoothed = config.as_sampled and sampling_alpha != 1.0
         words = _sampled(text, sampling_alpha) if smoothed else count_words(text)
         report_progress(None, f"making a vocabulary of {len(words):,} different words")
         pieces = config.build(words)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.layers import BiLSTM
 from raykd.layers.tagger_config import Size
-from raykd.students.student import Student
+from raykd.students.tagger_student import TaggerStudent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raykd.layers.bilstm import BiLSTM
 
-class BiLSTMStudent(Student):
+
+class BiLSTMStudent(TaggerStudent):
     """Embedded pieces through a BiLSTM to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
 
     With a word vocabulary and characters it is the student of Wang et al., ACL 2021, §4.1.
@@ -25,4 +26,6 @@ class BiLSTMStudent(Student):
     sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
 
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
+        from raykd.layers.bilstm import BiLSTM
+
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)

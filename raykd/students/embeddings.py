@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from raykd.layers.reduction import pca, ppa, svd
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.spec import Frozen
 
@@ -64,6 +63,8 @@ class SVDEmbeddings(OfTeacher):
     kind: Literal["svd"]
 
     def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+        from raykd.layers.reduction import svd
+
         return svd(rows_ND, size)
 
 
@@ -73,6 +74,8 @@ class PCAEmbeddings(OfTeacher):
     kind: Literal["pca"]
 
     def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+        from raykd.layers.reduction import pca
+
         return pca(rows_ND, size)
 
 
@@ -94,6 +97,8 @@ class PPAEmbeddings(OfTeacher):
         )
 
     def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+        from raykd.layers.reduction import ppa
+
         return ppa(rows_ND, size, remove=self.remove)
 
 

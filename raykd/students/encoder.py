@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
-from raykd.corpora.pieces import Special
-from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig
-from raykd.layers.checkpoint import quietly
-from raykd.layers.encoder import MaskedLanguageModel
+from raykd.corpora.vocabulary import BertConfig
+from raykd.forms import PIECES, LabelForm
 from raykd.layers.tagger_config import Size
-from raykd.spec import Frozen
 from raykd.students.student import refuse_uneven_heads
+from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from raykd.forms import TagSet
+    from raykd.layers.encoder import MaskedLanguageModel
+    from raykd.layers.model_config import BuildInputs
 
 
-class EncoderStudent(Frozen):
+class EncoderStudent(TransformersStudent):
     """An encoder of Transformers, drawn at random, with the head of a masked language model (Devlin et al. 2019).
 
     What `raykd export` writes of it is read by `AutoModel`.
@@ -45,82 +43,56 @@ class EncoderStudent(Frozen):
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
     vocabulary: StudentVocabulary = BertConfig(kind="bert")
-    decoder: ClassVar[Literal["maxent"]] = "maxent"
-    projection: ClassVar[None] = None
-    embeddings: ClassVar[None] = None
-    contextual: ClassVar[None] = None
-    encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
-    reads_characters: ClassVar[bool] = False
-    word_dropout: ClassVar[float] = 0.0
+    forms: ClassVar[tuple[LabelForm, ...]] = (PIECES,)
+    export_obstacle: ClassVar[str] = "is a masked language model"
 
     @model_validator(mode="after")
     def _heads_divide_e(self) -> Self:
         refuse_uneven_heads(self.embedding_dim, self.heads)
         return self
 
-    def pinned(self, language: str | None = None) -> Self:
-        """The same; it is given nothing."""
-        return self
-
     @property
     def tokenizer(self) -> StudentVocabulary:
-        """How its text becomes pieces."""
         return self.vocabulary
 
     @property
     def depth(self) -> int:
-        """Layers that have hidden states."""
         return self.layers
 
-    def build(
-        self,
-        *,
-        vocabulary_size: int,
-        tag_set: TagSet,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        special: Special = BERT_SPECIAL,
-    ) -> MaskedLanguageModel:
-        """The untrained model, drawn from torch's generator. It predicts pieces, whatever `tag_set` and `unit` are.
-
-        Args:
-            vocabulary_size: how many pieces there are.
-            dropout: of states and of attention, active in training.
-            special: the pieces of its vocabulary that are none of a word.
-        """
+    def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
         from transformers import AutoConfig  # takes seconds to import
 
+        special = inputs.special
         # RoBERTa numbers positions from behind the padding's id.
         more = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
         types = {"bert": 2, "roberta": 1}[self.architecture]
         config = AutoConfig.for_model(
-            self.architecture, vocab_size=vocabulary_size, hidden_size=self.embedding_dim,
+            self.architecture, vocab_size=inputs.vocabulary_size, hidden_size=self.embedding_dim,
             num_hidden_layers=self.layers, num_attention_heads=self.heads,
             intermediate_size=self.feed_forward_dim or 4 * self.embedding_dim,
             max_position_embeddings=self.positions + more, type_vocab_size=types, pad_token_id=special.padding,
             bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
-            hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+            hidden_dropout_prob=inputs.dropout, attention_probs_dropout_prob=inputs.dropout,
             initializer_range=self.initializer_range,
             tie_word_embeddings=True,
         )  # fmt: skip
         return self._model(config, prefix=len(special.prefix), suffix=len(special.suffix))
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> MaskedLanguageModel:
-        """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
         from transformers import AutoConfig  # takes seconds to import
 
         around = {name: architecture[name] for name in ("prefix", "suffix")}
         return self._model(AutoConfig.for_model(**architecture["config"]), **around)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of pieces."""
         return self.model_dump(exclude={"scope", "vocabulary", "initializer_range"})
 
     def _model(self, config: Any, *, prefix: int, suffix: int) -> MaskedLanguageModel:
+        import torch
         from transformers import AutoModelForMaskedLM
+
+        from raykd.layers.checkpoint import quietly
+        from raykd.layers.encoder import MaskedLanguageModel
 
         with quietly():
             model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.layers.hf_classifier import classifier, rebuilt
+from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
 from raykd.layers.hf_config import HFConfig
+from raykd.students.transformers_student import TransformersStudent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from raykd.forms import TagSet
     from raykd.layers.hf_tagger import HFTagger
+    from raykd.layers.model_config import BuildInputs
 
 
-class CheckpointStudent(HFConfig):
+class CheckpointStudent(HFConfig, TransformersStudent):
     """What all students that start as a Transformers checkpoint have in common."""
 
     path: Annotated[str, Field(min_length=1)]
@@ -24,14 +25,8 @@ class CheckpointStudent(HFConfig):
     each starts from a checkpoint of its own."""
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
-    projection: ClassVar[None] = None
-    embeddings: ClassVar[None] = None
-    encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
-    word_dropout: ClassVar[float] = 0.0
-    depth: ClassVar[None] = None
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of tags or pieces."""
         return self.model_dump(include={"kind", "path", "checksum"})
 
 
@@ -41,25 +36,15 @@ class PretrainedStudent(CheckpointStudent):
 
     kind: Literal["pretrained"] = "pretrained"
 
-    def build(
-        self,
-        *,
-        tag_set: TagSet,
-        vocabulary_size: int = 0,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        kept: Sequence[int] | None = None,
-    ) -> HFTagger:
-        """The checkpoint as a tagger, its head drawn from torch's generator; of sentences by its own pooling.
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES, TREE)
 
-        Raises:
-            StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
-        """
-        return classifier(self, tag_set, unit, pools=unit == "sentence", kept=kept)
+    def build(self, inputs: BuildInputs) -> HFTagger:
+        """The checkpoint as a tagger, its head drawn from torch's generator; of sentences by its own pooling."""
+        from raykd.layers.hf_classifier import classifier
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> HFTagger:
-        """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
-        return rebuilt(self, architecture, tag_set, unit, pools=unit == "sentence")
+        return classifier(self, inputs, pools=inputs.unit == "sentence")
+
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> HFTagger:
+        from raykd.layers.hf_classifier import rebuilt
+
+        return rebuilt(self, architecture, inputs, pools=inputs.unit == "sentence")

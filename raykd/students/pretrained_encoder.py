@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
+from raykd.forms import PIECES, LabelForm
 from raykd.students.pretrained import CheckpointStudent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from raykd.forms import TagSet
     from raykd.layers.encoder import MaskedLanguageModel
+    from raykd.layers.model_config import BuildInputs
 
 
 class PretrainedEncoderStudent(CheckpointStudent):
@@ -24,26 +24,16 @@ class PretrainedEncoderStudent(CheckpointStudent):
 
     kind: Literal["pretrained_encoder"] = "pretrained_encoder"
 
-    def build(
-        self,
-        *,
-        tag_set: TagSet,
-        vocabulary_size: int,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        kept: Sequence[int] | None = None,
-    ) -> MaskedLanguageModel:
-        """The checkpoint; what its head lacks is drawn from torch's generator. It predicts pieces, whatever `tag_set`
-        and `unit` are.
+    forms: ClassVar[tuple[LabelForm, ...]] = (PIECES,)
+    export_obstacle: ClassVar[str] = "is a masked language model"
 
-        Raises:
-            StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
-        """
-        return masked_language_model(self, trained=True, pieces=vocabulary_size, kept=kept)
+    def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
+        """The checkpoint; what its head lacks is drawn from torch's generator."""
+        from raykd.layers.hf_masked_lm import masked_language_model
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> MaskedLanguageModel:
-        """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
+        return masked_language_model(self, inputs, trained=True)
+
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
+        from raykd.layers.hf_masked_lm import rebuilt_masked_lm
+
         return rebuilt_masked_lm(self, architecture)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.corpora.pieces import Special
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
+from raykd.forms import STEPS, LabelForm
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator, rebuilt_pointer_generator
 from raykd.layers.tagger_config import Size
-from raykd.spec import Frozen
 from raykd.students.encoder import EncoderStudent
+from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from raykd.forms import TagSet
+    from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
 DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
@@ -32,7 +32,7 @@ def _pieces(settings: dict[str, Any]) -> BertConfig | PretrainedConfig:
     return PretrainedConfig(kind="pretrained", path=path) if path else BertConfig(kind="bert")
 
 
-class Seq2SeqStudent(Frozen):
+class Seq2SeqStudent(TransformersStudent):
     """An encoder of Transformers, a checkpoint or drawn at random, with a new decoder that generates trees of intents
     and slots and points to words (Rongali et al. 2020). The decoder has the encoder's size and attention heads.
     """
@@ -62,13 +62,8 @@ class Seq2SeqStudent(Frozen):
     """One for each language, or one for all."""
     vocabulary: StudentVocabulary = Field(default_factory=_pieces)
     """Of an encoder that is drawn, by default `{kind: bert}`; a checkpoint has its own."""
-    decoder: ClassVar[Literal["maxent"]] = "maxent"
-    projection: ClassVar[None] = None
-    embeddings: ClassVar[None] = None
-    contextual: ClassVar[None] = None
-    encoding: ClassVar[Literal["relative_pos"]] = "relative_pos"
-    reads_characters: ClassVar[bool] = False
-    word_dropout: ClassVar[float] = 0.0
+    forms: ClassVar[tuple[LabelForm, ...]] = (STEPS,)
+    export_obstacle: ClassVar[str] = "generates trees"
 
     @model_validator(mode="after")
     def _is_a_checkpoint_or_drawn(self) -> Self:
@@ -89,61 +84,37 @@ class Seq2SeqStudent(Frozen):
         return self
 
     def pinned(self, language: str | None = None) -> Self:
-        """The same student with its checkpoint's checksum, which makes its identity that of the weights."""
         return (
             self if self.path is None else self.model_copy(update={"checksum": weights_checksum(self.path)})
         )
 
     @property
     def tokenizer(self) -> StudentVocabulary:
-        """How its text becomes pieces."""
         return self.vocabulary
 
     @property
     def depth(self) -> int | None:
-        """Layers of its encoder; None where only its checkpoint says."""
         return self._drawn().depth if self.path is None else None
 
-    def build(
-        self,
-        *,
-        vocabulary_size: int,
-        tag_set: TagSet,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        special: Special = BERT_SPECIAL,
-    ) -> PointerGenerator:
-        """The model; what is new of it is drawn from torch's generator.
+    def build(self, inputs: BuildInputs) -> PointerGenerator:
+        from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator
 
-        Args:
-            vocabulary_size: how many pieces there are.
-            tag_set: the steps that it generates.
-            dropout: of states and of attention, active in training; of a checkpoint's encoder it is the checkpoint's.
-            special: the pieces of its vocabulary that are none of a word; a checkpoint has its own.
-
-        Raises:
-            StoreError: there is no such checkpoint, or it changed.
-        """
         if self.path is not None:
             given = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
-            return of_checkpoint(given, tag_set, dropout=dropout, **self._decoder)
+            return of_checkpoint(given, inputs, **self._decoder)
+        special = inputs.special
         # Words and WordPieces of raykd's own have no pieces around a sentence, and the padding of BERT's.
-        named = special if special.prefix else BERT_SPECIAL
-        sizes = {"vocabulary_size": vocabulary_size, "tag_set": tag_set, "dropout": dropout}
-        drawn = self._drawn().build(**sizes, special=named)
+        drawn = self._drawn().build(replace(inputs, special=special if special.prefix else BERT_SPECIAL))
         around = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
         encoder, sizes = drawn.model.base_model, {"limit": drawn.piece_limit, **around}
-        return pointer_generator(encoder, tag_set, dropout=dropout, **sizes, **self._decoder)
+        return pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, **sizes, **self._decoder)
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> PointerGenerator:
-        """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint."""
-        return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> PointerGenerator:
+        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+
+        return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of pieces."""
         return self.model_dump(exclude={"scope", "vocabulary", "freeze"})
 
     def _drawn(self) -> EncoderStudent:

@@ -1,24 +1,43 @@
-"""What every student's configuration has, whatever its encoder is."""
+"""What every student's configuration states, whatever its encoder is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import field_validator, model_validator
-
-from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.forms.tree.codes import Encoding
-from raykd.layers.heads import head_of
-from raykd.layers.tagger_config import Size, TaggerConfig
-from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
-from raykd.students.vocabulary import StudentVocabulary
+from raykd.layers.model_config import ModelConfig
+from raykd.students.vocabulary import TeacherVocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from raykd.forms.tree.codes import Encoding
+    from raykd.students.embeddings import EmbeddingsConfig
+    from raykd.students.vocabulary import StudentVocabulary
 
-    from torch import nn
 
-    from raykd.forms import TagSet
+class Student(ModelConfig):
+    """A model that learns. Entries of the table set `kind`, and state what they can do."""
+
+    trained: ClassVar[bool] = True
+
+    if TYPE_CHECKING:
+        tokenizer: StudentVocabulary
+        embeddings: EmbeddingsConfig | None
+        """Where its vectors of pieces start; None: as the model is drawn or given."""
+        projection: int | Literal["teacher"] | None
+        """Width of its projection."""
+        encoding: Encoding
+        """How the head of a word is written as a label."""
+        word_dropout: float
+        """Share of words that are read as unknown in training."""
+
+    @property
+    def taken_from_teacher(self) -> tuple[str, ...]:
+        """The settings that stand for its teacher's."""
+        named = {
+            "vocabulary": isinstance(self.tokenizer, TeacherVocabulary),
+            "projection": self.projection == "teacher",
+        }
+        return tuple(name for name, stands in named.items() if stands)
 
 
 def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:
@@ -27,72 +46,3 @@ def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:
         nearest = heads * max(1, round(embedding_dim / heads))
         got = f"embedding_dim {embedding_dim} is not divisible by heads {heads}"
         raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
-
-
-class Student(TaggerConfig):
-    """Embedded pieces through an encoder to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, §3).
-
-    Predicts one label per word, at the word's first piece, or one per sentence.
-    """
-
-    scope: Literal["language", "all"] = "all"
-    """One student for each language, or one for all. Of one per language the score is the mean, the size the sum."""
-    layers: Size = 1
-    """Of its encoder."""
-    projection: Size | Literal["teacher"] | None = None
-    """Width of a layer GELU(W h + b) between encoder and head (Mukherjee & Awadallah 2020, Eq. 5), which counts in
-    latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
-    decoder: Literal["crf", "maxent"] = "crf"
-    encoding: Encoding = "relative_pos"
-    """Of a task of trees: how a word's head is written as a label, by parts of speech (Strzyz et al. 2019) or by the
-    number of words between."""
-    vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
-    embeddings: EmbeddingsConfig | None = None
-    """Where the vectors of pieces start; null: drawn at random. They are trained on, like everything else."""
-
-    @field_validator("embeddings", mode="after")
-    @classmethod
-    def _random_is_none(cls, given: EmbeddingsConfig | None) -> EmbeddingsConfig | None:
-        return None if isinstance(given, RandomEmbeddings) else given
-
-    @model_validator(mode="after")
-    def _has_embeddings(self) -> Self:
-        if self.embeddings is not None and not self.embedding_dim:
-            raise ValueError(
-                "embeddings start somewhere, and it has none: set embedding_dim, or omit embeddings"
-            )
-        return self
-
-    def pinned(self, language: str | None = None) -> Self:
-        own = super().pinned(language)
-        if not isinstance(own.embeddings, VectorEmbeddings):
-            return own
-        return own.model_copy(update={"embeddings": own.embeddings.pinned(language)})
-
-    @property
-    def tokenizer(self) -> StudentVocabulary:
-        """How its text becomes pieces."""
-        return self.vocabulary
-
-    @property
-    def depth(self) -> int:
-        """Layers that have hidden states: those of its encoder, and its projection."""
-        return self.layers + (self.projection is not None)
-
-    @property
-    def projected_size(self) -> int:
-        """Width of its projection, 0 where it has none.
-
-        Raises:
-            ValueError: it is the teacher's, and not known yet.
-        """
-        if self.projection == "teacher":
-            raise ValueError("projection: teacher stands for a number, and none has taken its place")
-        return self.projection or 0
-
-    def shape(self) -> dict[str, Any]:
-        shown = {"decoder"} if self.projection is None else {"decoder", "projection"}
-        return {**super().shape(), **self.model_dump(include=shown)}
-
-    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers import Transformer
 from raykd.layers.tagger_config import Size
-from raykd.students.student import Student, refuse_uneven_heads
+from raykd.students.student import refuse_uneven_heads
+from raykd.students.tagger_student import TaggerStudent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raykd.layers.transformer import Transformer
 
-class TransformerStudent(Student):
+
+class TransformerStudent(TaggerStudent):
     """Embedded pieces through a small Transformer to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, Table 15).
 
     Its state of a sentence is the mean over the pieces.
@@ -37,6 +39,8 @@ class TransformerStudent(Student):
         return self
 
     def _encoder(self, dropout: float) -> Callable[[int], Transformer]:
+        from raykd.layers.transformer import Transformer
+
         return partial(
             Transformer,
             size=self.embedding_dim,

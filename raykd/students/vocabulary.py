@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.corpora.vocabulary import BertConfig, PretrainedConfig, RobertaConfig, WordConfig, WordPieceConfig
-from raykd.spec import Frozen
+from raykd.corpora.vocabulary import (
+    BertConfig,
+    PiecesConfig,
+    PretrainedConfig,
+    RobertaConfig,
+    WordConfig,
+    WordPieceConfig,
+)
 
 
-class TeacherVocabulary(Frozen):
+class TeacherVocabulary(PiecesConfig):
     """The teacher's kind of vocabulary: a checkpoint's own tokenizer, or words or WordPieces built as the teacher's."""
 
     kind: Literal["teacher"]
+    has_mask: ClassVar[bool] = True
     pruned: bool | None = None
     """Whether a checkpoint's is pruned to the pieces of the student's training and unlabelled text, never of its test;
     null: as the teacher's."""

@@ -129,25 +129,8 @@ class SweepFile(Recipe):
     @property
     def objectives(self) -> Directions:
         """What is searched for."""
-        exported = not not_exported(self.student)
+        exported = not self.student.not_exported
         return self.search.objectives or default_objectives(self.labels.score_name, exported=exported)
-
-
-NOT_EXPORTED: Mapping[str, str] = {
-    "hf_seq2seq": "generates trees", "seq2seq": "generates trees", "encoder": "is a masked language model",
-    "hf_masked_lm": "is a masked language model", "pretrained_encoder": "is a masked language model",
-}  # fmt: skip
-"""Kinds of models without an export, and why."""
-
-
-def not_exported(config: Any) -> str:
-    """Why such a model has no export; empty where it has one."""
-    if getattr(config, "contextual", None) is not None:
-        return "reads frozen encoders or vectors"
-    if getattr(config, "count", 1) > 1:
-        return "is an ensemble"
-    by_decoder = {"spans": "finds spans", "arcs": "scores arcs"}.get(config.decoder, "")
-    return NOT_EXPORTED.get(config.kind, by_decoder)
 
 
 def plain_sweep(tree: Any) -> SweepFile:

@@ -21,7 +21,6 @@ from raykd.sweep.spec import (
     PREPARED,
     SEARCHABLE,
     SweepFile,
-    not_exported,
     preparation_trees,
     searched_tree,
 )
@@ -116,7 +115,7 @@ def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
                 continue
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
-            if reason := not_exported(config):
+            if reason := config.not_exported:
                 message = f"{figure.name} is of the export, and the {side} has none: it {reason}"
                 faults.append((path, f"{message}; {_instead(figure, side)}"))
     return faults

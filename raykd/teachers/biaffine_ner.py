@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.layers import BiaffineHead
+from raykd.forms import SPANS, LabelForm
 from raykd.layers.tagger_config import Size
-from raykd.structures import SpanTags
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.forms import TagSet
+    from raykd.structures import SpanTags
 
 
 class BiaffineNERTeacher(BiLSTMTeacher):
@@ -34,11 +34,15 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     """Components of a word's vector as first and as last word of an entity."""
     span_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Dropout of these vectors."""
+    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
+    export_obstacle: ClassVar[str] = "finds spans"
     own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "spans"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.biaffine import BiaffineHead
+
         return partial(
             BiaffineHead, tags=span_tags(tag_set), size=self.biaffine_dim, dropout=self.span_dropout
         )
@@ -46,6 +50,8 @@ class BiaffineNERTeacher(BiLSTMTeacher):
 
 def span_tags(tag_set: TagSet) -> SpanTags:
     """Which number each tag of a BIOES set has; ValueError for a set of another scheme."""
+    from raykd.structures import SpanTags
+
     if not tag_set.form.bioes:
         raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.form.scheme}")
     rows = (tuple(tag_set.index(f"{letter}-{label}") for label in tag_set.labels) for letter in "BIES")

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.layers.arcs import ParserHead
+from raykd.forms import TREE, LabelForm
 from raykd.layers.optimisation import TrainingConfig
-from raykd.layers.second_order import SecondOrderParserHead
 from raykd.layers.tagger_config import Size
 from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 
@@ -45,6 +44,8 @@ class ParserTeacher(BiLSTMTeacher):
     """Components of these vectors where relations are scored."""
     training: ParserTraining = ParserTraining()
     """Its dropout is 0.33 and its `loss_average` is `token` where nothing else is said."""
+    forms: ClassVar[tuple[LabelForm, ...]] = (TREE,)
+    export_obstacle: ClassVar[str] = "scores arcs"
     own_signals: ClassVar[tuple[str, ...]] = ("arcs", "relations", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "arcs"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "arc_dim", "relation_dim")
@@ -66,6 +67,8 @@ class BiaffineParserTeacher(ParserTeacher):
     kind: Literal["biaffine_parser"] = "biaffine_parser"
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.arcs import ParserHead
+
         return partial(
             ParserHead,
             relations=len(tag_set),
@@ -90,6 +93,8 @@ class SecondOrderParserTeacher(ParserTeacher):
     sizes: ClassVar[tuple[str, ...]] = (*ParserTeacher.sizes, "pair_dim", "iterations")
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.second_order import SecondOrderParserHead
+
         return partial(
             SecondOrderParserHead,
             relations=len(tag_set),

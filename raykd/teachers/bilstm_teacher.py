@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
-from raykd.layers import BiLSTM
-from raykd.layers.contextual import Context
-from raykd.layers.heads import head_of
-from raykd.layers.model import checked_layer
+from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from raykd.forms import TagSet
+    from raykd.layers.bilstm import BiLSTM
 
 
 class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
@@ -39,6 +37,7 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     training: TrainingConfig = TrainingConfig()
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES)
     own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
     trained: ClassVar[bool] = True
@@ -46,7 +45,6 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
 
     @property
     def tokenizer(self) -> WordConfig | WordPieceConfig:
-        """How its text becomes pieces."""
         return self.vocabulary
 
     @property
@@ -54,6 +52,9 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
         return self.layers
 
     def hidden_size(self, layer: int) -> int:
+        from raykd.layers.frozen_inputs import Context
+        from raykd.layers.model import checked_layer
+
         if checked_layer(layer, self.layers, self.title):
             return 2 * self.hidden_dim
         spelling = 2 * self.character_hidden if self.reads_characters else 0
@@ -61,7 +62,11 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
         return self.embedding_dim + spelling + (context.output_size if context else 0)
 
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
+        from raykd.layers.bilstm import BiLSTM
+
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+        from raykd.layers.heads import head_of
+
         return head_of(self.decoder, len(tag_set), tag_set.allowed_places())

@@ -6,16 +6,16 @@ where these are distilled, of token posteriors where those are.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from raykd.needs import INSIDE
-from raykd.spec import Frozen
+from raykd.teachers.teacher import Teacher
 
 
-class Seeded(Frozen):
-    """What every teacher's configuration has in addition to its own settings."""
+class Seeded(Teacher):
+    """A teacher of which there may be several."""
 
     count: Annotated[int, Field(ge=1)] = 1
     """Teachers trained from seeds `training.seed`, `training.seed` + 1, … (for each language, or for all), whose mean
@@ -23,10 +23,6 @@ class Seeded(Frozen):
     combine: Literal["scores", "posteriors"] = "scores"
     """The mean of their scores (a log-linear pool, which is a chain again), or of their token posteriors (a mixture,
     which offers token marginals and, as its best path, the pool's)."""
-    stores: ClassVar[bool] = True
-    """Whether what it gives may be stored; else it reads each batch in the training step."""
-    own_signals: ClassVar[tuple[str, ...]]
-    """What one of them offers: its distribution in one form or another, and hidden states."""
 
     @property
     def title(self) -> str:
@@ -36,7 +32,6 @@ class Seeded(Frozen):
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """The signals that it, or their mean, offers."""
         if self.count == 1:
             return self.own_signals
         if self.combine == "posteriors":
@@ -44,10 +39,6 @@ class Seeded(Frozen):
         return tuple(signal for signal in self.own_signals if signal not in INSIDE)
 
     @property
-    def depth(self) -> int | None:
-        """Layers of its encoder; None where only its checkpoint says."""
-        return None
-
-    def hidden_size(self, layer: int) -> int:
-        """Components of the hidden states of `layer`; ValueError where it has no such layer."""
-        raise ValueError(f"{self.title} gives no hidden states")
+    def not_exported(self) -> str:
+        several = self.count > 1 and self.contextual is None
+        return "is an ensemble" if several else super().not_exported

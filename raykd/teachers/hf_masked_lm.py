@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raykd.forms import PIECES, LabelForm
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_masked_lm import masked_language_model, rebuilt_masked_lm
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from raykd.layers.encoder import MaskedLanguageModel
+    from raykd.layers.model_config import BuildInputs
 
 
 class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
@@ -37,6 +38,8 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
         warmup=0.1,
         loss_average="token",
     )
+    forms: ClassVar[tuple[LabelForm, ...]] = (PIECES,)
+    export_obstacle: ClassVar[str] = "is a masked language model"
     scope: ClassVar[Literal["all"]] = "all"
     stores: ClassVar[bool] = False
     own_signals: ClassVar[tuple[str, ...]] = (
@@ -55,38 +58,23 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
 
     @property
     def trained(self) -> bool:
-        """Whether raykd trains it."""
         return self.fine_tune
 
-    def build(
-        self,
-        *,
-        tag_set: object,
-        vocabulary_size: int,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        kept: Sequence[int] | None = None,
-    ) -> MaskedLanguageModel:
-        """The checkpoint; what its head lacks is drawn from torch's generator. It predicts pieces, whatever `tag_set`
-        is, and has its own sizes and dropout.
+    def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
+        """The checkpoint, of its own sizes; what its head lacks is drawn from torch's generator.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it
                 has no layer that `freeze` names.
         """
-        return masked_language_model(self, trained=self.fine_tune, pieces=vocabulary_size, kept=kept)
+        from raykd.layers.hf_masked_lm import masked_language_model
 
-    def rebuild(
-        self,
-        architecture: Mapping[str, Any],
-        *,
-        tag_set: object,
-        unit: Literal["word", "sentence"] = "word",
-    ) -> MaskedLanguageModel:
-        """The model of an `architecture` that `MaskedLanguageModel.architecture` gave."""
+        return masked_language_model(self, inputs, trained=self.fine_tune)
+
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
+        from raykd.layers.hf_masked_lm import rebuilt_masked_lm
+
         return rebuilt_masked_lm(self, architecture)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of pieces."""
         return self.model_dump(include={"kind", "path", "checksum"})

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raykd.forms import STEPS, LabelForm
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.hf_seq2seq import of_checkpoint, rebuilt_pointer_generator
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from raykd.forms import TagSet
+    from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
 
@@ -42,6 +42,8 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
         loss_average="token",
         dropout=0.1,
     )
+    forms: ClassVar[tuple[LabelForm, ...]] = (STEPS,)
+    export_obstacle: ClassVar[str] = "generates trees"
     scope: ClassVar[Literal["all"]] = "all"
     trained: ClassVar[bool] = True
     stores: ClassVar[bool] = False
@@ -53,36 +55,22 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
             raise ValueError("one teacher is asked in the training step; set count: 1")
         return self
 
-    def build(
-        self,
-        *,
-        tag_set: TagSet,
-        vocabulary_size: int = 0,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        kept: Sequence[int] | None = None,
-    ) -> PointerGenerator:
+    def build(self, inputs: BuildInputs) -> PointerGenerator:
         """The checkpoint with a decoder that is drawn from torch's generator.
-
-        Args:
-            tag_set: the steps that it generates.
-            dropout: of the decoder's states and attention, active in training; that of the encoder is the checkpoint's.
-            kept: the pieces of a pruned vocabulary, by their ids in the checkpoint.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
-        return of_checkpoint(self, tag_set, dropout=dropout, kept=kept, **self._decoder)
+        from raykd.layers.hf_seq2seq import of_checkpoint
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> PointerGenerator:
-        """The model of an `architecture` that `PointerGenerator.architecture` gave."""
-        return rebuilt_pointer_generator(architecture, tag_set, freeze=self.freeze, **self._decoder)
+        return of_checkpoint(self, inputs, **self._decoder)
+
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> PointerGenerator:
+        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+
+        return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of pieces."""
         return {**self.model_dump(include={"kind", "path", "checksum"}), **self._decoder}
 
     @property

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Literal
 
+from raykd.corpora.sentence import Unit
 from raykd.teachers.hf_teacher import HFTeacher
 
 
@@ -10,4 +11,5 @@ class HFSequenceClassifierTeacher(HFTeacher):
     beginning."""
 
     kind: Literal["hf_sequence_classifier"] = "hf_sequence_classifier"
+    units: ClassVar[tuple[Unit, ...]] = ("sentence",)
     pools: ClassVar[bool] = True

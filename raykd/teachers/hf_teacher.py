@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.checkpoint import refuse_unreadable
-from raykd.layers.hf_classifier import CLASSES, classifier, rebuilt
-from raykd.layers.hf_config import HFConfig
+from raykd.layers.hf_config import CLASSES, HFConfig
 from raykd.layers.optimisation import Duration, TrainingConfig
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from raykd.forms import TagSet
-    from raykd.layers import Model
+    from raykd.layers.model import Model
+    from raykd.layers.model_config import BuildInputs
 
 
 class HFTeacher(HFConfig, Seeded, Duration):
@@ -38,6 +38,7 @@ class HFTeacher(HFConfig, Seeded, Duration):
     training: TrainingConfig = TrainingConfig(
         optimiser="adamw", learning_rate=5e-5, learning_rate_schedule="linear", warmup=0.1
     )
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES)
     own_signals: ClassVar[tuple[str, ...]] = (
         "emissions", "transitions", "hidden", "hidden_int8", "piece_states", "attention",
     )  # fmt: skip
@@ -61,7 +62,6 @@ class HFTeacher(HFConfig, Seeded, Duration):
 
     @property
     def trained(self) -> bool:
-        """Whether raykd trains it."""
         return self.fine_tune
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
@@ -70,37 +70,25 @@ class HFTeacher(HFConfig, Seeded, Duration):
             self.path, head="" if self.fine_tune else CLASSES[self.pools].removeprefix("AutoModel")
         )
 
-    def build(
-        self,
-        *,
-        tag_set: TagSet,
-        vocabulary_size: int = 0,
-        characters: int = 0,
-        unit: Literal["word", "sentence"] = "word",
-        dropout: float = 0.0,
-        kept: Sequence[int] | None = None,
-    ) -> Model:
-        """The checkpoint as a tagger; with `fine_tune` its new head is drawn from torch's generator.
-
-        The sizes and the dropout are the checkpoint's own: `vocabulary_size`, `characters` and `dropout` are ignored.
-        `kept`: the pieces of a pruned vocabulary, by their ids in the checkpoint.
+    def build(self, inputs: BuildInputs) -> Model:
+        """The checkpoint as a tagger, of its own sizes; with `fine_tune` its new head is drawn from torch's generator.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be fine-tuned, its
                 labels do not correspond to the tags, or it has no layer that `freeze` names.
         """
-        own = {"pools": self.pools, "precision": self.precision, "kept": kept}
-        return classifier(self, tag_set, unit, labels=self._names, **own)
+        from raykd.layers.hf_classifier import classifier
 
-    def rebuild(
-        self, architecture: Mapping[str, Any], *, tag_set: TagSet, unit: Literal["word", "sentence"] = "word"
-    ) -> Model:
-        """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
         own = {"pools": self.pools, "precision": self.precision}
-        return rebuilt(self, architecture, tag_set, unit, labels=self._names, **own)
+        return classifier(self, inputs, labels=self._names, **own)
+
+    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> Model:
+        from raykd.layers.hf_classifier import rebuilt
+
+        own = {"pools": self.pools, "precision": self.precision}
+        return rebuilt(self, architecture, inputs, labels=self._names, **own)
 
     def shape(self) -> dict[str, Any]:
-        """What its latency depends on, apart from the number of tags."""
         return self.model_dump(include={"kind", "path", "checksum", "precision"})
 
     @property

@@ -9,4 +9,5 @@ class HFTokenClassifierTeacher(HFTeacher):
     """A Transformers checkpoint that labels words, each at its first piece, or a sentence at the first piece of all."""
 
     kind: Literal["hf_token_classifier"] = "hf_token_classifier"
+    reads_text_pairs: ClassVar[bool] = False
     pools: ClassVar[bool] = False

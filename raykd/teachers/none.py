@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from raykd.corpora.vocabulary import WordConfig
+from raykd.forms import FLAT, PIECES, SPANS, STEPS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import TrainingConfig
-from raykd.spec import Frozen
+from raykd.teachers.teacher import Teacher
 
 
-class NoTeacher(Frozen):
+class NoTeacher(Teacher):
     """Students learn without a teacher: on gold labels, or as masked language models. It offers no signal."""
 
     kind: Literal["none"] = "none"
+    forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES, STEPS, PIECES)
     scope: ClassVar[Literal["all"]] = "all"
     trained: ClassVar[bool] = False
     count: ClassVar[int] = 1
-    offers: ClassVar[tuple[str, ...]] = ()
-    own_signals: ClassVar[tuple[str, ...]] = ()
-    stores: ClassVar[bool] = True
-    depth: ClassVar[None] = None
-    embedding_dim: ClassVar[int] = 0
-    reads_characters: ClassVar[bool] = False
     contextual: ClassVar[None] = None
     decoder: ClassVar[Literal["maxent"]] = "maxent"
     training: ClassVar[TrainingConfig] = TrainingConfig()
@@ -30,7 +26,3 @@ class NoTeacher(Frozen):
     def tokenizer(self) -> WordConfig:
         """There is none; a student that asks for its teacher's is refused (`recipes/student_faults.py`)."""
         return WordConfig(kind="word")
-
-    def pinned(self, language: str | None = None) -> Self:
-        """The same; it is given nothing."""
-        return self

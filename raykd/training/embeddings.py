@@ -18,17 +18,18 @@ from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
-from raykd.layers import Model
 from raykd.layers.checkpoint import embedding_matrix
+from raykd.layers.model import Model
 from raykd.layers.word_vectors import WordVectorsConfig
-from raykd.recipes.run import Run, without_place
+from raykd.recipes.run import Run, validated, without_place
 from raykd.recipes.vocabularies import open_vocabulary
 from raykd.storage.cache import one_at_a_time
 from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
 from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
+from raykd.students import StudentConfig
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
-from raykd.training.models import load_model, model_config
+from raykd.training.models import load_model
 
 FORMAT = 1
 
@@ -114,7 +115,7 @@ def _write(folder: Storage, pieces_N: torch.Tensor, vectors_NE: torch.Tensor) ->
 
 
 def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
-    start = model_config(run).embeddings
+    start = validated(StudentConfig, run.model).embeddings
     own = open_vocabulary(storage, run.vocabulary_id).pieces
     if isinstance(start, VectorEmbeddings):
         return _of_file(start.vectors, piece_texts(own))

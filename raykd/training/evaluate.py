@@ -17,8 +17,8 @@ from raykd.corpora.guided import GuidedText
 from raykd.corpora.masking import MaskedText
 from raykd.figures.results import Group, Score
 from raykd.forms import TagSet
-from raykd.layers import Model, Output
 from raykd.layers.hf_tagger import HFTagger
+from raykd.layers.model import Model, Output
 from raykd.progress import with_progress
 from raykd.tasks import Task
 from raykd.training.data import Part

@@ -11,7 +11,7 @@ from typing import Any
 
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult, Score, Scores
-from raykd.layers import Model, load_weights
+from raykd.layers.model import Model, load_weights
 from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.progress import part_of_work, report_progress

@@ -7,8 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from raykd.layers import Model
-from raykd.objectives import Loss, Objective, losses_of
+from raykd.layers.model import Model
+from raykd.objectives import Objective
+from raykd.objectives.chunks import losses_of
+from raykd.objectives.losses import Loss
 from raykd.training.data import Batch
 from raykd.training.live import LiveTeacher, full_states
 

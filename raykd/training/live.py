@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from raykd.errors import RunError
-from raykd.layers import Model
 from raykd.layers.hf_tagger import HFTagger
+from raykd.layers.model import Model
 from raykd.needs import INSIDE, read_live
 from raykd.recipes.run import Run
 from raykd.signals import Need, TeacherBatch

@@ -15,7 +15,7 @@ from raykd.forms import TREE, Labels, labels_from
 from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.steps import tree_of, written
 from raykd.forms.targets import best_labels
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.recipes.run import Run
 from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
 from raykd.storage.sealed import SEAL

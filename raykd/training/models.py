@@ -5,20 +5,20 @@ The folder stands alone: what else the model is made of is only what it reads of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import torch
 
-from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
 from raykd.forms import Labels
-from raykd.layers import Ensemble, Model, load_weights, save_weights
-from raykd.layers.hf_config import HFConfig
+from raykd.layers.ensemble import Ensemble
+from raykd.layers.model import Model, load_weights, save_weights
+from raykd.layers.model_config import BuildInputs
 from raykd.layers.optimisation import TrainingConfig
 from raykd.recipes.run import Run, validated
 from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
@@ -26,9 +26,9 @@ from raykd.storage.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY
 from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
-from raykd.students import EncoderStudent, Seq2SeqStudent, StudentConfig
+from raykd.students import Student, StudentConfig
 from raykd.tasks import TASKS
-from raykd.teachers import TeacherConfig
+from raykd.teachers import Teacher, TeacherConfig
 from raykd.training.data import labels_of
 
 
@@ -56,12 +56,7 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, label
         StoreError: the weights are missing or another model's, or a checkpoint that it reads is missing or changed.
     """
     with torch.random.fork_rng(devices=[]):
-        given, unit = folder.find_json(ARCHITECTURE), TASKS[run.task].unit
-        if given is not None:
-            model = model_config(run).rebuild(given, tag_set=labels, unit=unit)
-            model.legal = legal_of(run, labels)
-        else:
-            model = _untrained(run, vocabulary, labels, dropout=0.0)
+        model = _untrained(run, vocabulary, labels, dropout=0.0, architecture=folder.find_json(ARCHITECTURE))
     if is_trained(run):
         read_weights(model, folder)
     return model.eval()
@@ -98,7 +93,7 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
         ]
         return sha256("".join(result.weights_sha256 for result in results).encode()).hexdigest()
     if not is_trained(run):
-        return model_config(run).checksum
+        return run.model["checksum"]
     architecture = model.architecture()
     if architecture is not None:
         folder.write_json(ARCHITECTURE, architecture)
@@ -107,14 +102,14 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
     return sha256(weights).hexdigest()
 
 
-def model_config(run: Run) -> Any:
+def model_config(run: Run) -> Teacher | Student:
     """The configuration model that `run.model` was written from."""
     return validated(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
 
 
 def is_trained(run: Run) -> bool:
     """Whether raykd trains the run's model; a teacher can be used as it is, or be the mean of others."""
-    return run.role == "student" or (model_config(run).trained and not run.members)
+    return model_config(run).trained and not run.members
 
 
 def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
@@ -133,25 +128,27 @@ def address(folder: Storage, name: str) -> str:
     return f"{folder.address}/{name}"
 
 
-def _untrained(run: Run, vocabulary: StoredVocabulary, labels: Labels, *, dropout: float) -> Model:
-    config: Any = model_config(run)
-    model = config.build(
-        **_of_pieces(config, vocabulary.pieces),
-        vocabulary_size=vocabulary.pieces.size,
-        characters=vocabulary.characters.size if vocabulary.characters else 0,
-        tag_set=labels,
+def _untrained(
+    run: Run,
+    vocabulary: StoredVocabulary,
+    labels: Labels,
+    *,
+    dropout: float,
+    architecture: Mapping[str, Any] | None = None,
+) -> Model:
+    config, pieces = model_config(run), vocabulary.pieces
+    inputs = BuildInputs(
+        tag_set=labels,  # type: ignore[arg-type]  # those of a form that the configuration predicts
         unit=TASKS[run.task].unit,
+        vocabulary_size=pieces.size,
+        special=pieces.special,
+        kept=pieces.kept if isinstance(pieces, HFVocabulary) else None,
+        characters=vocabulary.characters.size if vocabulary.characters else 0,
         dropout=dropout,
     )
+    model = config.build(inputs) if architecture is None else config.rebuild(architecture, inputs)
     model.legal = legal_of(run, labels)
     return model
-
-
-def _of_pieces(config: Any, pieces: Vocabulary) -> dict[str, Any]:
-    """What a model has to know of its vocabulary, beside its size: of a checkpoint which rows a pruned one keeps."""
-    if isinstance(config, HFConfig) and isinstance(pieces, HFVocabulary):
-        return {"kept": pieces.kept}
-    return {"special": pieces.special} if isinstance(config, EncoderStudent | Seq2SeqStudent) else {}
 
 
 def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:

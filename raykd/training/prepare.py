@@ -17,7 +17,6 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
 from raykd.corpora.stored_sources import find_corpus, restricted_corpus
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
-from raykd.layers.heads import DECODERS
 from raykd.layers.optimisation import Duration, ScheduleConfig
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
@@ -120,7 +119,7 @@ def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Prepa
 
 
 def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[PlannedTeacher]:
-    if recipe.teachers.kind == "none":
+    if not recipe.teachers.offers:
         return
     corpus, storage = ready.corpus, ready.storage
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
@@ -217,7 +216,7 @@ def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str,
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
         training=plain(config.training) if role == "teacher" else {}, sampling_alpha=alpha,
-        decoding=recipe.decoding if recipe.labels.form.constrained and config.decoder in DECODERS else "",
+        decoding=recipe.decoding if recipe.labels.form.constrained and config.gives_chain else "",
     )  # fmt: skip
 
 
@@ -296,9 +295,9 @@ def _splitting(pieces: Vocabulary) -> object:
 def _resolved_student(recipe: Recipe, preparation: Preparation) -> Any:
     """The student with the teacher's own where it says `teacher`."""
     resolved: dict[str, Any] = {}
-    if recipe.student.tokenizer.kind == "teacher":
+    if "vocabulary" in recipe.student.taken_from_teacher:
         resolved["vocabulary"] = resolved_vocabulary(recipe)
-    if recipe.student.projection == "teacher":
+    if "projection" in recipe.student.taken_from_teacher:
         # All teachers of a recipe have one configuration.
         resolved["projection"] = preparation.teachers[0].hidden_size(-1)
     return recipe.scoped_student.model_copy(update=resolved)

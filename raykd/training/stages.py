@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from raykd.errors import RunError
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 from raykd.objectives import Objective
 from raykd.training.data import Part, TrainingData

@@ -29,9 +29,8 @@ from torch.nn.parallel import DistributedDataParallel
 from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.figures.results import Score
-from raykd.layers import Model
 from raykd.layers.dropout import masks_of
-from raykd.layers.optimisation import LearningRate, make_optimiser
+from raykd.layers.model import Model
 from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
 from raykd.storage.store import Storage
@@ -40,6 +39,7 @@ from raykd.training.checkpoint import Progress, Stateful, read_checkpoint, write
 from raykd.training.data import Batch
 from raykd.training.epoch_report import EpochReport
 from raykd.training.learner import TOTAL, Learner
+from raykd.training.learning_rate import LearningRate, make_optimiser
 from raykd.training.plan_length import PlanLength, StageLength
 from raykd.training.stages import TrainingPlan, labelled_share, split_held_out, train_only
 from raykd.training.worker import Worker

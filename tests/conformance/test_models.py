@@ -12,9 +12,11 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
 from raykd.forms import FLAT, SPANS
-from raykd.layers import Ensemble, load_weights, save_weights
 from raykd.layers.contextual import parts_of
+from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
+from raykd.layers.model import load_weights, save_weights
+from raykd.layers.model_config import BuildInputs
 from raykd.needs import INSIDE, LIVE
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
@@ -107,7 +109,9 @@ def encode(config):
 def build(config, sizes, *, seed=0, dropout=0.0, **settings):
     torch.manual_seed(seed)
     unit = "sentence" if config.kind in OF_SENTENCES else "word"
-    return config.build(**{"tag_set": TAGS, "dropout": dropout, "unit": unit, **sizes, **settings})
+    return config.build(
+        BuildInputs(**{"tag_set": TAGS, "dropout": dropout, "unit": unit, **sizes, **settings})
+    )
 
 
 def lengths_of(config):

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.needs import ARCS, CHAIN
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch
 from raykd.storage.rounding import encode_int8, encode_log_scores

@@ -8,7 +8,8 @@ import torch
 from raykd.deploy import deployed as module
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import ExportError
-from raykd.layers import Ensemble, Tagger, TaggerShape
+from raykd.layers.ensemble import Ensemble
+from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import viterbi
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 

@@ -15,7 +15,7 @@ from raykd.deploy import export as module
 from raykd.deploy.deployed import Session
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, export_run
 from raykd.errors import ExportError, StoreError
-from raykd.layers import save_weights
+from raykd.layers.model import save_weights
 from raykd.metrics.bioes import read_spans
 from raykd.recipes.run import Run
 from raykd.storage.layout import MODEL, WEIGHTS

@@ -13,7 +13,7 @@ from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT, TREE
 from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encoded
 from raykd.forms.tree.parses import Parse
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 from tests.oracles.trees import is_dependency_tree

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from raykd.layers import BiaffineHead
+from raykd.layers.biaffine import BiaffineHead
 from raykd.structures import SpanTags
 
 TAGS = SpanTags((1, 5), (2, 6), (3, 7), (4, 8), 0)

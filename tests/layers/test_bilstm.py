@@ -2,8 +2,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from raykd.layers import BiLSTM
-from raykd.layers.bilstm import reversal
+from raykd.layers.bilstm import BiLSTM, reversal
 
 
 def packed_reference(encoder, inputs_BTD, lengths_B):

@@ -1,7 +1,6 @@
 import torch
 
-from raykd.layers import CharacterEncoder
-from raykd.layers.characters import GROUP
+from raykd.layers.characters import GROUP, CharacterEncoder
 from tests.layers.batches import CHARACTERS, make_batch
 
 

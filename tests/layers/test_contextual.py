@@ -11,9 +11,10 @@ from transformers import AutoModel, AutoTokenizer
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
-from raykd.layers import Tagger, TaggerShape, save_weights
-from raykd.layers.contextual import Context, ContextualConfig, parts_of, pinned
-from raykd.layers.frozen_encoder import EncoderConfig
+from raykd.layers.contextual import ContextualConfig, EncoderConfig, parts_of, pinned
+from raykd.layers.frozen_inputs import Context
+from raykd.layers.model import save_weights
+from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import path_loss
 from tests.teachers.checkpoints import make_checkpoint
 

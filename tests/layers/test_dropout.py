@@ -2,8 +2,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.layers import VariationalDropout, WordDropout
-from raykd.layers.dropout import OwnDropout, hashed_rows, kept, masks_of, of_sentences
+from raykd.layers.dropout import (
+    OwnDropout,
+    VariationalDropout,
+    WordDropout,
+    hashed_rows,
+    kept,
+    masks_of,
+    of_sentences,
+)
 
 CPU = torch.device("cpu")
 

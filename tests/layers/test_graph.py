@@ -14,9 +14,10 @@ from onnx import TensorProto, helper
 
 from raykd.errors import ExportError
 from raykd.forms import SPANS, UTTERANCES
-from raykd.layers import Ensemble, Tagger, TaggerShape
+from raykd.layers.ensemble import Ensemble
 from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_notes
 from raykd.layers.graph_viterbi import add_viterbi_to
+from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.layers.transformer import Transformer
 from raykd.structures import Chain, viterbi
 from tests.layers.batches import CHARACTERS, PIECES, make_batch

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from raykd.forms import UTTERANCES
-from raykd.layers import CRFHead, MaxEntHead, Tagger, TaggerShape
-from raykd.layers.heads import head_of
+from raykd.layers.heads import CRFHead, MaxEntHead, head_of
+from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import log_partition, score, token_marginals, viterbi
 from tests.layers.batches import PIECES, make_batch
 from tests.layers.graphs import assert_same_as, session_of

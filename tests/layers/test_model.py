@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from raykd.errors import StoreError
-from raykd.layers import load_weights, save_weights
+from raykd.layers.model import load_weights, save_weights
 
 
 def make_model(seed=0, size=3):

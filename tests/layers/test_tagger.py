@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from raykd.layers import Tagger, TaggerShape
 from raykd.layers.piece_vectors import last_states
+from raykd.layers.tagger import Tagger, TaggerShape
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from raykd.layers import Transformer
-from raykd.layers.transformer import EncoderLayer, Positions
+from raykd.layers.transformer import EncoderLayer, Positions, Transformer
 
 
 def make(inputs=12, size=12, **settings):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from raykd.forms.targets import Targets
-from raykd.layers import Output
-from raykd.objectives import Losses, Objective
+from raykd.layers.model import Output
+from raykd.objectives import Objective
+from raykd.objectives.losses import Losses
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Spans, kbest, viterbi
 

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from raykd.forms.targets import Targets
-from raykd.layers import Output
-from raykd.objectives import Gold, Loss, Mix, Objective, Part, Top1, losses_of
+from raykd.layers.model import Output
+from raykd.objectives import Gold, Mix, Objective, Part, Top1
+from raykd.objectives.chunks import losses_of
 from raykd.objectives.emission import Emission
 from raykd.objectives.logits import Logits
+from raykd.objectives.losses import Loss
 from raykd.objectives.pos_top_wk import PosTopWK
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.errors import RunError
-from raykd.layers import Output
-from raykd.objectives import Gold, Loss, Losses, Mix, Objective, Part, Top1, annealed
+from raykd.layers.model import Output
+from raykd.objectives import Gold, Mix, Objective, Part, Top1, annealed
 from raykd.objectives.logits import Logits
-from raykd.objectives.mix import MixLoss
+from raykd.objectives.losses import Loss, Losses
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural
 from raykd.objectives.token import Token
 from raykd.objectives.top_wk import TopWK
+from raykd.objectives.weighted_losses import MixLoss
 from raykd.signals import Need, TeacherBatch
 from tests.objectives.cases import built_loss, built_losses, make_case, targets_of
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.forms.targets import Targets
-from raykd.layers import Output
-from raykd.objectives.labels import Top1Loss
+from raykd.layers.model import Output
+from raykd.objectives.labels import Top1
 from raykd.objectives.logits import Logits
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.structural import Structural
@@ -113,7 +113,11 @@ def test_top_1_is_the_best_label_of_unlabelled_words_and_gold_of_the_others(case
     teacher, student = case
     batch, time = student.batch, student.time
     gold = Targets(torch.full((batch, time), 1), torch.arange(batch) % 2 == 0)
-    found_B = Top1Loss()(Output(student), gold, TeacherBatch(on_labels=teacher)).total_B
+    found_B = (
+        Top1()
+        .build(Sizes(LABELS), Sizes(LABELS))(Output(student), gold, TeacherBatch(on_labels=teacher))
+        .total_B
+    )
     best_BKT, scores_BKT = teacher.best(1)
     logs = student.emissions_BTY.log_softmax(2)
     expected = {}

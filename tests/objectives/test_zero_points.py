@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.errors import RunError
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.objectives import Gold, Top1
 from raykd.objectives.emission import Emission
 from raykd.objectives.logits import Logits

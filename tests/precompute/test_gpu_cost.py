@@ -10,7 +10,7 @@ import torch
 from raykd.cluster.topology import Topology
 from raykd.corpora.encoding import TokenBatch
 from raykd.errors import PlacementError
-from raykd.layers import Model
+from raykd.layers.model import Model
 from raykd.precompute import gpu_cost
 from raykd.precompute.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import Timing, hardware, labelling, synthetic_batch

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.forms import TREE
 from raykd.forms.tree.codes import ENCODINGS, TreeLabels, encoded
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.serving import labeller
 from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
 from raykd.structures import Chain

@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from raykd.forms import SPANS
+from raykd.layers.model_config import BuildInputs
 from raykd.students import BiLSTMStudent
 
 TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
@@ -14,7 +15,7 @@ TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 def test_size_over_mberts_pieces_is_that_of_the_papers_students(embedding_dim, hidden_dim, millions):
     """The (E, H) grid of XtremeDistil over all 119,547 pieces of mBERT: the embedding dominates."""
     student = BiLSTMStudent(embedding_dim=embedding_dim, hidden_dim=hidden_dim)
-    model = student.build(vocabulary_size=119_547, tag_set=TAGS)
+    model = student.build(BuildInputs(vocabulary_size=119_547, tag_set=TAGS))
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.005)
 
 
@@ -48,7 +49,7 @@ def test_a_projection_counts_in_size_and_shape():
     wide = BiLSTMStudent(embedding_dim=4, hidden_dim=6, projection=10)
     assert (plain.depth, wide.depth) == (1, 2)
     assert wide.shape() == {**plain.shape(), "projection": 10}
-    models = [student.build(vocabulary_size=9, tag_set=TAGS) for student in (plain, wide)]
+    models = [student.build(BuildInputs(vocabulary_size=9, tag_set=TAGS)) for student in (plain, wide)]
     sizes = [sum(p.numel() for p in model.parameters()) for model in models]
     # 2H · 10 weights and 10 biases, and the head reads 10 components where it read 2H.
     head = len(TAGS) * (10 - 12)
@@ -58,7 +59,7 @@ def test_a_projection_counts_in_size_and_shape():
 def test_the_teachers_width_has_to_be_known_before_a_student_is_built():
     student = BiLSTMStudent(embedding_dim=4, hidden_dim=6, projection="teacher")
     with pytest.raises(ValueError, match="projection: teacher stands for a number"):
-        student.build(vocabulary_size=9, tag_set=TAGS)
+        student.build(BuildInputs(vocabulary_size=9, tag_set=TAGS))
 
 
 def test_what_reads_nothing_is_refused():

@@ -1,7 +1,9 @@
 import pytest
 from pydantic import ValidationError
 
+from raykd.corpora.vocabulary import BERT_SPECIAL
 from raykd.forms import SPANS
+from raykd.layers.model_config import BuildInputs
 from raykd.students.encoder import EncoderStudent
 
 TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
@@ -13,7 +15,7 @@ def test_weights_are_drawn_with_the_stated_deviation(architecture, deviation):
     student = EncoderStudent(
         architecture=architecture, embedding_dim=64, layers=1, initializer_range=deviation
     )
-    model = student.build(vocabulary_size=500, tag_set=TAGS)
+    model = student.build(BuildInputs(vocabulary_size=500, tag_set=TAGS, special=BERT_SPECIAL))
     drawn = [
         weight for name, weight in model.named_parameters() if weight.ndim == 2 and "position" not in name
     ]

@@ -2,6 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from raykd.forms import SPANS
+from raykd.layers.model_config import BuildInputs
 from raykd.students import TransformerStudent
 
 TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
@@ -13,7 +14,7 @@ TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 def test_size_is_that_of_the_papers_students(embedding_dim, layers, millions):
     """The (E, depth) grid of XtremeDistil's Table 15, over the 90,000 rows that its parameters fit."""
     student = TransformerStudent(embedding_dim=embedding_dim, layers=layers, heads=12)
-    model = student.build(vocabulary_size=90_000, tag_set=TAGS)
+    model = student.build(BuildInputs(vocabulary_size=90_000, tag_set=TAGS))
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, rel=0.03)
 
 
@@ -27,7 +28,9 @@ def test_heads_divide_e():
 
 def test_the_linear_layers_are_four_times_as_wide_where_nothing_is_said():
     widths = [
-        TransformerStudent(embedding_dim=8, feed_forward_dim=given).build(vocabulary_size=9, tag_set=TAGS)
+        TransformerStudent(embedding_dim=8, feed_forward_dim=given).build(
+            BuildInputs(vocabulary_size=9, tag_set=TAGS)
+        )
         for given in (None, 32, 20)
     ]
     assert [model.encoder.layers[0].inner.out_features for model in widths] == [32, 32, 20]

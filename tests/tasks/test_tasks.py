@@ -11,7 +11,7 @@ import torch
 
 from raykd.errors import CorpusError
 from raykd.forms import FLAT, SPANS, UTTERANCES, TagSet
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.structures import Chain
 from raykd.tasks import TASKS
 from tests.oracles.chains import enumerate_chain

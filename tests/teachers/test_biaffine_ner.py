@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from raykd.forms import FLAT, SPANS, TagSet
+from raykd.layers.model_config import BuildInputs
 from raykd.structures import score, viterbi
 from raykd.teachers import BiaffineNERTeacher
 from raykd.teachers.biaffine_ner import span_tags
@@ -14,7 +15,9 @@ TAGS = SPANS.tag_set(["PER", "LOC"])
 
 def build(tag_set: TagSet, **settings):
     teacher = BiaffineNERTeacher(embedding_dim=6, hidden_dim=4, biaffine_dim=5, **settings)
-    return teacher.build(vocabulary_size=PIECES.size, characters=CHARACTERS.size, tag_set=tag_set)
+    return teacher.build(
+        BuildInputs(vocabulary_size=PIECES.size, characters=CHARACTERS.size, tag_set=tag_set)
+    )
 
 
 def test_its_tags_are_those_of_the_tag_set():

@@ -3,7 +3,8 @@ import torch
 from pydantic import ValidationError
 
 from raykd.forms import FLAT
-from raykd.layers import Ensemble
+from raykd.layers.ensemble import Ensemble
+from raykd.layers.model_config import BuildInputs
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.teachers import BiaffineParserTeacher, SecondOrderParserTeacher
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
@@ -20,7 +21,7 @@ each_teacher = pytest.mark.parametrize("teacher", TEACHERS)
 def build(teacher=BiaffineParserTeacher, *, seed=0, dropout=0.0, **settings):
     torch.manual_seed(seed)
     sizes = {"vocabulary_size": PIECES.size, "characters": CHARACTERS.size, "tag_set": RELATIONS}
-    model = teacher(**(SMALL | settings)).build(**sizes, dropout=dropout)
+    model = teacher(**(SMALL | settings)).build(BuildInputs(**sizes, dropout=dropout))
     for parameter in model.head.parameters():
         torch.nn.init.normal_(parameter)
     return model

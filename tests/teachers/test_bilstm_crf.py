@@ -3,6 +3,7 @@ import torch
 from pydantic import ValidationError
 
 from raykd.forms import SPANS
+from raykd.layers.model_config import BuildInputs
 from raykd.teachers import BiLSTMCRFTeacher
 from tests.layers.batches import CHARACTERS, PIECES, make_batch
 
@@ -12,7 +13,7 @@ TAGS = SPANS.tag_set(["PER"])
 def build(**settings):
     torch.manual_seed(0)
     teacher = BiLSTMCRFTeacher(embedding_dim=6, hidden_dim=4, **settings)
-    return teacher.build(vocabulary_size=PIECES.size, characters=CHARACTERS.size, tag_set=TAGS)
+    return teacher.build(BuildInputs(vocabulary_size=PIECES.size, characters=CHARACTERS.size, tag_set=TAGS))
 
 
 def test_unknown_words_are_learnt_though_training_text_has_none():

@@ -17,7 +17,8 @@ from raykd.corpora.sentence import SEPARATOR
 from raykd.deploy.deployed import Session, deployed
 from raykd.errors import StoreError
 from raykd.forms import FLAT, SPANS
-from raykd.layers import load_weights, save_weights
+from raykd.layers.model import load_weights, save_weights
+from raykd.layers.model_config import BuildInputs
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
 from raykd.training.stages import train_only
@@ -38,7 +39,7 @@ def built(teacher, *, words=(), tags=NER, seed=0, **settings):
     """The teacher, and its vocabulary for these words."""
     vocabulary = teacher.tokenizer.build(list(words))
     torch.manual_seed(seed)
-    return teacher.build(tag_set=tags, kept=vocabulary.kept, **settings).eval(), vocabulary
+    return teacher.build(BuildInputs(tag_set=tags, kept=vocabulary.kept, **settings)).eval(), vocabulary
 
 
 def batch_of(vocabulary, sentences=SENTENCES):
@@ -53,7 +54,7 @@ def test_a_pruned_checkpoint_gives_the_same_on_its_corpus(checkpoint):
         model, pieces = built(teacher, words=words)
         found[vocabulary] = model(batch_of(pieces), layers=(0, 2))
         assert model.model.get_input_embeddings().weight.shape[0] == pieces.size
-        again = teacher.rebuild(model.architecture(), tag_set=NER).eval()
+        again = teacher.rebuild(model.architecture(), BuildInputs(tag_set=NER)).eval()
         load_weights(again, save_weights(model))
         assert torch.equal(
             again(batch_of(pieces)).distribution.emissions_BTY, found[vocabulary].distribution.emissions_BTY
@@ -152,7 +153,7 @@ def test_pairs_are_classified_as_transformers_does(tmp_path, vocabulary, types):
     words = [word for both in PAIRS for text in both for word in text]
     own, pieces = built(teacher, words=[*words, SEPARATOR], tags=CLASSES, unit="sentence")
     assert own._types == (types == 2)
-    model = teacher.rebuild(own.architecture(), tag_set=CLASSES, unit="sentence").eval()
+    model = teacher.rebuild(own.architecture(), BuildInputs(tag_set=CLASSES, unit="sentence")).eval()
     load_weights(model, save_weights(own))
     whole, _ = built(HFSequenceClassifierTeacher(path=path, **FINE), tags=CLASSES, unit="sentence")
     sentences = [*([*one, SEPARATOR, *other] for one, other in PAIRS), ["an", "bo"], [*"abcdefghij" * 2]]

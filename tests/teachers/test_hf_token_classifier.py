@@ -7,9 +7,10 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.errors import ExportError, StoreError
 from raykd.forms import FLAT, SPANS, UTTERANCES
-from raykd.layers import load_weights, save_weights
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.label_map import match_labels
+from raykd.layers.model import load_weights, save_weights
+from raykd.layers.model_config import BuildInputs
 from raykd.structures import token_marginals
 from raykd.teachers import HFTokenClassifierTeacher
 from tests.layers.batches import make_batch
@@ -47,7 +48,7 @@ def direct_logits(checkpoint, words):
 
 def test_emissions_are_those_of_transformers_at_first_pieces(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint)
-    chain = chain_of(teacher.build(tag_set=NER).eval(), batch_for(teacher))
+    chain = chain_of(teacher.build(BuildInputs(tag_set=NER)).eval(), batch_for(teacher))
     labels = match_labels(IOB2, NER, {}, checkpoint=checkpoint)
     assert (chain.transitions, chain.start, chain.end) == (None, None, None)
     for b, words in enumerate(SENTENCES):
@@ -57,7 +58,7 @@ def test_emissions_are_those_of_transformers_at_first_pieces(checkpoint):
 
 def test_emissions_are_log_probabilities(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint)
-    chain = chain_of(teacher.build(tag_set=NER).eval(), batch_for(teacher))
+    chain = chain_of(teacher.build(BuildInputs(tag_set=NER)).eval(), batch_for(teacher))
     torch.testing.assert_close(
         chain.emissions_BTY.exp()[chain.mask_BT], token_marginals(chain)[chain.mask_BT]
     )
@@ -66,7 +67,7 @@ def test_emissions_are_log_probabilities(checkpoint):
 def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint):
     """16 pieces with [CLS] and [SEP] are read at once: here are 42, beside a short sentence."""
     teacher = HFTokenClassifierTeacher(path=checkpoint)
-    model = teacher.build(tag_set=NER).eval()
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
     long = tuple("abcdefghij"[i % 10] for i in range(40))
     both = chain_of(model, batch_for(teacher, (long, ("an", "abc"))))
     alone = chain_of(model, batch_for(teacher, (("an", "abc"),)))
@@ -81,7 +82,7 @@ def test_sentences_longer_than_the_model_reads_are_tagged_throughout(checkpoint)
 def test_intents_are_read_at_the_piece_before_the_sentence(checkpoint):
     tags = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
     teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
-    model = teacher.build(tag_set=tags).eval()
+    model = teacher.build(BuildInputs(tag_set=tags)).eval()
     batch = batch_for(teacher, tuple(("<utterance>", *words) for words in SENTENCES))
     assert batch.first_BT[:, 0].tolist() == [0, 0, 0]
     chain = chain_of(model, batch)
@@ -95,14 +96,14 @@ def test_intents_are_read_at_the_piece_before_the_sentence(checkpoint):
 def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint, fine_tune=True)
     torch.manual_seed(0)
-    model = teacher.build(tag_set=NER)
+    model = teacher.build(BuildInputs(tag_set=NER))
     chain = chain_of(model, batch_for(teacher))
     assert teacher.trained
     assert chain.emissions_BTY.shape[-1] == len(NER)
     chain.emissions_BTY[chain.mask_BT].sum().backward()
     assert all(p.grad is not None for p in model.parameters())
     torch.manual_seed(1)
-    other = teacher.build(tag_set=NER)
+    other = teacher.build(BuildInputs(tag_set=NER))
     load_weights(other, save_weights(model))
     found, expected = (chain_of(each.eval(), batch_for(teacher)).emissions_BTY for each in (other, model))
     torch.testing.assert_close(found, expected)
@@ -110,26 +111,26 @@ def test_fine_tuning_gets_a_new_head_over_the_corpus_tags(checkpoint):
 
 def test_fine_tuning_takes_a_checkpoint_without_a_head(tmp_path):
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False), fine_tune=True)
-    chain = chain_of(teacher.build(tag_set=NER), batch_for(teacher))
+    chain = chain_of(teacher.build(BuildInputs(tag_set=NER)), batch_for(teacher))
     assert chain.emissions_BTY.shape[-1] == len(NER)
 
 
 def test_a_checkpoint_without_a_head_is_refused_as_it_is(tmp_path):
     with pytest.raises(StoreError, match=r"no trained token-classification head .*; set fine_tune: true"):
-        HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False)).build(tag_set=NER)
+        HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, head=False)).build(BuildInputs(tag_set=NER))
 
 
 def test_nameless_labels_are_refused_until_named(tmp_path):
     path = make_checkpoint(tmp_path, labels=None)
     with pytest.raises(StoreError, match=r"no names \(LABEL_0"):
-        HFTokenClassifierTeacher(path=path).build(tag_set=NER)
+        HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER))
     names = {f"LABEL_{i}": name for i, name in enumerate(IOB2)}
-    HFTokenClassifierTeacher(path=path, labels=names).build(tag_set=NER)
+    HFTokenClassifierTeacher(path=path, labels=names).build(BuildInputs(tag_set=NER))
 
 
 def test_no_checkpoint_is_refused_by_name():
     with pytest.raises(StoreError, match=r"no_such_owner/name: is no folder, and was not found"):
-        HFTokenClassifierTeacher(path="no_such_owner/name").build(tag_set=NER)
+        HFTokenClassifierTeacher(path="no_such_owner/name").build(BuildInputs(tag_set=NER))
 
 
 def test_a_folder_that_is_written_otherwise_is_not_asked_for_on_the_hub(tmp_path, monkeypatch):
@@ -144,7 +145,7 @@ def test_a_folder_that_is_written_otherwise_is_not_asked_for_on_the_hub(tmp_path
         ("a/b/c", "a/b/c: is no folder"),
     ):
         with pytest.raises(StoreError, match=re.escape(message)):
-            HFTokenClassifierTeacher(path=path).build(tag_set=NER)
+            HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER))
 
 
 def test_checksum_is_of_the_content(tmp_path):
@@ -165,7 +166,10 @@ def test_a_folder_without_weights_has_no_checksum(tmp_path):
 def test_a_checkpoint_in_pickle_is_refused_unread(tmp_path):
     path = make_checkpoint(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    for read in (weights_checksum, lambda path: HFTokenClassifierTeacher(path=path).build(tag_set=NER)):
+    for read in (
+        weights_checksum,
+        lambda path: HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER)),
+    ):
         with pytest.raises(
             StoreError, match=r"no weights in safetensors; .* pytorch_model\.bin, which is a pickle"
         ):
@@ -182,16 +186,16 @@ def test_code_that_comes_with_a_checkpoint_is_not_run(tmp_path):
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(StoreError, match="cannot be loaded"):
-        HFTokenClassifierTeacher(path=path).build(tag_set=NER)
+        HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER))
     assert not ran.exists()
 
 
 def test_a_pinned_checkpoint_that_changed_is_refused(tmp_path):
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path)).pinned()
-    teacher.build(tag_set=NER)
+    teacher.build(BuildInputs(tag_set=NER))
     make_checkpoint(tmp_path, seed=1)
     with pytest.raises(StoreError, match="changed since its checksum was taken"):
-        teacher.build(tag_set=NER)
+        teacher.build(BuildInputs(tag_set=NER))
 
 
 CLASSES = FLAT.tag_set(["bad", "good"])
@@ -202,7 +206,7 @@ def test_a_sentence_gets_one_label_from_the_first_piece_of_all(tmp_path, fine_tu
     path = make_checkpoint(tmp_path, labels=("good", "bad"))
     teacher = HFTokenClassifierTeacher(path=path, fine_tune=fine_tune)
     torch.manual_seed(0)
-    model = teacher.build(tag_set=CLASSES, unit="sentence").eval()
+    model = teacher.build(BuildInputs(tag_set=CLASSES, unit="sentence")).eval()
     chain = chain_of(model, batch_for(teacher))
     assert chain.emissions_BTY.shape == (3, 1, 2)
     assert chain.lengths_B.tolist() == [1, 1, 1]
@@ -219,7 +223,7 @@ def test_a_sentence_gets_one_label_from_the_first_piece_of_all(tmp_path, fine_tu
 
 def test_hidden_states_are_those_of_transformers(tmp_path):
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, layers=2))
-    model = teacher.build(tag_set=NER).eval()
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
     states = model(batch_for(teacher), layers=(0, -1, 1)).hidden
     bare = AutoModelForTokenClassification.from_pretrained(teacher.path).eval()
     for b, words in enumerate(SENTENCES):
@@ -238,7 +242,7 @@ def test_hidden_states_are_those_of_transformers(tmp_path):
 def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path, layers):
     """16 pieces are read at once; here are 42, beside a short sentence: states and labels are of one reading."""
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path, layers=2))
-    model = teacher.build(tag_set=NER).eval()
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
     long = tuple("abcdefghij"[i % 10] for i in range(40))
     batch = batch_for(teacher, (long, ("an", "abc")))
     both = model(batch, layers=layers)
@@ -263,7 +267,7 @@ def test_long_sentences_are_read_in_the_same_windows_with_hidden_states(tmp_path
 def test_its_onnx_graph_gives_the_same_labels(tmp_path):
     """Of IOB2 labels as they are, whose tags are read from two words and may be impossible."""
     teacher = HFTokenClassifierTeacher(path=make_checkpoint(tmp_path / "tiny", layers=2))
-    model = teacher.build(tag_set=NER).eval()
+    model = teacher.build(BuildInputs(tag_set=NER)).eval()
     assert model.piece_limit == 16
     session = session_of(model.to_onnx())
     for sentences in (SENTENCES, (("bo",),), (("an",) * 14, ("jij", "bo"), ("a",))):
@@ -275,6 +279,6 @@ def test_a_model_that_cannot_be_traced_is_refused(checkpoint, monkeypatch):
         raise RuntimeError("no such operator\nmore of it")
 
     monkeypatch.setattr(torch.onnx, "export", fails)
-    model = HFTokenClassifierTeacher(path=checkpoint).build(tag_set=NER)
+    model = HFTokenClassifierTeacher(path=checkpoint).build(BuildInputs(tag_set=NER))
     with pytest.raises(ExportError, match=r"no ONNX graph of this model \(no such operator\)"):
         model.to_onnx()

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from raykd.objectives import Gold, Loss, Losses, Mix, Objective, Part
+from raykd.objectives import Gold, Mix, Objective, Part
+from raykd.objectives.losses import Loss, Losses
 from raykd.signals import Need, Sizes
 from raykd.training.stages import StagePlan
 

@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 
 import raykd
 from raykd.figures.table import over_models
-from raykd.layers import load_weights
-from raykd.layers.contextual import ContextualConfig
-from raykd.layers.frozen_encoder import EncoderConfig, EncoderFeatures
+from raykd.layers.contextual import ContextualConfig, EncoderConfig
+from raykd.layers.frozen_encoder import EncoderFeatures
+from raykd.layers.model import load_weights
 from raykd.precompute import model_cost
 from raykd.precompute.latency import Timing
 from raykd.precompute.model_cost import measure_cost

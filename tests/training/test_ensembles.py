@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.layers import Ensemble
+from raykd.layers.ensemble import Ensemble
 from raykd.precompute import model_cost
 from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.open_teacher import load_teacher

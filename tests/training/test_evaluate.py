@@ -10,7 +10,7 @@ import torch
 from seqeval.metrics import f1_score
 from torch import nn
 
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.tasks import TASKS

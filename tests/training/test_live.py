@@ -15,6 +15,7 @@ from raykd.corpora.encoding import encode_text
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import RunError, SignalError, StoreError
 from raykd.forms import FLAT, PIECES
+from raykd.layers.model_config import BuildInputs
 from raykd.objectives import Mix, Part
 from raykd.objectives.attention import Attention
 from raykd.objectives.hidden_states import HiddenStates
@@ -186,7 +187,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
         load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model.model,
         student.model,
     )
-    projections = loss.losses[2].projections
+    projections = loss.losses[2].own
     for b, row in enumerate(rows):
         read, length = part.text.gather(np.array([row])), int(batch.text.piece_lengths_B[b])
         with torch.no_grad():
@@ -295,7 +296,7 @@ def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
     tags, sizes = FLAT.tag_set(["good", "bad"]), {"teacher": 16, "student": 24}
     teacher, student = (
         PretrainedStudent(path=make_checkpoint(tmp_path / name, head="sequence", longest=longest)).build(
-            tag_set=tags, unit="sentence"
+            BuildInputs(tag_set=tags, unit="sentence")
         )
         for name, longest in sizes.items()
     )

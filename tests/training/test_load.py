@@ -19,6 +19,7 @@ from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
 from raykd.forms import FLAT
+from raykd.layers.model_config import BuildInputs
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
@@ -248,7 +249,7 @@ def test_one_label_per_sentence():
     tag_set = FLAT.tag_set(["bad", "good"])
     pieces = WordVocabulary.build(SENTENCE)
     model = BiLSTMStudent(embedding_dim=4, hidden_dim=3, decoder="maxent").build(
-        vocabulary_size=pieces.size, tag_set=tag_set, unit="sentence"
+        BuildInputs(vocabulary_size=pieces.size, tag_set=tag_set, unit="sentence")
     )
     vocabulary = StoredVocabulary("vocabulary-0", pieces, None)
     task, cpu = TASKS["classification"], torch.device("cpu")

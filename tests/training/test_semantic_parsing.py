@@ -15,6 +15,7 @@ from raykd.deploy.export import export_run
 from raykd.errors import ExportError, StoreError
 from raykd.forms import STEPS
 from raykd.forms.steps import tree_of, written
+from raykd.layers.model_config import BuildInputs
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe import Recipe
@@ -282,7 +283,7 @@ def test_long_sentences_are_read_in_windows(trained):
 def test_windows_know_the_pieces_around_a_sentence(root, vocabulary, around):
     student = parsing(root, student={**STUDENT, "vocabulary": {"kind": vocabulary}}).student
     special = student.tokenizer.build({"rome": 2}).special
-    model = student.build(vocabulary_size=20, tag_set=STEPS.tag_set(["IN:A"]), special=special)
+    model = student.build(BuildInputs(vocabulary_size=20, tag_set=STEPS.tag_set(["IN:A"]), special=special))
     assert [model.architecture()[name] for name in ("prefix", "suffix")] == [around, around]
     assert (len(special.prefix), len(special.suffix)) == (around, around)
 
@@ -306,7 +307,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     ready = prepare(asked, Storage(str(tmp_path / "store")))
     run = student_of(ready, asked)
     before = asked.student.pinned().build(
-        vocabulary_size=0, tag_set=SEMANTIC_PARSING.labels(ready.corpus.tag_set)
+        BuildInputs(vocabulary_size=0, tag_set=SEMANTIC_PARSING.labels(ready.corpus.tag_set))
     )
     kept = before.embedding_matrix().clone()
     executed(ready, run)
@@ -325,7 +326,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     changed = run.model | {"checksum": "0" * 64}
     with pytest.raises(StoreError, match="changed since its checksum was taken"):
         type(asked.student).model_validate_json(json.dumps(changed)).build(
-            vocabulary_size=0, tag_set=ready.corpus.tag_set
+            BuildInputs(vocabulary_size=0, tag_set=ready.corpus.tag_set)
         )
     # It is used without the checkpoint.
     (tmp_path / "checkpoint" / "model.safetensors").unlink()

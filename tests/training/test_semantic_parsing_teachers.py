@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from raykd.errors import RunError, StoreError
+from raykd.layers.model_config import BuildInputs
 from raykd.objectives import Mix, Part
 from raykd.objectives.attention import Attention
 from raykd.objectives.hidden_states import HiddenStates
@@ -155,7 +156,9 @@ def test_a_drawn_student_reads_the_pieces_of_a_pruned_teacher(root, checkpoints,
     (teacher,) = ready.teachers
     kept = load_tagger(ready.storage.child(*teacher.run.folder).uri).model.embedding_matrix()
     whole = (
-        HFSeq2SeqTeacher(path=checkpoints["teacher"]).build(tag_set=ready.corpus.tag_set).embedding_matrix()
+        HFSeq2SeqTeacher(path=checkpoints["teacher"])
+        .build(BuildInputs(tag_set=ready.corpus.tag_set))
+        .embedding_matrix()
     )
     assert 0 < len(kept) < len(whole)
 
@@ -180,7 +183,7 @@ def test_layers_that_it_does_not_have(root, checkpoints, tmp_path):
     frozen = HFSeq2SeqTeacher(path=checkpoints["teacher"], freeze=("embeddings", 3))
     tag_set = prepare(distilling(root, checkpoints), Storage(str(tmp_path))).corpus.tag_set
     with pytest.raises(StoreError, match="no layer 3 to freeze"):
-        frozen.build(tag_set=tag_set)
+        frozen.build(BuildInputs(tag_set=tag_set))
     student = {**STUDENT, "vocabulary": {"kind": "teacher"}}
     deep = {"kind": "hidden_states", "layers": (2,), "student_layers": (3,)}
     (fault,) = recipe_faults(distilling(root, checkpoints, student=student, objective=deep))

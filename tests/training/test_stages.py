@@ -14,7 +14,8 @@ from raykd.corpora.batching import language_sampling
 from raykd.errors import RunError
 from raykd.figures.results import Score
 from raykd.layers.optimisation import TO_CONVERGENCE
-from raykd.objectives import OBJECTIVES, Loss
+from raykd.objectives import OBJECTIVES
+from raykd.objectives.losses import Loss
 from raykd.signals import Sizes
 from raykd.storage.layout import WEIGHTS
 from raykd.training import execute as module

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from raykd.errors import StoreError
-from raykd.layers import load_weights
+from raykd.layers.model import load_weights
 from raykd.storage.layout import WEIGHTS
 from raykd.training.execute import _starting_model
 from raykd.training.models import build_model

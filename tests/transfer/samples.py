@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from raykd.corpora.encoding import TokenBatch
-from raykd.layers import Output
+from raykd.layers.model import Output
 from raykd.needs import CHAIN, to_store
 from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute
 from raykd.precompute.shard_writer import ShardWriter, TeacherHandle

@@ -7,7 +7,8 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from raykd.layers.optimisation import LearningRate, TrainingConfig, make_optimiser
+from raykd.layers.optimisation import TrainingConfig
+from raykd.training.learning_rate import LearningRate, make_optimiser
 
 
 def rates(steps, **settings):

@@ -1,0 +1,217 @@
+"""What of a task's labels does not fit what corpus, teacher and student state of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from raykd.corpora import SOURCES
+from raykd.corpora.predicted_pos import predicted_pos_of
+from raykd.forms import PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
+from raykd.forms.tree.codes import READ_POS
+from raykd.layers.model_config import ModelConfig
+from raykd.recipes.recipe import Recipe, stage_objective
+from raykd.spec import KeyPath
+from raykd.students import STUDENTS
+from raykd.teachers import TEACHERS
+
+Faults = list[tuple[KeyPath, str]]
+TABLES: Mapping[str, Mapping[str, type[ModelConfig]]] = MappingProxyType(
+    {"teachers": {name: kind for name, kind in TEACHERS.items() if kind.own_signals}, "student": STUDENTS}
+)
+"""Section → the models that it may have."""
+_GENERATES = "{kind!r} generates no trees; set {section}.kind: {kinds}"
+_GENERATED = (
+    "{kind!r} generates trees of intents and slots, and task {task!r} predicts none; set task: semantic_parsing, or "
+    "{section}.kind: "
+)
+_MASKED = "and task {task!r} predicts labels; set task: masked_lm, or "
+LACKING: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
+    {
+        ("teachers", TREE): "{kind!r} gives no trees, which task {task!r} predicts; use {quoted}",
+        ("teachers", PIECES): "{kind!r} predicts no pieces; set teachers.kind: {kinds}, or none",
+        ("student", PIECES): "{kind!r} is no masked language model; set student.kind: {kinds}",
+        ("teachers", STEPS): f"{_GENERATES}, or none",
+        ("student", STEPS): _GENERATES,
+    }
+)
+"""Section and the form of a task → what is said of a model that does not predict it."""
+ALONE: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
+    {
+        (
+            "teachers",
+            SPANS,
+        ): "{kind!r} finds spans, and the tags of task {task!r} are {scheme}; use 'bilstm_crf' or "
+        "'bilstm_maxent'",
+        ("teachers", TREE): "{kind!r} parses, and task {task!r} predicts no trees; set task: parsing",
+        ("teachers", PIECES): f"{{kind!r}} predicts pieces, {_MASKED}another kind of teacher",
+        (
+            "student",
+            PIECES,
+        ): f"{{kind!r}} is a masked language model, {_MASKED}student.kind: pretrained with the path "
+        "of what raykd export wrote of one",
+        ("teachers", STEPS): f"{_GENERATED}bilstm_maxent",
+        ("student", STEPS): f"{_GENERATED}transformer",
+    }
+)
+"""Section and the only form of a model → what is said of it where the task has another."""
+
+
+def task_faults(recipe: Recipe) -> Faults:
+    """(path, message) for each mismatch between the task and the corpus, the teacher or the student."""
+    faults = [*_corpus_faults(recipe), *_unit_faults(recipe), *_transition_faults(recipe)]
+    for section in TABLES:
+        faults += _form_faults(recipe, section)
+    if recipe.labels.form == TREE:
+        faults += _pos_faults(recipe)
+    if recipe.labels.form == PIECES:
+        faults += _vocabulary_faults(recipe)
+    return faults + _unlabelled_faults(recipe)
+
+
+def _corpus_faults(recipe: Recipe) -> Faults:
+    """Labels that the corpus has in another form, of another unit, or of pairs where the task has none."""
+    task, corpus, faults = recipe.labels, recipe.corpus, []
+    if corpus.unit != task.unit:
+        message = f"source {corpus.source!r} has one label per {corpus.unit}"
+        hint = (
+            "set task: classification"
+            if corpus.unit == "sentence"
+            else "use source: tsv, or set columns.text"
+        )
+        faults.append(
+            (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
+        )
+    elif corpus.pairs != task.pairs:
+        faults.append(_pair_fault(recipe))
+    if task.form == TREE and corpus.leaves_out_trees:
+        message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
+        faults.append((("corpus", "tag"), message))
+    return faults if task.form in corpus.forms else [*faults, _utterance_fault(recipe)]
+
+
+def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:
+    if recipe.corpus.pairs:
+        message = f"corpus.columns.second names pairs of texts, and task {recipe.task!r} labels single ones"
+        return ("task",), f"{message}; set task: pairs"
+    message = f"task {recipe.task!r} labels pairs of texts, and the corpus has single ones"
+    return ("task",), f"{message}; set corpus.columns.second, or task: classification"
+
+
+def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
+    """Intents and slots, or trees of them, without a source that has them, or the other way round."""
+    named = {STEPS: "trees of intents and slots", UTTERANCES: "intents and slots"}
+    source, own = f"source {recipe.corpus.source!r}", recipe.corpus.forms[0]
+    if own in named:
+        tasks = {STEPS: "semantic_parsing", UTTERANCES: "intent_slots, or semantic_parsing"}
+        message = f"{source} has {named[own]}, which task {recipe.task!r} does not predict"
+        return ("task",), f"{message}; set task: {tasks[own]}"
+    wanted = recipe.labels.form
+    lacking = {**named, UTTERANCES: "intents"}[wanted]
+    sources = " or ".join(name for name, kind in SOURCES.items() if wanted in kind.forms)
+    message = f"{source} has no {lacking}, which task {recipe.task!r} predicts"
+    return ("corpus", "source"), f"{message}; set corpus.source to {sources}"
+
+
+def _unit_faults(recipe: Recipe) -> Faults:
+    """Teachers that label something else than words, sentences or pairs, which the task labels."""
+    task, path, faults = recipe.labels, ("teachers", "kind"), []
+    if task.pairs and not recipe.teachers.reads_text_pairs:
+        message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
+        faults.append((path, message))
+    if task.unit not in recipe.teachers.units:
+        message = f"it labels sentences, and task {recipe.task!r} labels words; use 'hf_token_classifier'"
+        faults.append((path, message))
+    return faults
+
+
+def _form_faults(recipe: Recipe, section: str) -> Faults:
+    """What the teacher, or the student, predicts, where it is not the form of the task's labels."""
+    model, task = getattr(recipe, section), recipe.labels
+    if task.form in model.forms:
+        return []
+    kinds = [name for name, kind in TABLES[section].items() if task.form in kind.forms]
+    words = {
+        "kind": model.kind, "task": recipe.task, "section": section, "scheme": task.form.scheme,
+        "kinds": " or ".join(kinds), "quoted": " or ".join(map(repr, kinds)),
+    }  # fmt: skip
+    faults: Faults = []
+    if message := LACKING.get((section, task.form)):
+        faults.append(((section, "kind"), message.format(**words)))
+    own = model.forms[0]
+    if len(model.forms) == 1 and (message := ALONE.get((section, own))):
+        path: KeyPath = ("task",) if own == TREE else (section, "kind")
+        faults.append((path, message.format(**words)))
+    return faults
+
+
+def _transition_faults(recipe: Recipe) -> Faults:
+    """Scores of pairs of labels where there is one label, or where labels are too many."""
+    task, faults = recipe.labels, []
+    if task.unit == "sentence":
+        alone = "one label per sentence has no transitions"
+        if recipe.teachers.has_transitions:
+            faults.append((("teachers", "kind"), f"{alone}; use 'bilstm_maxent'"))
+        if recipe.student.has_transitions:
+            faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
+    if task.form == TREE and recipe.student.has_transitions:
+        message = "a parser's labels are too many for transitions between them"
+        faults.append((("student", "decoder"), f"{message}; set student.decoder: maxent"))
+    return faults
+
+
+def _vocabulary_faults(recipe: Recipe) -> Faults:
+    """Vocabularies of language models without a mask, or of other pieces than their teacher's."""
+    pieces, path, faults = recipe.student.tokenizer, ("student", "vocabulary"), []
+    if PIECES in recipe.student.forms and not pieces.has_mask:
+        message = f"a {pieces.kind!r} vocabulary has no piece that masks others"
+        faults.append((path, f"{message}; set kind: bert, roberta, pretrained or teacher"))
+    taught = any(stage_objective(stage, unlabelled=False).needs for stage in recipe.all_stages)
+    if taught and recipe.teachers.offers and pieces.as_sampled:
+        message = "the teacher reads each batch in the training step, and has pieces of its own"
+        faults.append((path, f"{message}; set student.vocabulary: {{kind: teacher}}"))
+    return faults
+
+
+def _unlabelled_faults(recipe: Recipe) -> Faults:
+    """Unlabelled text, where all text is training text, or where text without labels teaches nothing."""
+    if not recipe.corpus.has_text:
+        return []
+    languages = bool(recipe.corpus.unlabelled_languages)
+    path: KeyPath = ("corpus", "unlabelled_languages" if languages else "unlabelled")
+    if recipe.labels.form == PIECES:
+        hint = "name its languages in corpus.languages" if languages else "name its files in corpus.train"
+        message = "pretraining needs no labels, so that all text is training text"
+        return [(path, f"{message}; {hint}, and omit this")]
+    if recipe.labels.form == STEPS:
+        hint = ", or name the languages in zero_shot_languages" if languages else ""
+        message = "a teacher reads the steps of gold trees, so that text without trees teaches nothing"
+        return [(path, f"{message}; omit it{hint}")]
+    return []
+
+
+def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
+    """Parts of speech that labels name and unlabelled text lacks; gold ones that a score needs and a model replaces."""
+    corpus: Any = recipe.corpus
+    asked, faults = predicted_pos_of(corpus), []
+    forms = getattr(corpus, "unlabelled_form", "same")
+    bare = set(forms.values() if isinstance(forms, dict) else [forms]) - {"same"}
+    if asked is None and bare and recipe.student.encoding in READ_POS:
+        message = (
+            f"its labels name parts of speech, which text as {' or '.join(sorted(bare))} lacks; set "
+            "corpus.predicted_pos.model, or student.encoding: relative_position"
+        )
+        faults.append((("student", "encoding"), message))
+    if (
+        asked is not None
+        and asked.replace
+        and isinstance(recipe.labels, ParsingTask)
+        and recipe.labels.reads_gold_pos
+    ):
+        message = (
+            "leaves out words by their gold part of speech, which corpus.predicted_pos.replace: true replaces; set "
+            "task: parsing_without_punctuation_words, or replace: false"
+        )
+        faults.append((("task",), message))
+    return faults
