@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from raykd.cluster.listener import Listener
 from raykd.figures.trial import UNFINISHED, Trial, teacher_score
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.budget import Budget
