@@ -54,6 +54,7 @@ def _has(value: object, name: str) -> bool:
     return name in value if isinstance(value, Mapping) else isinstance(value, WordVectorsConfig)
 
 
+Part = EncoderConfig | WordVectorsConfig
 FrozenConfig = Annotated[
     Annotated[EncoderConfig, Tag("an encoder")] | Annotated[WordVectorsConfig, Tag("a table")],
     Discriminator(_form),
@@ -66,17 +67,17 @@ ContextualConfig = Annotated[
 """One frozen encoder or word-vector file, or several side by side."""
 
 
-def parts_of(config: Any) -> tuple[Any, ...]:
+def parts_of(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]:
     """The encoders and tables of a section `contextual`; none where it is None."""
     return () if config is None else config if isinstance(config, tuple) else (config,)
 
 
-def pinned(config: Any, language: str | None = None) -> tuple[Any, ...] | None:
+def pinned(config: Part | tuple[Part, ...] | None, language: str | None = None) -> tuple[Part, ...] | None:
     """The same with checksums, which make the identity that of the weights, and `{lang}` filled in."""
     return tuple(part.pinned(language) for part in parts_of(config)) or None
 
 
-def shape_of(config: Any) -> dict[str, Any]:
+def shape_of(config: Part | tuple[Part, ...] | None) -> dict[str, Any]:
     """What latency depends on."""
     return {"contextual": [part.shape() for part in parts_of(config)]} if parts_of(config) else {}
 
@@ -90,7 +91,7 @@ class Context(nn.Module):
         self.output_size = sum(part.output_size for part in self.parts)
 
     @staticmethod
-    def of(config: Any) -> Context | None:
+    def of(config: Part | tuple[Part, ...] | None) -> Context | None:
         """What a section `contextual` describes; None where it is None.
 
         Raises:

@@ -26,6 +26,7 @@ from torch import nn
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
+from raykd.layers.checkpoint import unchanged
 from raykd.layers.piece_vectors import in_half
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
@@ -102,12 +103,7 @@ class WordVectorsConfig(Frozen):
         return self.vectors.rpartition("/")[2]
 
     def _checked(self) -> str:
-        found = _checksum(self.vectors)
-        if self.checksum not in (None, found):
-            raise StoreError(
-                self.vectors, "changed since its checksum was taken", "run again from the beginning"
-            )
-        return found
+        return unchanged(self.vectors, _checksum(self.vectors), self.checksum)
 
 
 class WordVectors:

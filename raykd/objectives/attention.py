@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
+from raykd.objectives.layer_map import LayerMap, of_layer
 from raykd.objectives.protocol import Loss, Losses
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from raykd.corpora.targets import Targets
@@ -54,7 +55,7 @@ class AttentionLoss(Loss):
             own_BHPQ, wanted_BHPQ = output.attention[own], of_layer(teacher.attention, layer, self.objective)
             if own_BHPQ.shape[1] != wanted_BHPQ.shape[1]:
                 own_BHPQ, wanted_BHPQ = (each.mean(1, keepdim=True) for each in (own_BHPQ, wanted_BHPQ))
-            inside_BP = inside_sentences(own_BHPQ.shape[2], output.piece_lengths_B)
+            inside_BP = mask_of(output.piece_lengths_B, own_BHPQ.shape[2])
             unread_B = (own_BHPQ[:, 0, 0, 0] == -inf) | (wanted_BHPQ[:, 0, 0, 0] == -inf)
             inside_BP = inside_BP & ~unread_B[:, None]
             outside_B1PQ = ~(inside_BP[:, None, :, None] & inside_BP[:, None, None, :])

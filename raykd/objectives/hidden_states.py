@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import torch
 from torch import nn
 
-from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
+from raykd.objectives.layer_map import LayerMap, of_layer
 from raykd.objectives.protocol import Loss, Losses
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from raykd.corpora.targets import Targets
@@ -52,7 +53,7 @@ class HiddenStatesLoss(Loss):
         for (layer, own), projection in zip(self.objective.pairs, self.projections, strict=True):
             wanted_BPD = of_layer(teacher.pieces, layer, self.objective)
             states_BPD = projection(output.pieces[own])
-            inside_BP = inside_sentences(states_BPD.shape[1], output.piece_lengths_B)
+            inside_BP = mask_of(output.piece_lengths_B, states_BPD.shape[1])
             apart_BPD = (states_BPD - wanted_BPD.to(states_BPD.dtype)).masked_fill(~inside_BP[..., None], 0)
             apart.append(self.objective.length_of(apart_BPD, states_BPD.shape[2]).sum(1))
         total_B = torch.stack(apart).sum(0)

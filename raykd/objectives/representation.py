@@ -11,6 +11,7 @@ from raykd.errors import RunError
 from raykd.layers.tagger import Projection
 from raykd.objectives.protocol import Loss, Losses, Objective
 from raykd.signals import Need, Sizes
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -97,8 +98,7 @@ class RepresentationLoss(Loss):
         if self.projection is not None:
             own_BWD = self.projection(own_BWD)
         apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, objective)
-        inside_BW = torch.arange(apart_BW.shape[1], device=lengths_B.device) < lengths_B[:, None]
-        loss_B = apart_BW.masked_fill(~inside_BW, 0.0).sum(-1)
+        loss_B = apart_BW.masked_fill(~mask_of(lengths_B, apart_BW.shape[1]), 0.0).sum(-1)
         return Losses(loss_B, {objective.kind: loss_B})
 
 
