@@ -203,12 +203,7 @@ def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
             "corpus.predicted_pos.model, or student.encoding: relative_position"
         )
         faults.append((("student", "encoding"), message))
-    if (
-        asked is not None
-        and asked.replace
-        and isinstance(recipe.labels, ParsingTask)
-        and recipe.labels.reads_gold_pos
-    ):
+    if asked is not None and asked.replace and recipe.labels.pos:
         message = (
             "leaves out words by their gold part of speech, which corpus.predicted_pos.replace: true replaces; set "
             "task: parsing_without_punctuation_words, or replace: false"
