@@ -30,7 +30,7 @@ from raykd.storage.store import Storage
 if TYPE_CHECKING:
     from raykd.deploy.exported import Evaluated, LoadedExport
     from raykd.metrics.by_label import ByLabel, Counted
-    from raykd.metrics.confusions import Confusion, Example, Place
+    from raykd.metrics.confusions import Confusion, Example
 
 LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
 SHOWN = 10
@@ -358,10 +358,6 @@ def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator
         file, line = text.origins[each.sentence]
         yield {
             "file": file, "line": line, "tokens": list(text.sentences[each.sentence]),
-            "gold": _ends(each.gold), "predicted": _ends(each.predicted),
+            "gold": each.gold, "predicted": each.predicted,
             **({"heads": list(each.heads)} if each.heads else {}),
         }  # fmt: skip
-
-
-def _ends(place: Place | None) -> list[int] | None:
-    return None if place is None else list(place)

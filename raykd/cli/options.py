@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -94,29 +94,28 @@ def _refuse_relative(loaded: Document) -> None:
     # MLflow takes seconds to import, and few commands run in a job.
     from raykd.tracking.server import is_relative
 
-    tracking = loaded.tree.get("tracking")
-    store = loaded.tree.get("store", ".raykd")
-    uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"
-    faults = []
-    where = expanded(store) if isinstance(store, str) else "/"
-    if not urlsplit(where).scheme and not where.startswith("/"):
-        faults.append(_relative(loaded, "store", store, "store=/shared/raykd"))
-    if isinstance(uri, str) and is_relative(expanded(uri)):
-        faults.append(_relative(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
-    if isinstance(tracking, dict):
-        # MLflow's client writes the files itself where it writes into a database itself.
-        files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
-        if isinstance(files, str) and not urlsplit(files).scheme and not files.startswith("/"):
-            faults.append(
-                _relative(loaded, "tracking.artifacts", files, "tracking.artifacts=s3://bucket/mlflow")
-            )
+    stated = loaded.tree.get("tracking")
+    tracking: dict[str, Any] = stated if isinstance(stated, dict) else {}
+    uri = tracking.get("uri", "sqlite:///mlflow.db")
+    # MLflow's client writes the files itself where it writes into a database itself.
+    files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
+    places: tuple[tuple[str, Any, Callable[[str], bool], str], ...] = (
+        ("store", loaded.tree.get("store", ".raykd"), lambda store: _below_here(expanded(store)), "/shared/raykd"),
+        ("tracking.uri", uri, lambda uri: is_relative(expanded(uri)), "http://mlflow:5000"),
+        ("tracking.artifacts", files, _below_here, "s3://bucket/mlflow"),
+    )  # fmt: skip
+    faults = [
+        Fault(
+            loaded.file, loaded.line(tuple(path.split("."))), path,
+            f"{value!r} is relative, and a job's working directory is a throw-away copy; "
+            f"give an absolute path or URI, for example --set {path}={example}",
+        )
+        for path, value, lost, example in places
+        if isinstance(value, str) and lost(value)
+    ]  # fmt: skip
     if faults:
         raise SpecError(tuple(faults))
 
 
-def _relative(loaded: Document, path: str, value: str, example: str) -> Fault:
-    return Fault(
-        loaded.file, loaded.line(tuple(path.split("."))), path,
-        f"{value!r} is relative, and a job's working directory is a throw-away copy; "
-        f"give an absolute path or URI, for example --set {example}",
-    )  # fmt: skip
+def _below_here(place: str) -> bool:
+    return not urlsplit(place).scheme and not place.startswith("/")
