@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
-from raykd.cli.options import refuse_existing
+from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
@@ -40,9 +40,7 @@ AROUND = 8
 
 
 def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
-    ],
+    folder: ExportDir,
     files: Annotated[
         list[str],
         typer.Argument(metavar="FILE...", help="Labelled files; LANG=FILE names the language.", show_default=False),
@@ -74,12 +72,12 @@ def evaluate(
         ),
     ] = None,
     examples: Annotated[int, typer.Option(min=0, help="Sentences that are shown of each confusion.")] = 2,
-    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    int8: Int8 = False,
     batch: Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")] = 32,
-    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+    threads: Threads = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
     refuse_existing(out, overwrite)

@@ -11,11 +11,29 @@ from urllib.parse import urlsplit
 
 import typer
 
-from raykd.errors import Fault, SpecError, StoreError
+from raykd.errors import SpecError, StoreError
 from raykd.redact import expanded
 from raykd.spec import SMALL, Document, load
 
+
+def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
+    sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
+    names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
+SweepName = Annotated[
+    str, typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names)
+]
+SweepStore = Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")]
+ExportDir = Annotated[
+    Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+]
+Int8 = Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")]
+Threads = Annotated[int, typer.Option(min=1, help="Of the processor.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, for example --set corpus.root=/data."),
@@ -78,13 +96,6 @@ def at(store: str | None) -> str:
     return f" --store {shlex.quote(store)}" if store else ""
 
 
-def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
-    sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
-    names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def _names(variants: list[str] | None, small: bool) -> list[str]:
     return list(dict.fromkeys([*(variants or ()), *([SMALL] if small else ())]))
 
@@ -105,8 +116,8 @@ def _refuse_relative(loaded: Document) -> None:
         ("tracking.artifacts", files, _below_here, "s3://bucket/mlflow"),
     )  # fmt: skip
     faults = [
-        Fault(
-            loaded.file, loaded.line(tuple(path.split("."))), path,
+        loaded.fault(
+            tuple(path.split(".")),
             f"{value!r} is relative, and a job's working directory is a throw-away copy; "
             f"give an absolute path or URI, for example --set {path}={example}",
         )
