@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, count
+from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import Annotated
@@ -76,12 +76,13 @@ def plan(
     stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
     for note in _cost_notes(costs):
         warn(note)
-    # Some of them refuse the sweep: what comes before is printed.
-    for line in chain(
-        sweep.preparation.corpus.report.parts_of_speech(), _vocabularies(sweep), _features(sweep, expected),
-        _signals(found), _live(sweep), _search(sweep), [f"time: {_duration(expected)}"], _workers(sweep),
-        _gpus(sweep, cluster), _budget(sweep, expected, at_once),
-    ):  # fmt: skip
+    pos = sweep.preparation.corpus.report.parts_of_speech()
+    for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
+        stdout.print(line)
+    for line in _search(sweep):
+        stdout.print(line)
+    stdout.print(f"time: {_duration(expected)}")
+    for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
         stdout.print(line)
     next_ = _next(sweep, file, set_, variant, small)
     stdout.print(f"{_summary(sweep, found, at_once)}. {next_}")
