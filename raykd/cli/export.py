@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
+from raykd.cli.predict import RUN
 from raykd.cli.records import records_of
 from raykd.counted import counted
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
@@ -33,7 +34,6 @@ from raykd.sweep.records import SweepRecords
 from raykd.tasks.masked_lm import MASKED_LM
 from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 
-RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 KINDS = {"run": "runs", "teacher": "teachers"}
 
 
