@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,29 +18,7 @@ from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
 from raykd.report.compare import compare as compared
 from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 
-
-class Which(StrEnum):
-    """Scores that settings are compared by."""
-
-    test = "test"
-    dev = "dev"
-    target = "target"
-
-
-class Format(StrEnum):
-    """How comparisons are printed."""
-
-    table = "table"
-    markdown = "markdown"
-    csv = "csv"
-    json = "json"
-
-
-class By(StrEnum):
-    """What is compared."""
-
-    setting = "setting"
-    objective = "objective"
+Format = Literal["table", "markdown", "csv", "json"]
 
 
 def compare(
@@ -62,15 +39,19 @@ def compare(
         ),
     ] = GOLD,
     score: Annotated[
-        Which, typer.Option(help="Which score is compared; target: on test, over languages without labels.")
-    ] = Which.test,
+        Literal["test", "dev", "target"],
+        typer.Option(help="Which score is compared; target: on test, over languages without labels."),
+    ] = "test",
     metric: Annotated[
         str,
         typer.Option(
             help="A metric beside the task's score (slot_f1, uas).", show_default="the score itself"
         ),
     ] = "",
-    by: Annotated[By, typer.Option(help="Every setting, or each objective's best on dev.")] = By.setting,
+    by: Annotated[
+        Literal["setting", "objective"],
+        typer.Option(help="Every setting, or each objective's best on dev."),
+    ] = "setting",
     alpha: Annotated[
         float, typer.Option(min=1e-6, max=0.5, help="Nominal level of all comparisons together.")
     ] = 0.05,
@@ -82,7 +63,7 @@ def compare(
         bool, typer.Option("--bonferroni/--no-bonferroni", help="Share alpha out among comparisons, or not.")
     ] = True,
     languages: Annotated[bool, typer.Option("--languages", help="Show each language's mean.")] = False,
-    form: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.table,
+    form: Annotated[Format, typer.Option("--format", help="How to print.")] = "table",
     store: Annotated[str | None, typer.Option(help="Store of the sweeps, if names are given.")] = None,
     variant: Variants = None,
     small: Small = False,
@@ -94,16 +75,16 @@ def compare(
     if any(corpus != corpora[0] for corpus in corpora):
         stderr.print("warning: the sweeps differ in their corpus: their scores may be of different sentences")
     comparisons = compared(
-        trials, baseline=baseline, score=score.value, metric=metric, by=by.value, alpha=alpha,
+        trials, baseline=baseline, score=score, metric=metric, by=by, alpha=alpha,
         threshold=threshold, bonferroni=bonferroni,
     )  # fmt: skip
     skipped = left_out(trials)
-    if form is Format.table:
+    if form == "table":
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:
         stdout.print(_text(form, comparisons, baseline, languages, skipped))
     # Data for other programs stands alone on standard output.
-    console = stdout if form is Format.table else stderr
+    console = stdout if form == "table" else stderr
     for line in skipped:
         console.print(f"left out: {line}")
     console.print(
@@ -114,9 +95,9 @@ def compare(
 def _text(
     form: Format, comparisons: Sequence[Comparison], baseline: str, languages: bool, skipped: Sequence[str]
 ) -> str:
-    if form is Format.markdown:
+    if form == "markdown":
         return compare_markdown(comparisons, baseline=baseline, languages=languages)
-    return compare_csv(comparisons) if form is Format.csv else compare_json(comparisons, left_out=skipped)
+    return compare_csv(comparisons) if form == "csv" else compare_json(comparisons, left_out=skipped)
 
 
 def _summary(comparisons: Sequence[Comparison]) -> str:

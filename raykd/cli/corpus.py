@@ -85,7 +85,12 @@ def make(
         "source": "builtin", "languages": tuple(code.strip() for code in languages.split(",")), "train": train,
         "dev": dev, "test": test, "unlabelled": unlabelled, "seed": seed,
     }  # fmt: skip
-    corpus, storage = read_corpus(_config(settings)), Storage(str(folder))
+    try:
+        config = BuiltinSource(**settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    corpus, storage = read_corpus(config), Storage(str(folder))
     files = [f"{language}/{part}.conll" for language in corpus.languages for part in PARTS]
     existing = [name for name in files if storage.exists(name)]
     if existing and not overwrite:
@@ -101,14 +106,6 @@ def make(
         f"languages: [{', '.join(corpus.languages)}], train: '{{lang}}/train.conll', dev: '{{lang}}/dev.conll', "
         "test: '{lang}/test.conll', unlabelled: '{lang}/unlabelled.conll'}"
     )
-
-
-def _config(settings: dict[str, Any]) -> BuiltinSource:
-    try:
-        return BuiltinSource(**settings)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def summary_table(figures: dict[str, Any]) -> Table:

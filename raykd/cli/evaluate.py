@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
-from raykd.cli.options import refuse_existing
+from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
@@ -31,7 +31,7 @@ from raykd.storage.store import Storage
 if TYPE_CHECKING:
     from raykd.deploy.exported import Evaluated, LoadedExport
     from raykd.metrics.by_label import ByLabel, Counted
-    from raykd.metrics.confusions import Confusion, Example, Place
+    from raykd.metrics.confusions import Confusion, Example
 
 LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
 SHOWN = 10
@@ -41,9 +41,7 @@ AROUND = 8
 
 
 def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
-    ],
+    folder: ExportDir,
     files: Annotated[
         list[str],
         typer.Argument(metavar="FILE...", help="Labelled files; LANG=FILE names the language.", show_default=False),
@@ -75,12 +73,12 @@ def evaluate(
         ),
     ] = None,
     examples: Annotated[int, typer.Option(min=0, help="Sentences that are shown of each confusion.")] = 2,
-    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    int8: Int8 = False,
     batch: Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")] = 32,
-    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+    threads: Threads = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
     refuse_existing(out, overwrite)
@@ -359,10 +357,6 @@ def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator
         file, line = text.origins[each.sentence]
         yield {
             "file": file, "line": line, "tokens": list(text.sentences[each.sentence]),
-            "gold": _ends(each.gold), "predicted": _ends(each.predicted),
+            "gold": each.gold, "predicted": each.predicted,
             **({"heads": list(each.heads)} if each.heads else {}),
         }  # fmt: skip
-
-
-def _ends(place: Place | None) -> list[int] | None:
-    return None if place is None else list(place)

@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
+from raykd.cli.predict import RUN
 from raykd.cli.records import records_of
 from raykd.counted import counted
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
@@ -33,7 +34,6 @@ from raykd.sweep.trial_models import TrialModel, seeds_of
 from raykd.tasks.masked_lm import MASKED_LM
 from raykd.training.transformers_checkpoint import CHECKPOINT_FILES, export_checkpoint
 
-RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 KINDS = {"run": "runs", "teacher": "teachers"}
 
 
@@ -108,7 +108,8 @@ def export(
     for source, own in zip(sources, targets, strict=True):
         run = source.folder.find_json(MODEL, Run.from_plain)
         if checkpoint or (run is not None and run.task == MASKED_LM.name):
-            _checkpoint(source.folder, own)
+            for name, bytes_ in export_checkpoint(source.folder, own).items():
+                stdout.print(f"{own.address}/{name}: {size(bytes_)}")
         else:
             _print(_exported(source, own))
     count = counted(len(sources), "model")
@@ -133,12 +134,6 @@ def _exported(source: _Source, target: Storage) -> Exported:
 
         with heard_by(show):
             return export_run(source.folder, target, store=source.store, card=source.card)
-
-
-def _checkpoint(folder: Storage, target: Storage) -> None:
-    """A model as Transformers has it."""
-    for name, bytes_ in export_checkpoint(folder, target).items():
-        stdout.print(f"{target.address}/{name}: {size(bytes_)}")
 
 
 def _refuse_files(targets: list[Storage]) -> None:

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import stdout, warn
-from raykd.cli.options import Overrides, Small, Variants, again, as_good_as, at, sweep_names
+from raykd.cli.options import Overrides, Small, SweepName, SweepStore, Variants, again, as_good_as, at
 from raykd.cli.pages import report_files
 from raykd.cli.records import records_of
 from raykd.figures.table import COSTS, Directions, cost_columns, latency_searched
@@ -25,11 +25,8 @@ from raykd.sweep.records import SweepRecords
 
 
 def front(
-    sweep: Annotated[
-        str,
-        typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names),
-    ],
-    store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
+    sweep: SweepName,
+    store: SweepStore = None,
     where: Annotated[
         str | None,
         typer.Option(

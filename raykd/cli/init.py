@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
-from raykd.cli.options import refuse_existing
+from raykd.cli.options import Overwrite, refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.detect import Detected, detect
@@ -32,7 +32,7 @@ def init(
             help="What is predicted, where the labels fit several tasks: parsing, of a treebank; aspect."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Look at the corpus in DIR and write a first sweep file for it: format, columns, languages, parts are found."""
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -63,9 +63,10 @@ class StatusView:
             bar = ProgressBar(total=max(phase.total, 1), completed=completed, width=12)
             left = "" if phase.left_s is None else f"{span(phase.left_s)} left"
             detail = phase.detail if phase.ended or wide or not left else ""
+            clock = str(timedelta(seconds=round(phase.seconds)))
             grid.add_row(
                 Text("✓", style="green") if phase.ended else self._spinner, phase.name, bar,
-                f"{phase.done}/{phase.total}", _clock(phase.seconds), "  ".join(filter(None, (left, detail))),
+                f"{phase.done}/{phase.total}", clock, "  ".join(filter(None, (left, detail))),
             )  # fmt: skip
         return grid
 
@@ -206,7 +207,3 @@ def _done(run: RunStatus) -> str:
 
 def _right() -> Column:
     return Column(justify="right", no_wrap=True)
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))

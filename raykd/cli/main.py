@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -117,7 +116,7 @@ def _verbs(
 def main() -> None:
     """Run the command; a user's mistake ends in a message and its exit code, never in a traceback."""
     # `ray job stop` sends SIGTERM and kills three seconds later: end as with Ctrl-C.
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Without this Ray may start its workers through uv, in another environment than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     set_defaults(TELEMETRY_OFF)
@@ -143,7 +142,3 @@ def main() -> None:
             "interrupted: what is computed is kept; the same command continues from there (a sweep with --resume)"
         )
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> Any:
-    raise KeyboardInterrupt

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
-from raykd.errors import Fault, SpecError, StoreError
+from raykd.errors import SpecError, StoreError
 from raykd.redact import expanded
 from raykd.spec import SMALL, Document, load
 
+
+def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
+    sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
+    names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
+SweepName = Annotated[
+    str, typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names)
+]
+SweepStore = Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")]
+ExportDir = Annotated[
+    Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+]
+Int8 = Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")]
+Threads = Annotated[int, typer.Option(min=1, help="Of the processor.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, for example --set corpus.root=/data."),
@@ -78,13 +96,6 @@ def at(store: str | None) -> str:
     return f" --store {shlex.quote(store)}" if store else ""
 
 
-def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
-    sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
-    names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def _names(variants: list[str] | None, small: bool) -> list[str]:
     return list(dict.fromkeys([*(variants or ()), *([SMALL] if small else ())]))
 
@@ -94,29 +105,28 @@ def _refuse_relative(loaded: Document) -> None:
     # MLflow takes seconds to import, and few commands run in a job.
     from raykd.tracking.server import is_relative
 
-    tracking = loaded.tree.get("tracking")
-    store = loaded.tree.get("store", ".raykd")
-    uri = tracking.get("uri", "sqlite:///mlflow.db") if isinstance(tracking, dict) else "sqlite:///mlflow.db"
-    faults = []
-    where = expanded(store) if isinstance(store, str) else "/"
-    if not urlsplit(where).scheme and not where.startswith("/"):
-        faults.append(_relative(loaded, "store", store, "store=/shared/raykd"))
-    if isinstance(uri, str) and is_relative(expanded(uri)):
-        faults.append(_relative(loaded, "tracking.uri", uri, "tracking.uri=http://mlflow:5000"))
-    if isinstance(tracking, dict):
-        # MLflow's client writes the files itself where it writes into a database itself.
-        files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
-        if isinstance(files, str) and not urlsplit(files).scheme and not files.startswith("/"):
-            faults.append(
-                _relative(loaded, "tracking.artifacts", files, "tracking.artifacts=s3://bucket/mlflow")
-            )
+    stated = loaded.tree.get("tracking")
+    tracking: dict[str, Any] = stated if isinstance(stated, dict) else {}
+    uri = tracking.get("uri", "sqlite:///mlflow.db")
+    # MLflow's client writes the files itself where it writes into a database itself.
+    files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
+    places: tuple[tuple[str, Any, Callable[[str], bool], str], ...] = (
+        ("store", loaded.tree.get("store", ".raykd"), lambda store: _below_here(expanded(store)), "/shared/raykd"),
+        ("tracking.uri", uri, lambda uri: is_relative(expanded(uri)), "http://mlflow:5000"),
+        ("tracking.artifacts", files, _below_here, "s3://bucket/mlflow"),
+    )  # fmt: skip
+    faults = [
+        loaded.fault(
+            tuple(path.split(".")),
+            f"{value!r} is relative, and a job's working directory is a throw-away copy; "
+            f"give an absolute path or URI, for example --set {path}={example}",
+        )
+        for path, value, lost, example in places
+        if isinstance(value, str) and lost(value)
+    ]  # fmt: skip
     if faults:
         raise SpecError(tuple(faults))
 
 
-def _relative(loaded: Document, path: str, value: str, example: str) -> Fault:
-    return Fault(
-        loaded.file, loaded.line(tuple(path.split("."))), path,
-        f"{value!r} is relative, and a job's working directory is a throw-away copy; "
-        f"give an absolute path or URI, for example --set {example}",
-    )  # fmt: skip
+def _below_here(place: str) -> bool:
+    return not urlsplit(place).scheme and not place.startswith("/")

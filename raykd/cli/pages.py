@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import MappingProxyType
 
 from ruamel.yaml import YAML
 
@@ -50,7 +50,14 @@ def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRec
 
 
 def front_page(
-    trials: list[Trial], teachers: list[Teacher], records: SweepRecords, curves: dict[int, Any], **more: Any
+    trials: list[Trial],
+    teachers: list[Teacher],
+    records: SweepRecords,
+    curves: dict[int, tuple[Curve, ...]],
+    *,
+    importances: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+    no_importances: str = "it is computed when the sweep has ended",
+    running: str = "",
 ) -> str:
     """The page. `curves`: those of trials that were read before; what is missing is added."""
     students = [trial for trial in trials if trial.state == "COMPLETE"]
@@ -69,7 +76,9 @@ def front_page(
         training_labels={trial.number: training_labels(alternatives, trial) for trial in students},
         stopped=stopped_of(trials, {record.trial.number: record.epochs for record in records.load()}),
         provenance=provenance(records, students),
-        **more,
+        importances=importances,
+        no_importances=no_importances,
+        running=running,
     )
 
 
@@ -116,7 +125,7 @@ class RunningPage:
 
     def __init__(self, records: SweepRecords, *, clock: Callable[[], float] = time.monotonic):
         self._records, self._clock = records, clock
-        self._curves: dict[int, Any] = {}
+        self._curves: dict[int, tuple[Curve, ...]] = {}
         self._shown, self._next = 0, clock()
         self._took: float | None = None
 
@@ -139,15 +148,7 @@ class RunningPage:
 
     def _write(self, *, running: str) -> None:
         records = self._records
-        missing = "it is computed when the sweep has ended"
-        page = front_page(
-            records.trials(),
-            records.teachers(),
-            records,
-            self._curves,
-            running=running,
-            no_importances=missing,
-        )
+        page = front_page(records.trials(), records.teachers(), records, self._curves, running=running)
         records.save_file(PAGE, page.encode())
 
 
@@ -165,7 +166,7 @@ def page_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
 
 def in_words(status: Status) -> str:
     """`12 of 40 trials, about 25 min left`."""
-    phases: Mapping[str, Any] = {phase.name: phase for phase in status.phases}
+    phases = {phase.name: phase for phase in status.phases}
     trials, now = phases.get("trials"), status.phase
     parts = [f"{trials.done} of {trials.total} trials"] if trials else []
     if now is not None and now is not trials and not now.ended:

@@ -17,9 +17,9 @@ from typing import Annotated, Literal
 import typer
 
 from raykd.cli.console import stderr
-from raykd.cli.options import refuse_existing
+from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.counted import counted
-from raykd.deploy.label_files import OF_TEXTS, form_of, label_file, numbered_lines
+from raykd.deploy.label_files import OF_TEXTS, format_of, label_file, numbered_lines
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
 from raykd.serving.labeller import LabellerError, load, model_file
@@ -30,9 +30,7 @@ RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
 
 
 def predict(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
-    ],
+    folder: ExportDir,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="What to label; - reads the standard input.", show_default=False)
     ],
@@ -59,8 +57,8 @@ def predict(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
-    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    overwrite: Overwrite = False,
+    int8: Int8 = False,
     marked: Annotated[
         bool,
         typer.Option(
@@ -68,7 +66,7 @@ def predict(
         ),
     ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
-    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
+    threads: Threads = 1,
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U heads), other lines become JSON Lines."""
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
@@ -79,7 +77,7 @@ def predict(
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
-    form = form_of(file, labeller) if format_ == "auto" else format_
+    form = format_of(file, labeller) if format_ == "auto" else format_
     if marked and form not in OF_TEXTS:
         raise CorpusError(file, None, f"--marked is for texts, and the file is {form}", "leave it out")
     write = partial(marked_line, labeller) if marked else json_line

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from raykd.cli.console import stdout
+from raykd.cli.options import ExportDir, Int8, Threads
 from raykd.errors import Fault, RaykdError, SpecError, StoreError
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS
 from raykd.serving.labeller import LabellerError, load, model_file
@@ -18,9 +19,7 @@ GRACE_S = 10
 
 
 def serve(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
-    ],
+    folder: ExportDir,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     pos: Annotated[
@@ -31,8 +30,8 @@ def serve(
             "without them.",
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Of the processor.")] = 1,
-    int8: Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")] = False,
+    threads: Threads = 1,
+    int8: Int8 = False,
     max_batch: Annotated[int, typer.Option(min=1, help="Texts that are labelled together.")] = MAX_BATCH,
     max_wait_ms: Annotated[
         float, typer.Option(min=0, help="Milliseconds that a text may wait for others.")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
-
-import typer
 
 from raykd.cli.console import draws, stdout
 from raykd.cli.live import StatusView, drawing, in_lines
-from raykd.cli.options import Overrides, Plain, Small, Variants, again, at, sweep_names
+from raykd.cli.options import Overrides, Plain, Small, SweepName, SweepStore, Variants, again, at
 from raykd.cli.records import records_of
 from raykd.errors import StoreError
 from raykd.sweep.lease import holder
@@ -21,11 +18,8 @@ EVERY_S = 5.0
 
 
 def watch(
-    sweep: Annotated[
-        str,
-        typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names),
-    ],
-    store: Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")] = None,
+    sweep: SweepName,
+    store: SweepStore = None,
     set_: Overrides = None,
     variant: Variants = None,
     small: Small = False,

@@ -37,7 +37,7 @@ from raykd.training.execute import epoch_report, execute, find_result
 from raykd.training.worker import Worker
 
 CLOSING_S = 8.0
-"""Tune kills a slot ten seconds after it asked it to end."""
+"""A slot is killed ten seconds after it was asked to end."""
 
 
 class Group:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Launcher:
-    """Does one run after the other, from inside a Tune trial. What it starts for the first one it keeps."""
+    """Does one run after the other, from inside a slot. What it starts for the first one it keeps."""
 
     def __init__(self) -> None:
         self._group: Group | None = None

@@ -25,10 +25,9 @@ from raykd.corpora.column_files import (
 from raykd.corpora.columns import Column, in_words, tag_columns
 from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.source import TextConfig, for_language, one_or_each, refuse_unknown_languages
 from raykd.errors import CorpusError
 from raykd.forms import TagSet
-from raykd.forms.form import TagSet
 from raykd.spec import Frozen
 
 LONGEST = 200
@@ -45,7 +44,7 @@ class Columns(Frozen):
 
 
 ColumnsOfEach = Annotated[
-    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(form_of)
+    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(one_or_each)
 ]
 
 

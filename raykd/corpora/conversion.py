@@ -197,7 +197,7 @@ def _schemes(
 
 def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, ReadScheme]) -> TagSet:
     forms = {form_of(scheme) for scheme in schemes.values()}
-    form = next((form for form in reversed(FORMS.values()) if form in forms), FLAT)
+    form = next((form for form in reversed(list(FORMS.values())) if form in forms), FLAT)
     return form.tag_set(
         label
         for language, found in tags.items()

@@ -84,7 +84,8 @@ class LabelledText:
 
     def sentence(self, row: int) -> Labelled:
         """The sentence at `row` with its labels."""
-        heads, pos = (own[row] if own else None for own in (self.heads, self.pos))
+        heads = self.heads[row] if self.heads else None
+        pos = self.pos[row] if self.pos else None
         return Labelled(self.sentences[row], self.labels[row], self.unit, heads, pos)
 
 

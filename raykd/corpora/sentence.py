@@ -7,8 +7,8 @@ from raykd.errors import CorpusError
 from raykd.forms.marks import UTTERANCE
 
 SEPARATOR = "\t"
-"""The word between the two texts of a pair: white space, which no other word is. The labeller in `serving/`, which ships
-alone, has it once more."""
+"""The word between the two texts of a pair: white space, which no other word is. The labeller in `serving/` has it once
+more, as it ships alone."""
 
 Unit = Literal["word", "sentence"]
 """What one tag belongs to: each word, or the whole sentence (text classification)."""

@@ -302,7 +302,7 @@ class TextConfig(FilesConfig):
         return self
 
 
-def form_of(value: object) -> Literal["one", "each"]:
+def one_or_each(value: object) -> Literal["one", "each"]:
     """Whether a section's mapping is the section itself or a mapping from languages to it. Its values decide, so
     that a fault inside one form is not reported as a fault of the other."""
     inner = list(value.values()) if isinstance(value, dict) else []

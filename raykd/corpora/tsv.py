@@ -14,7 +14,7 @@ from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import CERTAIN, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
-from raykd.corpora.source import Name, TextConfig, for_language, form_of, refuse_unknown_languages
+from raykd.corpora.source import Name, TextConfig, for_language, one_or_each, refuse_unknown_languages
 from raykd.corpora.text_columns import TEXT_WORDS, Cells, classes, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -40,7 +40,7 @@ class Columns(Frozen):
 
 
 ColumnsOfEach = Annotated[
-    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(form_of)
+    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(one_or_each)
 ]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raykd.errors import ExportError
 from raykd.layers.model import Model
+from raykd.serving.labeller.session import open_session
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,14 +72,7 @@ class Session:
     """An ONNX file that labels batches, on some threads of the CPU."""
 
     def __init__(self, file: bytes, *, threads: int = 1):
-        import onnxruntime
-
-        options: Any = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = threads
-        options.log_severity_level = 3  # errors
-        # Without VNNI a processor adds products of 8 bits in 16, which overflows; so they are added in 32.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        self._session: Any = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        self._session = open_session(file, threads)
         self.inputs, self.outputs = (
             {each.name: list(each.shape) for each in side}
             for side in (self._session.get_inputs(), self._session.get_outputs())

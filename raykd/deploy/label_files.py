@@ -50,7 +50,7 @@ def label_file(
     return label_texts(labeller, lines, file, batch, write)
 
 
-def form_of(file: str, labeller: Labeller) -> str:
+def format_of(file: str, labeller: Labeller) -> str:
     """The form of a file by the end of its name; where that says nothing, what `raykd init` would take it for."""
     ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll"}
     ends[".tsv"] = "tsv" if labeller.unit == "sentence" else "conll"

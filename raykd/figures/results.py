@@ -6,7 +6,7 @@ form (`to_plain`) that `from_plain` reads back to an equal value: a result that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, pstdev, stdev
 from typing import Any, Literal
@@ -151,30 +151,24 @@ class Scores:
     @staticmethod
     def over_seeds(scores: Iterable[Scores]) -> Scores:
         """One of several runs that differ by their seed."""
-        every = list(scores)
-        return Scores(
-            {
-                part: {
-                    group: Score.over_seeds([one.by_part[part][group] for one in every]) for group in groups
-                }
-                for part, groups in every[0].by_part.items()
-            }
-        )
+        return _combined(scores, Score.over_seeds)
 
     @staticmethod
     def over_languages(scores: Iterable[Scores]) -> Scores:
         """One of several runs of one seed, each with languages of its own."""
-        merged: dict[str, dict[str, list[Score]]] = {}
-        for each in scores:
-            for part, groups in each.by_part.items():
-                for group, score in groups.items():
-                    merged.setdefault(part, {}).setdefault(group, []).append(score)
-        return Scores(
-            {
-                part: {group: Score.over_languages(own) for group, own in groups.items()}
-                for part, groups in merged.items()
-            }
-        )
+        return _combined(scores, Score.over_languages)
+
+
+def _combined(every: Iterable[Scores], combine: Callable[[Sequence[Score]], Score]) -> Scores:
+    """What `combine` makes of the scores of each part and group."""
+    merged: dict[str, dict[str, list[Score]]] = {}
+    for each in every:
+        for part, groups in each.by_part.items():
+            for group, score in groups.items():
+                merged.setdefault(part, {}).setdefault(group, []).append(score)
+    return Scores(
+        {part: {group: combine(own) for group, own in groups.items()} for part, groups in merged.items()}
+    )
 
 
 @dataclass(frozen=True)

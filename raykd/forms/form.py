@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Names = Sequence[Sequence[str]]
 """The labels of sentences, as strings."""
+ScoredWords = Sequence[Sequence[bool]] | None
+"""Which words of each sentence count; None: all of them."""
 Allowed = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Which tags may follow which, bool [from, to], begin a sentence, bool [Y], and end it, bool [Y]."""
 
@@ -66,7 +68,7 @@ class Labelled(NamedTuple):
 class Served(Protocol):
     """An exported model."""
 
-    labels: Sequence[str]
+    labels: tuple[str, ...]
 
     @property
     def trees(self) -> Any:
@@ -144,7 +146,7 @@ class LabelForm:
 
     def decode(self, numbers: Iterable[SupportsIndex], tags: Sequence[str]) -> list[str]:
         """The tags of these numbers."""
-        return [tags[number] for number in numbers]
+        return [tags[int(number)] for number in numbers]
 
     def allowed_places(self, tags: Sequence[str]) -> Bool[np.ndarray, "2 tag"] | None:
         """Which tags the first word of a sentence may have, and which the others; None: any of them."""
@@ -247,12 +249,12 @@ class LabelForm:
         """The labelling that gives every word the most frequent label; None where words have no labels."""
         return most_frequent(gold)
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None) -> ByLabel:
+    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
         """The figures of every label; `scored` says which words count, where not all do."""
         return words_by_label(gold, predicted)
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None, *, examples: int
+        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         """What is taken for what, with `examples` of each."""
         return label_confusions(gold, predicted, examples=examples)

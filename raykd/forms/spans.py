@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from raykd.forms.form import Allowed, LabelForm, Labelled, Names, TagSet
+from raykd.forms.form import Allowed, LabelForm, Labelled, ScoredWords, TagSet
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
     bioes_tags,
@@ -63,11 +63,11 @@ class Spans(LabelForm):
     def shown(self, sentence: Labelled, *, words: int) -> str:
         return shown_spans(sentence.tokens, sentence.tags, words=words)
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None) -> ByLabel:
+    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
         return entities_by_label(gold, predicted)
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None, *, examples: int
+        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(gold, predicted, examples=examples)
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from raykd.forms.form import Allowed, LabelForm, Labelled, Names, Served, TagSet, most_frequent
+from raykd.forms.form import Allowed, LabelForm, Labelled, Names, ScoredWords, Served, TagSet, most_frequent
 from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
@@ -94,12 +94,12 @@ class Utterance(LabelForm):
         intents, slots = (most_frequent([own[part] for own in gold]) for part in (slice(1), slice(1, None)))
         return [[*first, *others] for first, others in zip(intents, slots, strict=True)]
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None) -> ByLabel:
+    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
         """Of an intent as a span of the word in front."""
         return entities_by_label(_intents_as_spans(gold), _intents_as_spans(predicted))
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: Names | None, *, examples: int
+        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(_intents_as_spans(gold), _intents_as_spans(predicted), examples=examples)
 

@@ -13,6 +13,7 @@ from torch import nn
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.dropout import Dropout, hashed_rows
 from raykd.layers.embedding import TokenEmbedding
+from raykd.layers.piece_vectors import last_states
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -77,6 +78,4 @@ class CharacterEncoder(nn.Module):
 
     def _vectors(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
         inputs_NCD = self.dropout(self.embedding(characters_NC), keys_N=hashed_rows(characters_NC))
-        forward_NCH, backward_NCH = self.lstm(inputs_NCD, lengths_N).chunk(2, dim=-1)
-        words_N = torch.arange(len(lengths_N), device=lengths_N.device)
-        return torch.cat([forward_NCH[words_N, lengths_N - 1], backward_NCH[:, 0]], dim=-1)
+        return last_states(self.lstm(inputs_NCD, lengths_N), lengths_N)[:, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -17,13 +17,14 @@ from raykd.storage.digests import path_sha256
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from transformers import PreTrainedModel
 
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
 
 # What decides a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
 _WEIGHTS = "*.safetensors"
-SAFE = {"use_safetensors": True, "trust_remote_code": False}
+_SAFE = {"use_safetensors": True, "trust_remote_code": False}
 """How Transformers loads a checkpoint: no pickle, and no code that comes with it."""
 _SETTINGS = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
 _SETTINGS += ("added_tokens.json", "*.model")
@@ -129,7 +130,11 @@ def tokenizer_checksum(path: str) -> str | None:
 
 def checked_weights(path: str, expected: str | None) -> str:
     """The checkpoint's checksum. Raises StoreError when another was `expected`."""
-    found = weights_checksum(path)
+    return unchanged(path, weights_checksum(path), expected)
+
+
+def unchanged(path: str, found: str, expected: str | None) -> str:
+    """The checksum that was found. Raises StoreError when another was `expected`."""
     if expected not in (None, found):
         raise StoreError(path, "changed since its checksum was taken", "run again from the beginning")
     return found
@@ -178,19 +183,45 @@ def embedding_matrix(path: str, checksum: str) -> Tensor:
         StoreError: it cannot be read, or is not the one with this checksum.
     """
     import torch
-    from transformers import AutoModel
+
+    checked_weights(path, checksum)
+    # What the checkpoint does not hold (for example a pooler) is drawn at random.
+    with torch.random.fork_rng(devices=[]):
+        model, _ = read_model(path, "AutoModel")
+    return model.get_input_embeddings().weight.detach()
+
+
+def read_model(path: str, auto_class: str, **options: Any) -> tuple[Any, list[str]]:
+    """A checkpoint as `auto_class` of Transformers reads it with these options, in float32, and what of that class it
+    lacks, which is drawn from torch's generator.
+
+    Raises:
+        StoreError: there is no such checkpoint, or that class does not read it.
+    """
+    import torch
+    import transformers
 
     folder = checkpoint_folder(path)
-    checked_weights(path, checksum)
     try:
-        # What the checkpoint does not hold (for example a pooler) is drawn at random.
-        with torch.random.fork_rng(devices=[]), quietly():
-            model = AutoModel.from_pretrained(str(folder), dtype=torch.float32, **SAFE)
+        with quietly():
+            model, report = getattr(transformers, auto_class).from_pretrained(
+                str(folder), dtype=torch.float32, output_loading_info=True, **_SAFE, **options
+            )
     except (OSError, ValueError) as error:
-        raise StoreError(
-            path, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads"
-        ) from error
-    return model.get_input_embeddings().weight.detach()
+        hint = f"give a checkpoint that {auto_class} reads"
+        raise StoreError(path, f"cannot be loaded ({error})", hint) from error
+    return model, sorted(report["missing_keys"])
+
+
+def untrained(auto_class: str, config: Mapping[str, Any]) -> PreTrainedModel:
+    """The model that `auto_class` of Transformers makes of a configuration as plain data, with weights that are drawn
+    from torch's generator, in float32."""
+    import torch
+    import transformers
+
+    with quietly():
+        own = transformers.AutoConfig.for_model(**config)
+        return getattr(transformers, auto_class).from_config(own, dtype=torch.float32)
 
 
 @contextmanager

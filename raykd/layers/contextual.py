@@ -108,6 +108,7 @@ def _has(value: object, name: str) -> bool:
     return name in value if isinstance(value, Mapping) else isinstance(value, WordVectorsConfig)
 
 
+Part = EncoderConfig | WordVectorsConfig
 FrozenConfig = Annotated[
     Annotated[EncoderConfig, Tag("an encoder")] | Annotated[WordVectorsConfig, Tag("a table")],
     Discriminator(_form),
@@ -120,16 +121,16 @@ ContextualConfig = Annotated[
 """One frozen encoder or word-vector file, or several side by side."""
 
 
-def parts_of(config: Any) -> tuple[Any, ...]:
+def parts_of(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]:
     """The encoders and tables of a section `contextual`; none where it is None."""
     return () if config is None else config if isinstance(config, tuple) else (config,)
 
 
-def pinned(config: Any, language: str | None = None) -> tuple[Any, ...] | None:
+def pinned(config: Part | tuple[Part, ...] | None, language: str | None = None) -> tuple[Part, ...] | None:
     """The same with checksums, which make the identity that of the weights, and `{lang}` filled in."""
     return tuple(part.pinned(language) for part in parts_of(config)) or None
 
 
-def shape_of(config: Any) -> dict[str, Any]:
+def shape_of(config: Part | tuple[Part, ...] | None) -> dict[str, Any]:
     """What latency depends on."""
     return {"contextual": [part.shape() for part in parts_of(config)]} if parts_of(config) else {}

@@ -104,58 +104,50 @@ def dropped(inputs: Tensor, rate: float, *, keys_N: Int[Tensor, " row"] | None =
     return inputs * (mask.to(inputs.dtype) / (1 - rate))
 
 
-class Dropout(nn.Module):
-    """Zeroes each element of [N, …] by itself. Does nothing in evaluation mode or at rate 0."""
+class _Dropping(nn.Module):
+    """Does nothing in evaluation mode or at rate 0."""
 
     def __init__(self, rate: float):
         super().__init__()
         self.rate = rate
 
-    def forward(self, inputs: Tensor, *, keys_N: Int[Tensor, " row"] | None = None) -> Tensor:
-        return dropped(inputs, self.rate, keys_N=keys_N) if self.training and self.rate else inputs
+    @property
+    def active(self) -> bool:
+        return self.training and self.rate > 0
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
 
 
-class VariationalDropout(nn.Module):
-    """Zeroes the same components at every position of a sentence (Gal & Ghahramani 2016).
+class Dropout(_Dropping):
+    """Zeroes each element of [N, …] by itself."""
 
-    Does nothing in evaluation mode or at rate 0.
-    """
+    def forward(self, inputs: Tensor, *, keys_N: Int[Tensor, " row"] | None = None) -> Tensor:
+        return dropped(inputs, self.rate, keys_N=keys_N) if self.active else inputs
 
-    def __init__(self, rate: float):
-        super().__init__()
-        self.rate = rate
+
+class VariationalDropout(_Dropping):
+    """Zeroes the same components at every position of a sentence (Gal & Ghahramani 2016)."""
 
     def forward(self, inputs_BTD: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch time size"]:
-        if not self.training or self.rate == 0:
+        if not self.active:
             return inputs_BTD
         kept_BD = kept((len(inputs_BTD), inputs_BTD.shape[2]), self.rate, inputs_BTD.device)
         return inputs_BTD * (kept_BD[:, None].to(inputs_BTD.dtype) / (1 - self.rate))
 
-    def extra_repr(self) -> str:
-        return f"rate={self.rate}"
 
-
-class WordDropout(nn.Module):
-    """Replaces pieces by the unknown one at random: so the unknown piece is learned from text that has none.
-
-    Does nothing in evaluation mode or at rate 0.
-    """
+class WordDropout(_Dropping):
+    """Replaces pieces by the unknown one at random: so the unknown piece is learned from text that has none."""
 
     def __init__(self, rate: float, *, unknown: int):
-        super().__init__()
-        self.rate, self.unknown = rate, unknown
+        super().__init__(rate)
+        self.unknown = unknown
 
     def forward(self, pieces_BP: Int[Tensor, "batch piece"]) -> Int[Tensor, "batch piece"]:
-        if not self.training or self.rate == 0:
+        if not self.active:
             return pieces_BP
         kept_BP = kept(tuple(pieces_BP.shape), self.rate, pieces_BP.device)
         return pieces_BP.masked_fill(~kept_BP, self.unknown)
-
-    def extra_repr(self) -> str:
-        return f"rate={self.rate}"
 
 
 class OwnDropout(TorchFunctionMode):

@@ -15,6 +15,7 @@ from raykd.errors import ExportError, StoreError
 from raykd.layers.heads import full_precision
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
+from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import UnscoredChain
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from onnx import ModelProto
     from torch import Tensor
+    from transformers import PreTrainedModel
 
     from raykd.corpora.encoding import TokenBatch
 
@@ -46,7 +48,7 @@ class MaskedLanguageModel(HFModel):
 
     def __init__(
         self,
-        model: Any,
+        model: PreTrainedModel,
         *,
         limit: int,
         prefix: int,
@@ -70,17 +72,10 @@ class MaskedLanguageModel(HFModel):
         pieces: Sequence[int] = (),
         attention: Sequence[int] = (),
     ) -> Output:
-        number = {layer: self.checked(layer) for layer in (*layers, *pieces)}
-        read = tuple(dict.fromkeys((*number.values(), self.depth)))
-        read_BPD, scores = self.read(batch, read, attention)
-        states = dict(zip(read, read_BPD.chunk(len(read), -1), strict=True))
-
-        def at_labels(layer: int) -> Tensor:
-            return states[layer].take_along_dim(batch.first_BT[:, :, None], 1)
-
-        chain = self._chain(at_labels(self.depth), batch.lengths_B)
-        hidden = {layer: at_labels(number[layer]) for layer in layers}
-        inside = {layer: states[number[layer]] for layer in pieces}
+        _, states, scores = self.states_of(batch, (*layers, *pieces, self.depth), attention)
+        chain = self._chain(first_of_pieces(states[self.depth], batch), batch.lengths_B)
+        hidden = {layer: first_of_pieces(states[layer], batch) for layer in layers}
+        inside = {layer: states[layer] for layer in pieces}
         return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
 
     def keep_rows(self, kept: Sequence[int]) -> None:

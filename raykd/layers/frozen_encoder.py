@@ -17,14 +17,15 @@ from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
-    SAFE,
     checked_weights,
     checkpoint_folder,
     quietly,
+    read_model,
     reading_limit,
 )
 from raykd.layers.piece_vectors import first_of_pieces, in_half, mean_of_pieces
 from raykd.layers.windows import in_windows
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,7 +81,7 @@ class EncoderFeatures:
         return in_half(mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)))
 
     def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
         model, asked = self.encoder.model, self.config
         output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
         states = [output.hidden_states[layer].float() for layer in asked.layers]
@@ -114,21 +115,16 @@ def _outline(folder: str, checksum: str) -> Any:
             # As `_load` reads it, whatever it is stored in.
             return _of_words(AutoModel.from_config(config, dtype=torch.float32))
     except (OSError, ValueError) as error:
-        raise _unreadable(folder, error) from error
+        hint = "give a checkpoint that AutoModel reads"
+        raise StoreError(folder, f"cannot be loaded ({error})", hint) from error
 
 
 # Models of one process share their encoder: several teachers may be in memory at once.
 @lru_cache(maxsize=2)
 def _load(folder: str, checksum: str) -> Encoder:
-    from transformers import AutoModel
-
-    try:
-        # What the checkpoint does not hold (for example a pooler) is drawn at random.
-        with torch.random.fork_rng(devices=[]), quietly():
-            model = AutoModel.from_pretrained(folder, dtype=torch.float32, **SAFE)
-    except (OSError, ValueError) as error:
-        raise _unreadable(folder, error) from error
-    model = _of_words(model)
+    # What the checkpoint does not hold (for example a pooler) is drawn at random.
+    with torch.random.fork_rng(devices=[]):
+        model = _of_words(read_model(folder, "AutoModel")[0])
     model.requires_grad_(False).eval()
     return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
 
@@ -138,7 +134,3 @@ def _of_words(model: Any) -> Any:
     if getattr(model, "pooler", None) is not None:
         model.pooler = None
     return model
-
-
-def _unreadable(folder: str, error: Exception) -> StoreError:
-    return StoreError(folder, f"cannot be loaded ({error})", "give a checkpoint that AutoModel reads")

@@ -10,7 +10,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -62,15 +62,8 @@ class Batch:
 
 def numbers_of(batch: TokenBatch, names: Iterable[str] = INPUTS) -> dict[str, np.ndarray]:
     """The inputs of a graph, for one batch. Raises ValueError where it has not what the graph reads."""
-    fields = {
-        "pieces": batch.pieces_BP,
-        "piece_lengths": batch.piece_lengths_B,
-        "first": batch.first_BT,
-        "lengths": batch.lengths_B,
-        "characters": batch.characters_BTC,
-        "character_lengths": batch.character_lengths_BT,
-    }
-    numbers = {name: fields[name] for name in names}
+    own = {field.default: getattr(batch, field.name) for field in fields(Batch)}
+    numbers = {name: own[name] for name in names}
     lacking = [name for name, value in numbers.items() if value is None]
     if lacking:
         raise ValueError(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
-from raykd.layers.checkpoint import checkpoint_folder, quietly, reads_types
+from raykd.layers.checkpoint import checkpoint_folder, reads_types, untrained
 from raykd.layers.heads import Places
 from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
@@ -56,10 +54,7 @@ def classifier(
         sizes["separator"] = [places.get(piece, piece) for piece in special.separator]
         sizes["types"] = reads_types(model, folder)
     tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
-    if inputs.kept is not None:
-        tagger.keep_rows(inputs.kept)
-    tagger.fixed()  # refuses layers that are not there
-    return tagger
+    return tagger.pruned(inputs.kept)
 
 
 def rebuilt(
@@ -72,11 +67,7 @@ def rebuilt(
     precision: Literal["float32", "bf16"] = "float32",
 ) -> HFTagger:
     """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
-    import transformers  # takes seconds to import
-
-    own = transformers.AutoConfig.for_model(**architecture["config"])
-    with quietly():
-        model = getattr(transformers, CLASSES[pools]).from_config(own, dtype=torch.float32)
+    model = untrained(CLASSES[pools], architecture["config"])
     names = ("limit", "prefix", "suffix", "separator", "types")
     sizes = {name: architecture[name] for name in names}
     return _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)

@@ -8,13 +8,11 @@ from pydantic import Field
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import PretrainedConfig
-from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
-    SAFE,
     checked_weights,
     checkpoint_folder,
     embedding_dim,
-    quietly,
+    read_model,
     reading_limit,
     refuse_unreadable,
     weights_checksum,
@@ -80,20 +78,8 @@ class HFConfig(Frozen):
         Raises:
             StoreError: there is no such checkpoint, it changed, or that class does not read it.
         """
-        import torch
-        import transformers  # takes seconds to import
-
-        folder = checkpoint_folder(self.path)
         checked_weights(self.path, self.checksum)
-        try:
-            with quietly():
-                model, report = getattr(transformers, auto_class).from_pretrained(
-                    str(folder), dtype=torch.float32, output_loading_info=True, **SAFE, **options
-                )
-        except (OSError, ValueError) as error:
-            hint = f"give a checkpoint that {auto_class} reads"
-            raise StoreError(self.path, f"cannot be loaded ({error})", hint) from error
-        return model, sorted(report["missing_keys"])
+        return read_model(self.path, auto_class, **options)
 
     def sizes(self, model: Any) -> dict[str, int]:
         """How much it reads at once, and the special pieces around a sentence."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from raykd.errors import StoreError
-from raykd.layers.checkpoint import quietly
+from raykd.layers.checkpoint import untrained
 from raykd.layers.encoder import MaskedLanguageModel
 
 if TYPE_CHECKING:
@@ -38,20 +36,13 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
     pieces, kept = inputs.vocabulary_size, inputs.kept
     more = pieces if model.get_input_embeddings().num_embeddings > pieces else None
     encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=more)
-    if kept is not None:
-        encoder.keep_rows(kept)
-    encoder.fixed()  # refuses layers that are not there
-    return encoder
+    return encoder.pruned(kept)
 
 
 def rebuilt_masked_lm(config: HFConfig, architecture: Mapping[str, Any]) -> MaskedLanguageModel:
     """The model of an `architecture` that `MaskedLanguageModel.architecture` gave, without the checkpoint and its
     weights."""
-    import transformers  # takes seconds to import
-
-    own = transformers.AutoConfig.for_model(**architecture["config"])
-    with quietly():
-        model = getattr(transformers, AUTO_CLASS).from_config(own, dtype=torch.float32)
+    model = untrained(AUTO_CLASS, architecture["config"])
     names = ("limit", "prefix", "suffix", "pieces")
     # One of as many pieces as rows does not say it.
     sizes = {name: architecture[name] for name in names if name in architecture}

@@ -19,11 +19,13 @@ from raykd.layers.attention_scores import attention_scores, encoder_layers
 from raykd.layers.dropout import OwnDropout, of_sentences
 from raykd.layers.model import Model, checked_layer
 from raykd.layers.windows import in_windows
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from torch import Tensor
+    from transformers import PreTrainedModel
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers.attention_scores import Scores
@@ -40,12 +42,14 @@ class HFModel(Model):
         freeze: what is never trained: the embeddings, and layers by their numbers from 1.
     """
 
-    def __init__(self, model: Any, *, limit: int, prefix: int, suffix: int, freeze: Sequence[Frozen] = ()):
+    def __init__(
+        self, model: PreTrainedModel, *, limit: int, prefix: int, suffix: int, freeze: Sequence[Frozen] = ()
+    ):
         super().__init__()
-        self.model = model
+        self.model: Any = model
         self._limit, self._prefix, self._suffix = limit, prefix, suffix
         self._freeze = tuple(freeze)
-        self._attention: str = model.config._attn_implementation
+        self._attention: str = self.model.config._attn_implementation
 
     def train(self, mode: bool = True) -> Self:
         # The fused kernels of attention draw their dropout themselves, by the rows that one worker has.
@@ -61,6 +65,17 @@ class HFModel(Model):
     @property
     def piece_limit(self) -> int:
         return self._limit
+
+    def pruned(self, kept: Sequence[int] | None) -> Self:
+        """Itself, with these rows alone of its embedding of pieces; None: with all of them.
+
+        Raises:
+            StoreError: it cannot be pruned, or has no layer that `freeze` names.
+        """
+        if kept is not None:
+            self.keep_rows(kept)
+        self.fixed()  # refuses layers that are not there
+        return self
 
     def keep_rows(self, kept: Sequence[int]) -> None:
         """Keep these rows alone of the embedding of pieces: ids are then places in `kept`."""
@@ -101,6 +116,19 @@ class HFModel(Model):
             "embeddings": embeddings,
         }
 
+    def states_of(
+        self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int], *, head: int = 0
+    ) -> tuple[Tensor, dict[int, Tensor], Scores]:
+        """What the head gives of each piece [B, P, `head`], the states [B, P, D] of `layers`, under the numbers that
+        they are asked for by, and the attention scores of others."""
+        number = {layer: self.checked(layer) for layer in layers}
+        read = tuple(dict.fromkeys(number.values()))
+        read_BPD, scores = self.read(batch, read, attention)
+        sizes = [head, *(self.model.config.hidden_size for _ in read)]
+        head_BPX, *states = read_BPD.split(sizes, -1)
+        by_number = dict(zip(read, states, strict=True))
+        return head_BPX, {layer: by_number[place] for layer, place in number.items()}, scores
+
     def read(
         self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int]
     ) -> tuple[Tensor, Scores]:
@@ -120,7 +148,7 @@ class HFModel(Model):
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         """The states of these layers [B, P, D], side by side, or of the last one where none is named, of sentences
         that it reads at once; a classifier's begin with what its head gives."""
-        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
         more = any(layer != self.depth for layer in layers)
         found = self.model.base_model(
             input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=more

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from raykd.layers.checkpoint import quietly
+from raykd.layers.checkpoint import quietly, untrained
 from raykd.layers.pointer_generator import STEPS, PointerGenerator
 
 if TYPE_CHECKING:
@@ -55,11 +53,7 @@ def of_checkpoint(config: HFConfig, inputs: BuildInputs, **own: Any) -> PointerG
     """
     encoder, _ = config.loaded("AutoModel")
     sizes = {"dropout": inputs.dropout, "freeze": config.freeze, **config.sizes(encoder)}
-    model = pointer_generator(encoder, inputs.tag_set, **sizes, **own)
-    if inputs.kept is not None:
-        model.keep_rows(inputs.kept)
-    model.fixed()  # refuses layers that are not there
-    return model
+    return pointer_generator(encoder, inputs.tag_set, **sizes, **own).pruned(inputs.kept)
 
 
 def rebuilt_pointer_generator(
@@ -67,10 +61,6 @@ def rebuilt_pointer_generator(
 ) -> PointerGenerator:
     """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint and its
     weights."""
-    from transformers import AutoConfig, AutoModel  # takes seconds to import
-
-    with quietly():
-        config = AutoConfig.for_model(**architecture["config"])
-        encoder = AutoModel.from_config(config, dtype=torch.float32)
+    encoder = untrained("AutoModel", architecture["config"])
     sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
     return pointer_generator(encoder, labels, freeze=freeze, **sizes, **own)

@@ -14,13 +14,16 @@ import torch
 from raykd.layers.heads import Places
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
+from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onnx import ModelProto
     from torch import Tensor
+    from transformers import PreTrainedModel
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.layers.label_map import LabelMap
@@ -38,7 +41,7 @@ class HFTagger(HFModel):
 
     def __init__(
         self,
-        model: Any,
+        model: PreTrainedModel,
         labels: LabelMap,
         *,
         unit: Literal["word", "sentence"],
@@ -66,29 +69,22 @@ class HFTagger(HFModel):
         pieces: Sequence[int] = (),
         attention: Sequence[int] = (),
     ) -> Output:
-        number = {layer: self.checked(layer) for layer in (*layers, *pieces)}
-        read = tuple(dict.fromkeys(number.values()))
         if self.pools and int(batch.piece_lengths_B.max()) > self._limit:
             batch = self._cut(batch)
         bf16 = self.precision == "bf16" and not self.training
         with torch.autocast(batch.pieces_BP.device.type, torch.bfloat16) if bf16 else nullcontext():
-            read_BPD, scores = self.read(batch, read, attention)
-        sizes = [self.model.config.num_labels, *(self.model.config.hidden_size for _ in read)]
-        logits_BPL, *each = read_BPD.split(sizes, dim=-1)
-        states = dict(zip(read, each, strict=True))
+            logits_BPL, states, scores = self.states_of(
+                batch, (*layers, *pieces), attention, head=self.model.config.num_labels
+            )
 
         def at_labels(values_BPD: Tensor) -> Tensor:
-            return (
-                values_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
-                if self.unit == "word"
-                else values_BPD[:, :1]
-            )
+            return first_of_pieces(values_BPD, batch) if self.unit == "word" else values_BPD[:, :1]
 
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
         emissions_BTY = self._labels.emissions(at_labels(logits_BPL).float(), lengths_B)
         chain = Chain(self.places(emissions_BTY), lengths_B)
-        hidden = {layer: at_labels(states[number[layer]]) for layer in layers}
-        inside = {layer: states[number[layer]] for layer in pieces}
+        hidden = {layer: at_labels(states[layer]) for layer in layers}
+        inside = {layer: states[layer] for layer in pieces}
         return Output(chain, hidden, inside, scores, batch.piece_lengths_B, self.legal)
 
     def to_onnx(self) -> ModelProto:
@@ -134,7 +130,7 @@ class HFTagger(HFModel):
 
     def _is_second(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         """Which pieces are of the second text of a pair, or end it; of a single text none."""
-        inside_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        inside_BP = mask_of(lengths_B, pieces_BP.shape[1])
         if not self._separator:
             return torch.zeros_like(inside_BP)
         # No text has this piece, which also ends the second text.
@@ -142,7 +138,7 @@ class HFTagger(HFModel):
         return (ends_BP.cumsum(1) - ends_BP >= self._separator.count(self._separator[-1])) & inside_BP
 
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        mask_BP = torch.arange(pieces_BP.shape[1], device=lengths_B.device) < lengths_B[:, None]
+        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
         types = {"token_type_ids": self._is_second(pieces_BP, lengths_B).long()} if self._types else {}
         found = self.model(
             input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers), **types

@@ -22,12 +22,15 @@ from raykd.layers.dropout import OwnDropout
 from raykd.layers.heads import full_precision
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
+from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
 from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
     from onnx import ModelProto
+    from transformers import PreTrainedModel
 
     from raykd.corpora.encoding import TokenBatch
     from raykd.forms import TagSet
@@ -59,8 +62,8 @@ class PointerGenerator(HFModel):
 
     def __init__(
         self,
-        encoder: Any,
-        decoder: Any,
+        encoder: PreTrainedModel,
+        decoder: PreTrainedModel,
         labels: TagSet,
         *,
         limit: int,
@@ -70,11 +73,11 @@ class PointerGenerator(HFModel):
         freeze: Sequence[Frozen] = (),
     ):
         super().__init__(encoder, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
-        self.decoder = decoder
+        self.decoder: Any = decoder
         self.scores = nn.Linear(encoder.config.hidden_size, len(labels))
         self._changes = bracket_changes(labels)
         self._beam = beam
-        self._decoder_attention: str = decoder.config._attn_implementation
+        self._decoder_attention: str = self.decoder.config._attn_implementation
 
     def forward(
         self,
@@ -90,17 +93,14 @@ class PointerGenerator(HFModel):
             )
         if batch.steps_BS is None or batch.step_lengths_B is None:
             return Output(self.generate(batch))
-        number = {layer: self.checked(layer) for layer in pieces}
-        read = tuple(dict.fromkeys((*number.values(), self.depth)))
-        read_BPD, scores = self.read(batch, read, attention)
-        states = dict(zip(read, read_BPD.chunk(len(read), -1), strict=True))
+        _, states, scores = self.states_of(batch, (*pieces, self.depth), attention)
         sentences = _Sentences.of_batch(batch, states[self.depth])
         with OwnDropout() if self.training else nullcontext():
             inputs_BSD = self._inputs(batch.steps_BS[:, :-1], sentences)
             begin_B1D = self._begin(len(batch))
             states_BSD = self._decoded(torch.cat([begin_B1D.to(inputs_BSD.dtype), inputs_BSD], 1), sentences)
         chain = Chain(self._scored(states_BSD, sentences), batch.step_lengths_B)
-        inside = {layer: states[number[layer]] for layer in pieces}
+        inside = {layer: states[layer] for layer in pieces}
         return Output(chain, {}, inside, scores, batch.piece_lengths_B)
 
     def generate(self, batch: TokenBatch, *, steps: int | None = None) -> Chain:
@@ -179,9 +179,9 @@ class _Sentences:
         """Those of a batch, by the encoder's states of their pieces."""
         return cls(
             pieces_BPD,
-            _inside(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
-            pieces_BPD.take_along_dim(batch.first_BT[:, :, None], 1),
-            _inside(batch.lengths_B, batch.first_BT.shape[1]),
+            mask_of(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
+            first_of_pieces(pieces_BPD, batch),
+            mask_of(batch.lengths_B, batch.first_BT.shape[1]),
         )
 
     def of(self, rows_N: Tensor) -> _Sentences:
@@ -211,7 +211,3 @@ class _Generation:
         states_N1D = model._decoded(inputs_N1D, self._sentences, self._cache, self._steps)
         self._steps += 1
         return model._scored(states_N1D, self._sentences)[:, 0].log_softmax(1)
-
-
-def _inside(lengths_B: Tensor, width: int) -> Tensor:
-    return torch.arange(width, device=lengths_B.device) < lengths_B[:, None]

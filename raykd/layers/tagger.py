@@ -19,7 +19,12 @@ from raykd.layers.dropout import VariationalDropout
 from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import head_of
 from raykd.layers.model import Model, Output, checked_layer
-from raykd.layers.piece_vectors import add_words_to_pieces_to, mean_of_sentence, words_to_pieces
+from raykd.layers.piece_vectors import (
+    add_words_to_pieces_to,
+    first_of_pieces,
+    mean_of_sentence,
+    words_to_pieces,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -217,7 +222,7 @@ class Tagger(Model):
     def _at_labels(self, states_BPD: Tensor, batch: TokenBatch, *, of_inputs: bool) -> Tensor:
         """The states [B, T, D] that labels are predicted from."""
         if self.unit == "word":
-            return states_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
+            return first_of_pieces(states_BPD, batch)
         if of_inputs:
             return mean_of_sentence(states_BPD, batch.piece_lengths_B)
         return self.encoder.of_sentence(states_BPD, batch.piece_lengths_B)

@@ -24,6 +24,8 @@ from pydantic import Field
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
+from raykd.layers.checkpoint import unchanged
+from raykd.layers.piece_vectors import in_half
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
 from raykd.storage.store import Storage
@@ -99,12 +101,7 @@ class WordVectorsConfig(Frozen):
         return self.vectors.rpartition("/")[2]
 
     def _checked(self) -> str:
-        found = _checksum(self.vectors)
-        if self.checksum not in (None, found):
-            raise StoreError(
-                self.vectors, "changed since its checksum was taken", "run again from the beginning"
-            )
-        return found
+        return unchanged(self.vectors, _checksum(self.vectors), self.checksum)
 
 
 class WordVectors:
@@ -128,8 +125,6 @@ class WordVectors:
     def compute(self, batch: TokenBatch) -> Tensor:
         """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
         import torch
-
-        from raykd.layers.piece_vectors import in_half
 
         vectors_WD = _vectors(self._file, self.key)
         ids_BT = batch.pieces_BP - 2

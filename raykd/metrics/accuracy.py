@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import chain
 from operator import eq
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Sized
 
 
 def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
@@ -21,12 +21,12 @@ def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     return correct / words if words else 0.0
 
 
-def check_aligned(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> None:
-    """Raise ValueError unless there is one predicted tag for every gold tag."""
+def check_aligned(gold: Sequence[Sized], predicted: Sequence[Sized], what: str = "tags") -> None:
+    """Raise ValueError unless there is one predicted tag for every gold tag; `what` is counted in messages."""
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")
     for i, (one, other) in enumerate(zip(gold, predicted, strict=True)):
         if len(one) != len(other):
             raise ValueError(
-                f"sentence {i} (counted from 0): {len(one)} gold but {len(other)} predicted tags"
+                f"sentence {i} (counted from 0): {len(one)} gold but {len(other)} predicted {what}"
             )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from raykd.metrics.accuracy import check_aligned
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,15 +54,11 @@ def attachment(
     `scored`: which words count, bool [T] of each sentence; None counts all. Raises ValueError where sentences differ in
     number or length.
     """
-    if len(gold) != len(predicted):
-        raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")
+    check_aligned([own for own, _ in gold], [own for own, _ in predicted], "words")
     words = heads = labelled = 0
     for number, ((heads_T, relations_T), (own_heads_T, own_relations_T)) in enumerate(
         zip(gold, predicted, strict=True)
     ):
-        if len(heads_T) != len(own_heads_T):
-            problem = f"{len(heads_T)} gold but {len(own_heads_T)} predicted words"
-            raise ValueError(f"sentence {number} (counted from 0): {problem}")
         counted_T = np.ones(len(heads_T), bool) if scored is None else scored[number]
         right_T = (heads_T == own_heads_T) & counted_T
         words += int(counted_T.sum())

@@ -15,7 +15,7 @@ from raykd.metrics.accuracy import check_aligned
 from raykd.metrics.bioes import count_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 Arc = tuple[int, str]
 """A word's head, 0 the root, and its relation."""
@@ -63,12 +63,8 @@ def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    right, there, said = Counter[str](), Counter[str](), Counter[str]()
-    for one, other in zip(gold, predicted, strict=True):
-        there.update(one)
-        said.update(other)
-        right.update(label for label, answer in zip(one, other, strict=True) if label == answer)
-    return _by_counts(right, said, there)
+    pairs = (pair for sides in zip(gold, predicted, strict=True) for pair in zip(*sides, strict=True))
+    return _of_words((label, answer, label == answer) for label, answer in pairs)
 
 
 def arcs_by_relation(
@@ -80,13 +76,17 @@ def arcs_by_relation(
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
+    words = (word for sides in zip(gold, predicted, scored, strict=True) for word in zip(*sides, strict=True))
+    return _of_words((arc[1], answer[1], arc == answer) for arc, answer, counted in words if counted)
+
+
+def _of_words(words: Iterable[tuple[str, str, bool]]) -> ByLabel:
+    """Of the gold and the predicted label of each word, and whether it is right."""
     right, there, said = Counter[str](), Counter[str](), Counter[str]()
-    for one, other, counts in zip(gold, predicted, scored, strict=True):
-        for arc, answer, counted in zip(one, other, counts, strict=True):
-            if counted:
-                there[arc[1]] += 1
-                said[answer[1]] += 1
-                right[arc[1]] += arc == answer
+    for label, answer, is_right in words:
+        there[label] += 1
+        said[answer] += 1
+        right[label] += is_right
     return _by_counts(right, said, there)
 
 

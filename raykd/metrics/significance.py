@@ -63,12 +63,11 @@ def epsilon_min(
     the same bound. Raises ValueError for fewer than two scores on a side, for scores that are not finite, and for an
     α outside (0, 1/2].
     """
-    if min(len(scores), len(others)) < 2:
-        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
+    samples = _samples(scores, others)
     if not 0 < alpha <= 0.5:
         raise ValueError(f"alpha is above 0 and at most 0.5, got {alpha}")
     drawn = np.random.default_rng(seed)
-    return float(_bound(_sorted(scores), _sorted(others), alpha, resamples, drawn))
+    return float(_bound(*samples, alpha, resamples, drawn))
 
 
 def seeds_needed(
@@ -85,9 +84,7 @@ def seeds_needed(
     is the smallest number, above what there is, that decides for the better one in `POWER` of them. A guess as rough
     as the means and spreads it starts from. Raises ValueError as `epsilon_min`.
     """
-    if min(len(scores), len(others)) < 2:
-        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
-    better, worse = sorted((_sorted(scores), _sorted(others)), key=np.mean, reverse=True)
+    better, worse = sorted(_samples(scores, others), key=np.mean, reverse=True)
     first, most = max(better.size, worse.size) + 1, MOST_SEEDS
     if better.mean() == worse.mean():
         return None
@@ -110,6 +107,13 @@ def seeds_needed(
         middle = (first + most) // 2
         first, most = (first, middle) if enough(middle) else (middle + 1, most)
     return first
+
+
+def _samples(scores: Sequence[float], others: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Both sorted; ValueError where one has no spread."""
+    if min(len(scores), len(others)) < 2:
+        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
+    return _sorted(scores), _sorted(others)
 
 
 def _sorted(scores: Sequence[float]) -> Float[np.ndarray, " score"]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
+from raykd.objectives.layer_map import LayerMap, of_layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,12 +43,14 @@ class Attention(LayerMap):
     ) -> Float[Tensor, " batch"]:
         import torch
 
+        from raykd.structures.padding import mask_of
+
         apart = []
         for layer, own in self.pairs:
             own_BHPQ, wanted_BHPQ = output.attention[own], of_layer(teacher.attention, layer, self)
             if own_BHPQ.shape[1] != wanted_BHPQ.shape[1]:
                 own_BHPQ, wanted_BHPQ = (each.mean(1, keepdim=True) for each in (own_BHPQ, wanted_BHPQ))
-            inside_BP = inside_sentences(own_BHPQ.shape[2], output.piece_lengths_B)
+            inside_BP = mask_of(output.piece_lengths_B, own_BHPQ.shape[2])
             unread_B = (own_BHPQ[:, 0, 0, 0] == -inf) | (wanted_BHPQ[:, 0, 0, 0] == -inf)
             inside_BP = inside_BP & ~unread_B[:, None]
             outside_B1PQ = ~(inside_BP[:, None, :, None] & inside_BP[:, None, None, :])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.layer_map import LayerMap, inside_sentences, of_layer
+from raykd.objectives.layer_map import LayerMap, of_layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +43,13 @@ class HiddenStates(LayerMap):
     ) -> Float[Tensor, " batch"]:
         import torch
 
+        from raykd.structures.padding import mask_of
+
         apart = []
         for (layer, own), projection in zip(self.pairs, modules, strict=True):
             wanted_BPD = of_layer(teacher.pieces, layer, self)
             states_BPD = projection(output.pieces[own])
-            inside_BP = inside_sentences(states_BPD.shape[1], output.piece_lengths_B)
+            inside_BP = mask_of(output.piece_lengths_B, states_BPD.shape[1])
             apart_BPD = (states_BPD - wanted_BPD.to(states_BPD.dtype)).masked_fill(~inside_BP[..., None], 0)
             apart.append(self.length_of(apart_BPD, states_BPD.shape[2]).sum(1))
         return torch.stack(apart).sum(0)

@@ -16,7 +16,7 @@ from raykd.signals import Need
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Float, Int
     from torch import Tensor
 
 Layer = Annotated[int, Field(ge=0)]
@@ -76,13 +76,6 @@ class LayerMap(Objective):
         import torch
 
         return torch.linalg.vector_norm(difference, dim=-1)
-
-
-def inside_sentences(pieces: int, lengths_B: Tensor) -> Bool[Tensor, "batch piece"]:
-    """Which of so many pieces are a sentence's own, not padding."""
-    import torch
-
-    return torch.arange(pieces, device=lengths_B.device) < lengths_B[:, None]
 
 
 def of_layer(given: Mapping[int, Tensor], layer: int, objective: LayerMap) -> Tensor:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from raykd.errors import RunError
-from raykd.objectives.layer_map import inside_sentences
 from raykd.objectives.protocol import Objective
 from raykd.signals import Need
 
@@ -87,12 +86,14 @@ class Representation(Objective):
                 f"objective 'representation' reads the teacher's hidden states of layer {self.layer} "
                 f"in {self.precision} and this batch has none"
             )
+        from raykd.structures.padding import mask_of
+
         states_BWD, lengths_B = teacher.hidden[need]
         own_BWD = output.hidden[self.student_layer]
         for projection in modules:
             own_BWD = projection(own_BWD)
         apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, self)
-        return apart_BW.masked_fill(~inside_sentences(apart_BW.shape[1], lengths_B), 0.0).sum(-1)
+        return apart_BW.masked_fill(~mask_of(lengths_B, apart_BW.shape[1]), 0.0).sum(-1)
 
 
 def _distance(

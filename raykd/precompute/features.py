@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -38,7 +37,7 @@ LOADER = "raykd.precompute.features:load_encoder"
 class Reading:
     """What one frozen encoder has to read for some runs."""
 
-    config: Any
+    config: FrozenConfig
     sentences: int
     """Different sentences that the runs need of it."""
     texts: tuple[Text, ...]
@@ -53,7 +52,7 @@ class Reading:
 def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[Reading]:
     """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
     id the text that a teacher labels."""
-    configs: dict[str, Any] = {}
+    configs: dict[str, FrozenConfig] = {}
     corpora: dict[str, list[Text]] = {}
     asked: dict[str, dict[str, Text]] = {}
     for run in runs:
@@ -67,7 +66,7 @@ def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -
     return [_reading(storage, configs[name], tuple(own.values())) for name, own in asked.items()]
 
 
-def _reading(storage: Storage, config: Any, texts: Sequence[Text]) -> Reading:
+def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> Reading:
     text = Text.union(texts)
     new = different = text.first_rows
     damaged: list[Text] = []
@@ -82,7 +81,7 @@ def _reading(storage: Storage, config: Any, texts: Sequence[Text]) -> Reading:
     return Reading(config, len(different), (*damaged, left))
 
 
-def _is_whole(storage: Storage, config: Any, text: Text) -> bool:
+def _is_whole(storage: Storage, config: FrozenConfig, text: Text) -> bool:
     (covered,) = PrecomputePlan(storage.uri, (_task(storage, config, text),)).coverage()
     return all(part.complete for part in covered.parts)
 
@@ -93,7 +92,7 @@ def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | 
     return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
-def note_encoder(storage: Storage, config: Any) -> None:
+def note_encoder(storage: Storage, config: FrozenConfig) -> None:
     """Note what an encoder is and where it lies, which may have changed since another sweep."""
     storage.child(ENCODERS, config.id).write_json(ENCODER, {"config": config.model_dump(mode="json")})
 
@@ -129,7 +128,7 @@ def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> Loa
     return LoadedEncoder(config.build(), config.vocabulary(), device)
 
 
-def _task(storage: Storage, config: Any, text: Text) -> PrecomputeTask:
+def _task(storage: Storage, config: FrozenConfig, text: Text) -> PrecomputeTask:
     sizes = Sizes(0, {0: config.build().output_size})
     handle = TeacherHandle(
         storage.uri, config.id, LOADER, sizes, weights_sha256=config.checksum or "", offers=(FEATURES.signal,)

@@ -278,7 +278,8 @@ def _measured_on_one(
     takes = _takes(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
 
     def measure(some: Sequence[Run]) -> Sequence[Measured]:
-        return _on(node, _measure, store_uri, [run.to_plain() for run in some], tuple(runtimes), takes=takes)
+        plain = [run.to_plain() for run in some]
+        return _on(node, _measure, measure_together, store_uri, plain, tuple(runtimes), takes=takes)
 
     bench = Bench(
         Storage(store_uri), on, measure, lambda: _on(node, load_before, takes=takes), listener, runtimes
@@ -302,7 +303,7 @@ def _measured_on_gpu(
 
     def measure(some: Sequence[Run]) -> Sequence[Measured]:
         plain = [run.to_plain() for run in some]
-        return ray.get(on_a_gpu(_measure_on_gpu).remote(store_uri, plain, tuple(runtimes)))
+        return ray.get(on_a_gpu(_measure).remote(measure_on_gpu, store_uri, plain, tuple(runtimes)))
 
     Bench(Storage(store_uri), on, measure, lambda: 0.0, listener, runtimes).run(runs)
     return on
@@ -319,16 +320,14 @@ def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topolo
         )
 
 
-def _measure_on_gpu(
-    store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]
+def _measure(
+    together: Callable[[Storage, Sequence[Run], Sequence[Runtime]], list[Measured]],
+    store_uri: str,
+    plain: Iterable[dict[str, Any]],
+    runtimes: Sequence[Runtime],
 ) -> list[Measured]:
     with reported(GROUP):
-        return measure_on_gpu(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
-
-
-def _measure(store_uri: str, plain: Iterable[dict[str, Any]], runtimes: Sequence[Runtime]) -> list[Measured]:
-    with reported(GROUP):
-        return measure_together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
+        return together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
 
 
 def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:

@@ -134,16 +134,19 @@ def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
         columns |= {f"teacher {each.name} ": each.scores for each in origin.teachers}
         columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
     cells = {
-        f"{name}{figure.heading.format(label=label)}": _by_language(scores, figure.part, figure.metric)
+        f"{name}{figure.heading.format(label=label)}": (
+            FORMS[figure.form],
+            _by_language(scores, figure.part, figure.metric),
+        )
         for name, scores in columns.items()
         for figure in scores_of(task.score_name, targets=False)
     }
-    rows = [name for name in (*exported.languages, MEAN) if any(name in own for own in cells.values())]
+    rows = [name for name in (*exported.languages, MEAN) if any(name in own for _, own in cells.values())]
     if len(rows) == 2:
         rows = rows[:1]  # of one language it is its mean
     yield from _table(
         ["language", *cells],
-        [[_language(name), *(percent(own.get(name)) for own in cells.values())] for name in rows],
+        [[_language(name), *(form(own.get(name)) for form, own in cells.values())] for name in rows],
     )
     yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
     if origin is not None:

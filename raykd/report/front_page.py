@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from raykd.figures.front import candidates
@@ -92,7 +92,7 @@ def front_html(
         columns=table_columns(scored, objectives),
         marked=LEARNT_BY,
         lines=list(table_lines(shown, judged.rows, teachers, measured)),
-        kinds=kinds_of(trials),
+        kinds={kind: place % len(MARKERS) for kind, place in kinds_of(trials).items()},
         markers=MARKERS,
         all=len(shown),
         stopped=stopped,
@@ -127,7 +127,7 @@ def _packed_plotly() -> Markup:
 
 
 @cache
-def _template():
+def _template() -> Template:
     """The page, which escapes all that is written into it but the `Markup` above."""
     environment = Environment(
         autoescape=True,

@@ -26,9 +26,9 @@ MARKERS = (
 
 
 def kinds_of(trials: Sequence[Trial]) -> dict[str, int]:
-    """Each strategy or objective of a sweep → its place in `MARKERS`, the same in every picture."""
+    """Each strategy or objective of a sweep → its place among them, the same in every picture."""
     kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
-    return {kind: place % len(MARKERS) for place, kind in enumerate(kinds)}
+    return dict(zip(kinds, range(len(kinds)), strict=True))
 
 
 def students_of(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
@@ -67,7 +67,10 @@ def page_document(
         if latency is LATENCY
         else f"latency, {latency.words} (one thread)",
         "none": "" if front else without_front(trials),
-        "kinds": [{"name": kind, "symbol": MARKERS[place][0]} for kind, place in kinds_of(trials).items()],
+        "kinds": [
+            {"name": kind, "symbol": MARKERS[place % len(MARKERS)][0]}
+            for kind, place in kinds_of(trials).items()
+        ],
         "front": front,
         "dominated": dominated,
         "ship": judged.verdict.ship and judged.verdict.ship.number,

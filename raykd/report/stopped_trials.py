@@ -14,6 +14,9 @@ from raykd.report.readable_numbers import NONE, percent
 Epochs = Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Trial → run → the metrics of its epochs."""
 WORDS = {"PRUNED": "stopped early", "FAILED": "failed"}
+"""The states of trials that did not come to their end, in words."""
+STATES = {**WORDS, "RUNNING": "running"}
+"""The states of those that are not complete."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from raykd.figures.table import DEV, TARGET, TEST, Directions
 from raykd.figures.trial import Scored, Teacher, Trial
 from raykd.report.front_rows import FrontRow
 from raykd.report.language_scores import PARTS
+from raykd.report.stopped_trials import STATES
 from raykd.report.student_columns import LEARNT_BY, NUMBER, STUDENT, Column, Line, StudentColumns
-
-STATES = {"PRUNED": "stopped early", "FAILED": "failed", "RUNNING": "running"}
 
 
 def table_lines(

@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from raykd.counted import counted
 from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of
 from raykd.report.cost_notes import cost_notes
@@ -18,6 +19,7 @@ from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, w
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import NONE, apart, share
+from raykd.report.stopped_trials import STATES
 from raykd.report.student_columns import GAIN, LEARNT_BY, NUMBER, STUDENT, Column, Line, StudentColumns
 
 LANGUAGES = 5
@@ -132,8 +134,8 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
     misses a constraint."""
     searched = [trial for trial in trials if trial.role == "search"]
     complete = sum(trial.state == "COMPLETE" for trial in searched)
-    parts = [f"{len(rows)} of {complete} student{'s' * (complete != 1)} on the front"]
-    for state, word in (("PRUNED", "stopped early"), ("FAILED", "failed"), ("RUNNING", "running")):
+    parts = [f"{len(rows)} of {counted(complete, 'student')} on the front"]
+    for state, word in STATES.items():
         number = sum(trial.state == state for trial in searched)
         if number:
             parts.append(f"{number} {word}")

@@ -33,7 +33,7 @@ class Pipeline:
             raise ValueError(f"unknown task {task!r} ({', '.join(TASKS)})")
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
-        self.task, self.batch_size = task, batch_size
+        self.task, self.batch_size, self.grouped = task, batch_size, aggregation_strategy == "simple"
         self.labeller = load(model, file=model_file(int8=int8), threads=threads)
         if self.labeller.trees is not None:
             problem = f"{model}: the model parses, and Transformers has no pipeline of trees"
@@ -42,27 +42,29 @@ class Pipeline:
             fitting = next(name for name, unit in TASKS.items() if unit == self.labeller.unit)
             problem = f"{model}: the model gives one label for each {self.labeller.unit}"
             raise LabellerError(f"{problem}, which {task!r} does not; use {fitting!r}")
-        self._form = _of_text
-        if self.labeller.unit == "word":
-            spans = aggregation_strategy == "simple" and self.labeller.has_spans
-            self._form = {"none": _of_words, "simple": _of_spans if spans else _of_groups}[
-                aggregation_strategy
-            ]
 
     def __call__(self, inputs: str | Pair | Iterable[str | Pair]) -> Any:
         """A list of dictionaries for a text; for texts a list of these lists (of token classification) or of the
         dictionaries (of text classification). Words without a label (O) are left out. A pair of texts is a dictionary
         with `text` and `text_pair`."""
         given: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
-        texts = (text if isinstance(text, str) else _joined(text) for text in given)
-        found = [self._form(said) for said in self.labeller(texts, batch=self.batch_size)]
-        if self.labeller.unit == "word":
-            return found[0] if isinstance(inputs, str) else found
-        return [entry for own in found for entry in own]
+        texts = (text if isinstance(text, str) else joined(text["text"], text["text_pair"]) for text in given)
+        said = self.labeller(texts, batch=self.batch_size)
+        if self.labeller.unit == "sentence":
+            return [{"label": each.label, "score": each.probability} for each in said]
+        found = [self._grouped(each) if self.grouped else _of_words(each) for each in said]
+        return found[0] if isinstance(inputs, str) else found
 
-
-def _joined(pair: Pair) -> str:
-    return joined(pair["text"], pair["text_pair"])
+    def _grouped(self, said: Labelled) -> list[dict[str, Any]]:
+        """The spans; of a task whose labels are of single words each word is a group."""
+        spans = said.spans if self.labeller.has_spans else [word for word in said.words if word.label != "O"]
+        return [
+            {
+                "entity_group": span.label, "score": span.probability, "word": span.text, "start": span.start,
+                "end": span.end,
+            }
+            for span in spans
+        ]  # fmt: skip
 
 
 def _of_words(said: Labelled) -> list[dict[str, Any]]:
@@ -74,23 +76,3 @@ def _of_words(said: Labelled) -> list[dict[str, Any]]:
         for number, word in enumerate(said.words, start=1)
         if word.label != "O"
     ]  # fmt: skip
-
-
-def _of_spans(said: Labelled) -> list[dict[str, Any]]:
-    return [_group(span) for span in said.spans]
-
-
-def _of_groups(said: Labelled) -> list[dict[str, Any]]:
-    """Of a task whose labels are of single words: each word is a group."""
-    return [_group(word) for word in said.words if word.label != "O"]
-
-
-def _group(span: Any) -> dict[str, Any]:
-    return {
-        "entity_group": span.label, "score": span.probability, "word": span.text, "start": span.start,
-        "end": span.end,
-    }  # fmt: skip
-
-
-def _of_text(said: Labelled) -> list[dict[str, Any]]:
-    return [{"label": said.label, "score": said.probability}]

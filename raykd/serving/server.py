@@ -97,13 +97,6 @@ class Texts(BaseModel):
         return [list(zip(words, own, strict=True)) for words, own in zip(self.tokens, self.pos, strict=True)]
 
 
-def _given(asked: Texts, labeller: Labeller) -> Sequence[Text]:
-    try:
-        return asked.for_labeller(labeller)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
-
-
 def _problem(text: str | list[str]) -> str | None:
     """What is wrong with one text, or with its words."""
     if isinstance(text, list) and not (text and all(text)):
@@ -185,8 +178,11 @@ def create_app(
     @app.post("/predict", response_model_exclude_none=True)
     async def predict(asked: Texts) -> Answer:
         """Label texts, or sentences of words."""
-        results = await app.state.batcher.label(_given(asked, labeller))
-        return Answer(model=card["run"], results=results)
+        try:
+            given = asked.for_labeller(labeller)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+        return Answer(model=card["run"], results=await app.state.batcher.label(given))
 
     @app.get("/health")
     async def health() -> Health:

@@ -55,7 +55,9 @@ class Component:
         if self.labeller.unit == "sentence":
             self._set_cats(docs)
             return
-        parts = [part for doc in docs for part in _sentences(doc)]
+        parts: list[Any] = []
+        for doc in docs:
+            parts += doc.sents if doc.has_annotation("SENT_START") else [doc]
         tokens = [[token for token in part if not token.is_space] for part in parts]
         tokens = [own for own in tokens if own]
         if self.labeller.trees is not None:
@@ -113,10 +115,6 @@ class Component:
         for doc, own in zip(docs, tokens, strict=True):
             if own:
                 doc.cats = dict(zip(self.labeller.labels, next(found)[0].tolist(), strict=True))
-
-
-def _sentences(doc: Doc) -> Iterable[Any]:
-    return doc.sents if doc.has_annotation("SENT_START") else [doc]
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:

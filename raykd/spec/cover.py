@@ -62,13 +62,10 @@ def _cover(tree: Any, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[K
     parts = [_cover(item, (*path, key), (*written, key)) for key, item in children(tree)]
     # The k-th tree takes the k-th alternative of every part, starting again where a part has fewer.
     rows = [[part[index % len(part)] for part in parts] for index in range(max(map(len, parts)))]
-    return [(rebuilt(tree, [value for value, _ in row]), _merged(row, path, written)) for row in rows]
-
-
-def _merged(
-    row: list[tuple[Any, dict[KeyPath, KeyPath]]], path: KeyPath, written: KeyPath
-) -> dict[KeyPath, KeyPath]:
-    merged = {path: written}
-    for _, where in row:
-        merged.update(where)
-    return merged
+    return [
+        (
+            rebuilt(tree, [value for value, _ in row]),
+            {path: written, **{own: place for _, where in row for own, place in where.items()}},
+        )
+        for row in rows
+    ]

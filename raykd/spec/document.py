@@ -52,10 +52,6 @@ class Document:
                 return self.places[path[:length]]
         return Place(self.file, None)
 
-    def line(self, path: KeyPath) -> int | None:
-        """The line of `place(path)`; None if it was set by `--set`."""
-        return self.place(path).line
-
     def inherits(self, variant: str) -> bool:
         """Whether only the files that this one extends write that variant."""
         return self.place((VARIANTS, variant)).file != self.file

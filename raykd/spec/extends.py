@@ -16,23 +16,19 @@ from raykd.spec.yaml12 import BadYamlError, parse
 EXTENDS = "extends"
 
 
-def read(file: str) -> tuple[Layer, tuple[Fault, ...]]:
+def read(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ...]]:
     """The settings of `file`, laid over those of the file that its `extends` names, and so on.
 
-    The faults are those that do not keep the rest from being read: keys written twice.
+    `above` are the files that extend this one, the first asked for first. The faults are those that do
+    not keep the rest from being read: keys written twice.
 
     Raises:
         SpecError: a file is missing or unreadable, is not YAML or not a mapping, or extends itself.
     """
-    return _read(file, ())
-
-
-def _read(file: str, above: tuple[str, ...]) -> tuple[Layer, tuple[Fault, ...]]:
-    """`above`: the files that extend this one, the first asked for first."""
     layer, faults = _alone(file)
     if EXTENDS not in layer.tree:
         return layer, faults
-    below, more = _read(_base(layer, (*above, file)), (*above, file))
+    below, more = read(_base(layer, (*above, file)), (*above, file))
     own = {key: value for key, value in layer.tree.items() if key != EXTENDS}
     return laid_over(below, Layer(own, layer.places)), (*faults, *more)
 

@@ -40,18 +40,17 @@ def searched_paths(tree: Any, path: tuple[str, ...] = ()) -> list[str]:
     return [found for key, item in children(tree) for found in searched_paths(item, (*path, str(key)))]
 
 
-def fitted(tree: Any, setting: Mapping[str, Any]) -> Fit:
-    """What `setting`, dotted key path → scalar, decides of the space `tree`; what it leaves out stays open.
+def fitted(
+    tree: Any, setting: Mapping[str, Any], name: tuple[str, ...] = (), path: tuple[str, ...] = ()
+) -> Fit:
+    """What `setting`, dotted key path → scalar, decides of the space `tree`, which stands at `path`, and of which names
+    begin with `name`; what it leaves out stays open.
 
     Of several options that agree with it, the one that has a place for more of it is chosen.
 
     Raises:
         MisfitError: a value of it is not in the space.
     """
-    return _fitted(tree, setting, (), ())
-
-
-def _fitted(tree: Any, setting: Mapping[str, Any], name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
     search, key = search_of(tree), ".".join(path)
     if isinstance(search, Choice):
         return _option(search, setting, name, path)
@@ -66,7 +65,7 @@ def _fitted(tree: Any, setting: Mapping[str, Any], name: tuple[str, ...], path: 
         if setting[key] != tree:
             raise MisfitError(f"{key}: {setting[key]!r} is not in the space, which has {tree!r}")
         return Fit({}, frozenset({key}))
-    parts = [_fitted(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
+    parts = [fitted(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
     return Fit(
         {own: value for part in parts for own, value in part.params.items()},
         frozenset().union(*(part.used for part in parts)),
@@ -80,7 +79,7 @@ def _option(search: Choice, setting: Mapping[str, Any], name: tuple[str, ...], p
     found: list[tuple[str, Fit]] = []
     for label, option in zip(named, search.options, strict=True):
         try:
-            fit = _fitted(option, setting, (*name, label), path)
+            fit = fitted(option, setting, (*name, label), path)
         except MisfitError:
             continue
         # An option that is a mapping may be said by its name, as `strategy: D1` says one of the strategies.

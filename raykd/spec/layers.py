@@ -44,13 +44,13 @@ def laid_over(below: Layer, above: Layer) -> Layer:
     numbers for keys changes these items of a list. Variants are merged by name. The places of replaced values are
     forgotten, so that no fault names a line without effect.
     """
-    replaced = set(_replaced(below.tree, above.tree, ()))
+    replaced: set[KeyPath] = set()
+    tree = _merged(below.tree, above.tree, (), replaced)
     places = {
         path: place
         for path, place in below.places.items()
         if not any(path[:length] in replaced for length in range(len(path) + 1))
     }
-    tree = _merged(below.tree, above.tree, (), replaced)
     return Layer(tree, places | {_path_in(tree, path): place for path, place in above.places.items()})
 
 
@@ -101,19 +101,6 @@ def _path_in(tree: Any, path: KeyPath) -> KeyPath:
     return tuple(found)
 
 
-def _replaced(below: Any, above: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """Paths at which a value of `above` replaces the whole value of `below`."""
-    if _changes_items(below, above):
-        for key, value in above.items():
-            yield from _replaced(below[int(key)], value, (*path, int(key)))
-        return
-    if not isinstance(below, dict) or not isinstance(above, dict) or _replaces(below, above, path):
-        yield path
-        return
-    for key in below.keys() & above.keys():
-        yield from _replaced(below[key], above[key], (*path, key))
-
-
 def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bool:
     """Whether one mapping replaces another: never the file, its variants or a variant as a whole."""
     if not path or (path[0] == VARIANTS and len(path) <= 2):
@@ -122,14 +109,16 @@ def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bo
 
 
 def _merged(below: Any, above: Any, path: KeyPath, replaced: set[KeyPath]) -> Any:
-    if path in replaced:
-        return above
-    if isinstance(below, list):
+    """The value of both. `replaced` gets the paths at which a value of `above` replaces the whole value of `below`."""
+    if _changes_items(below, above):
         changed = {int(key): value for key, value in above.items()}
         return [
             _merged(item, changed[index], (*path, index), replaced) if index in changed else item
             for index, item in enumerate(below)
         ]
+    if not isinstance(below, dict) or not isinstance(above, dict) or _replaces(below, above, path):
+        replaced.add(path)
+        return above
     shared = {key: _merged(below[key], above[key], (*path, key), replaced) for key in below if key in above}
     return {**below, **above, **shared}
 

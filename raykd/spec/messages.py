@@ -11,7 +11,7 @@ from typing import Any
 LONGEST = 1_000
 """Characters of a word or path that is compared with the allowed ones; comparing takes their square."""
 
-_KINDS = {
+KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -28,6 +28,7 @@ _KINDS = {
     "dataclass_type": "a mapping",
     "none_required": "null",
 }
+"""Type error of pydantic → what it expects, in plain words."""
 _BOUNDS = {
     "greater_than": ("above", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -43,7 +44,7 @@ _LENGTHS = {
 }
 
 
-def unknown(got: Any, allowed: tuple[str, ...], *, what: str = "") -> str:
+def unknown(got: object, allowed: tuple[str, ...], *, what: str = "") -> str:
     """The message for an unknown word: the nearest allowed one, and all that are allowed.
 
     Examples:
@@ -69,13 +70,13 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     return f"no {what} {name!r}; {did_you_mean(name, known)}({', '.join(known)})"
 
 
-def did_you_mean(got: Any, allowed: Iterable[str]) -> str:
+def did_you_mean(got: object, allowed: Iterable[str]) -> str:
     """The question after the allowed word that is most similar to `got`, with a space behind it; empty if none is."""
     near = nearest(got, allowed)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
-def nearest(got: Any, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+def nearest(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Up to `most` allowed words that are similar to `got`, the most similar first, in whatever case, with `-` or `_`;
     `cutoff`: the least similarity, from 0 to 1."""
     if len(str(got)) > LONGEST:
@@ -85,18 +86,13 @@ def nearest(got: Any, allowed: Iterable[str], *, most: int = 1, cutoff: float = 
     return [folded[word] for word in difflib.get_close_matches(text, folded, n=most, cutoff=cutoff)]
 
 
-def expected_kind(error_type: str) -> str | None:
-    """What a type error expects, in plain words; None if it is not a type error."""
-    return _KINDS.get(error_type)
-
-
-def type_message(got: Any, kinds: list[str]) -> str:
+def type_message(got: object, kinds: list[str]) -> str:
     """The message for a value of the wrong type, with a hint for common mistakes."""
     wanted = " or ".join(dict.fromkeys(kinds))
     return f"got {shown(got)}; expected {wanted}{_hint(got, wanted)}"
 
 
-def bound_message(error_type: str, context: dict[str, Any], got: Any) -> str | None:
+def bound_message(error_type: str, context: dict[str, Any], got: object) -> str | None:
     """The message for a number out of bounds, or for a text or list of the wrong length or form; None for others."""
     if error_type in _BOUNDS:
         words, key = _BOUNDS[error_type]
@@ -117,7 +113,7 @@ def literals(expected: str) -> tuple[str, ...]:
     return tuple(quoted) if quoted else tuple(re.split(r", | or ", expected))
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as the user wrote it, text marked as such, cut to one line."""
     if isinstance(value, str):
         return f"{value!r} (text)" if len(value) <= 80 else f"{value[:77]!r}... (text)"
@@ -125,7 +121,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _hint(got: Any, wanted: str) -> str:
+def _hint(got: object, wanted: str) -> str:
     if isinstance(got, str) and "true or false" in wanted and got.lower() in ("yes", "no", "on", "off"):
         return f"; YAML 1.2 reads {got!r} as text: write {str(got.lower() in ('yes', 'on')).lower()}"
     if (

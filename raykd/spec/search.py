@@ -110,13 +110,26 @@ def rebuilt(tree: Any, items: list[Any]) -> Any:
     return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
 
 
-def resolve(tree: Any, suggest: Suggest) -> Any:
+def resolve(tree: Any, suggest: Suggest, name: tuple[str, ...] = ()) -> Any:
     """The plain tree in which `suggest` has replaced every search by one value.
 
-    Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the
-    name continues with the option's label ("objective.top_wk.k"), so that two options may use the same key.
+    Names are dotted paths ("student.embedding_dim"), of a tree below `name` with that in front. Below an option that is
+    itself a mapping or list the name continues with the option's label ("objective.top_wk.k"), so that two options may
+    use the same key.
     """
-    return _resolve(tree, suggest, ())
+    search = search_of(tree)
+    dotted = ".".join(name)
+    if isinstance(search, Choice):
+        named = labels(search.options)
+        index = suggest.choice(dotted, named)
+        return resolve(search.options[index], suggest, (*name, named[index]))
+    if isinstance(search, IntRange):
+        return suggest.integer(dotted, search)
+    if isinstance(search, FloatRange):
+        return suggest.number(dotted, search)
+    if not isinstance(tree, dict | list):
+        return tree
+    return rebuilt(tree, [resolve(item, suggest, (*name, str(key))) for key, item in children(tree)])
 
 
 def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
@@ -134,13 +147,27 @@ def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
     return short if len(set(short)) == len(short) else tuple(map(_json, options))
 
 
-def assignments(tree: Any) -> Iterator[Any]:
+def assignments(tree: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
     """The whole grid: every plain tree, depth first; the last key of a mapping changes fastest.
 
     Raises:
-        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path.
+        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path, below `path`.
     """
-    return _assignments(tree, ())
+    search = search_of(tree)
+    if isinstance(search, Choice):
+        for option in search.options:
+            yield from assignments(option, path)
+    elif search is not None:
+        if (values := range_values(search)) is None:
+            raise ValueError(
+                f"{'.'.join(path)}: a float without step has no grid; add step, or use another sampler"
+            )
+        yield from values
+    elif isinstance(tree, dict | list):
+        for items in _products(children(tree), path):
+            yield rebuilt(tree, items)
+    else:
+        yield tree
 
 
 def grid_size(tree: Any) -> int | None:
@@ -182,40 +209,6 @@ def _decimal(number: float) -> Decimal:
     return Decimal(str(number))
 
 
-def _resolve(tree: Any, suggest: Suggest, name: tuple[str, ...]) -> Any:
-    search = search_of(tree)
-    dotted = ".".join(name)
-    if isinstance(search, Choice):
-        named = labels(search.options)
-        index = suggest.choice(dotted, named)
-        return _resolve(search.options[index], suggest, (*name, named[index]))
-    if isinstance(search, IntRange):
-        return suggest.integer(dotted, search)
-    if isinstance(search, FloatRange):
-        return suggest.number(dotted, search)
-    if not isinstance(tree, dict | list):
-        return tree
-    return rebuilt(tree, [_resolve(item, suggest, (*name, str(key))) for key, item in children(tree)])
-
-
-def _assignments(tree: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    search = search_of(tree)
-    if isinstance(search, Choice):
-        for option in search.options:
-            yield from _assignments(option, path)
-    elif search is not None:
-        if (values := range_values(search)) is None:
-            raise ValueError(
-                f"{'.'.join(path)}: a float without step has no grid; add step, or use another sampler"
-            )
-        yield from values
-    elif isinstance(tree, dict | list):
-        for items in _products(children(tree), path):
-            yield rebuilt(tree, items)
-    else:
-        yield tree
-
-
 def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iterator[list[Any]]:
     """Every combination of the alternatives of `items`, made when it is asked for: a range may have millions."""
     if not items:
@@ -227,7 +220,7 @@ def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iter
         for others in _products(rest, path):
             yield [item, *others]
         return
-    for one in _assignments(item, (*path, str(key))):
+    for one in assignments(item, (*path, str(key))):
         for others in _products(rest, path):
             yield [one, *others]
 

@@ -68,17 +68,13 @@ def _faults_of(
         errors = [_located(dict(each), plain.tree) for each in first]
         own = [each for each in errors if not _of_bad_search(each, plain.origin(each.path), bad_paths)]
         keys = {each.path for each in own if each.sort == "extra_forbidden"}
+        # An unknown key itself, also if its value is one option of a choice; of others the value.
         return [
-            (_written(plain, path, path in keys), message)
+            ((*plain.origin(path[:-1]), path[-1]) if path in keys else plain.origin(path), message)
             for path, message in _messages(own, plain.tree, model)
         ]
     further = [] if extra is None or bad_paths else extra(valid)
     return [(plain.origin(path), message) for path, message in further]
-
-
-def _written(plain: PlainTree, path: KeyPath, is_key: bool) -> KeyPath:
-    """Where the cause was written: an unknown key itself, also if its value is one option of a choice."""
-    return (*plain.origin(path[:-1]), path[-1]) if is_key else plain.origin(path)
 
 
 @dataclass(frozen=True)
@@ -110,13 +106,13 @@ def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterat
     }
     for path in dict.fromkeys(error.path for error in errors):
         here = [error for error in errors if error.path == path]
-        kinds = [kind for error in here if (kind := messages.expected_kind(error.sort))]
+        kinds = [kind for error in here if (kind := messages.KINDS.get(error.sort))]
         if kinds:
             yield path, messages.type_message(here[0].detail["input"], kinds)
         for error in here:
             # A key with a wrong name is reported by itself; the right one is then not reported as missing.
             follows = error.sort == "missing" and path in meant
-            if not follows and not messages.expected_kind(error.sort):
+            if not follows and error.sort not in messages.KINDS:
                 yield _message(error, tree, model)
 
 
@@ -144,7 +140,7 @@ def _holds(tree: Any, part: str | int) -> bool:
 
 def _half_matched(error: _Error, errors: list[_Error]) -> bool:
     """Whether another member of the same union matches better and fails only deeper: that one is reported."""
-    if error.tagged != len(error.path) or not messages.expected_kind(error.sort):
+    if error.tagged != len(error.path) or error.sort not in messages.KINDS:
         return False
     return any(
         other.tagged == len(error.path) < len(other.path) and other.path[: len(error.path)] == error.path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from io import FileIO
 from pathlib import Path
-from typing import Any
 
 State = tuple[int, int, int, int, int]
 """Device, inode, size, time of the last change of the content and of the file, in ns."""
@@ -19,7 +19,7 @@ def file_state(now: os.stat_result) -> State:
     return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
-def file_sha256(file: Any) -> str:
+def file_sha256(file: FileIO) -> str:
     """The sha256 (hex) of a file opened without a buffer."""
     state = file_state(os.fstat(file.fileno()))
     if state not in _digests:

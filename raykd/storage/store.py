@@ -116,30 +116,35 @@ class Storage:
     def files(self, prefix: str = "") -> dict[str, Stamp]:
         """The same with size and time of each, in one listing."""
         folder = prefix.rpartition("/")[0]
+        files = self._listed(folder)
+        names = sorted(name for name in files if name.startswith(prefix) and not is_temporary(name))
+        return {name: files[name] for name in names}
+
+    def _listed(self, folder: str) -> dict[str, Stamp]:
+        """All files below `folder`, temporary ones too."""
         selector = fs.FileSelector(self._at(folder), recursive=True, allow_not_found=True)
         try:
             infos = self._reach.tried(lambda: self._system.get_file_info(selector))
         except OSError as error:
             raise self._failed(folder, "listed", error) from error
         start = len(self._root.rstrip("/")) + 1
-        files = {
+        return {
             info.path[start:]: Stamp(int(info.size), info.mtime_ns)
             for info in infos
             if info.type == fs.FileType.File
         }
-        names = sorted(name for name in files if name.startswith(prefix) and not is_temporary(name))
-        return {name: files[name] for name in names}
 
     def abandoned(self) -> dict[str, int]:
         """The temporary files below that killed processes left, and their bytes: no write takes ten minutes, and a
         younger one may have a writer. An object store has none: it keeps nothing of a broken put."""
         if not self.is_local:
             return {}
-        selector = fs.FileSelector(self._root, recursive=True, allow_not_found=True)
-        start, latest = len(self._root.rstrip("/")) + 1, time.time() - ABANDONED_S
-        found = (info for info in self._system.get_file_info(selector) if info.type == fs.FileType.File)
-        left = (info for info in found if is_temporary(info.path) and info.mtime_ns <= latest * 1e9)
-        return {info.path[start:]: int(info.size) for info in left}
+        latest = (time.time() - ABANDONED_S) * 1e9
+        return {
+            name: stamp.bytes
+            for name, stamp in self._listed("").items()
+            if is_temporary(name) and (stamp.modified_ns or 0) <= latest
+        }
 
     def find(self, name: str) -> bytes | None:
         """The bytes of the file `name`; None where there is none."""

@@ -11,7 +11,7 @@ from raykd.figures.cost_grid import Grid
 from raykd.figures.front import front_of, hypervolume_of
 from raykd.figures.results import Cost, RunResult
 from raykd.figures.table import Directions, latency_searched
-from raykd.figures.trial import Role, Trial
+from raykd.figures.trial import Trial
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.records import Record, SweepRecords
@@ -100,7 +100,7 @@ class Recorder:
         if ended:
             self.show_front()
 
-    def summary(self, role: Role) -> str:
+    def summary(self, role: str) -> str:
         """How the trials of one role ended: `5 complete, 1 failed`."""
         states = [record.trial.state for record in self.records.load() if record.trial.role == role]
         counts = (f"{states.count(state)} {state.lower()}" for state in sorted(set(states)))

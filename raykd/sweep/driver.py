@@ -63,12 +63,16 @@ def do_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
         PlacementError: there is no place for one run, or for as many as are asked for.
         RaykdError: what a phase raises.
     """
-    for role, of_role in groupby(phases, key=lambda phase: phase.role):
+    for role, of_role in groupby(phases, key=_role):
         if role is not None:
             _do_in_slots(context, list(of_role), role)
             continue
         for _ in _schedulers(context, of_role):
             raise AssertionError("a phase without a role has no runs")
+
+
+def _role(phase: Phase) -> RunRole | None:
+    return phase.role
 
 
 def _do_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> None:

@@ -37,14 +37,14 @@ def flat_settings(run: Run) -> dict[str, Any]:
         sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}
         sections["training"] = run.training
     sections |= {"decoding": run.decoding} if run.decoding else {}
-    every = [item for name, section in sections.items() for item in _flat(name, section)]
+    every = [item for name, section in sections.items() for item in dotted_values(name, section)]
     return {path: value for path, value in every if not path.endswith(".checksum")}
 
 
 def seed_paths(student: Mapping[str, Any]) -> dict[str, Any]:
     """`student.path` and whatever else names the seed in a student's section of a sweep file, as it is written there:
     the run of each seed has its own number in its place."""
-    return {path: value for path, value in _flat("student", student) if SEED in str(value)}
+    return {path: value for path, value in dotted_values("student", student) if SEED in str(value)}
 
 
 def _whole_schedule(run: Run) -> dict[str, Any]:
@@ -59,11 +59,12 @@ def _whole_schedule(run: Run) -> dict[str, Any]:
     return {**sums, "patience": patience.pop() if len(patience) == 1 else None}
 
 
-def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
+def dotted_values(prefix: str, value: Any) -> list[tuple[str, Any]]:
+    """Dotted key path → value of all below `prefix`; a list is one value, unless it has mappings."""
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         value = dict(enumerate(value))
     if isinstance(value, Mapping):
-        return [item for key, inner in value.items() for item in _flat(f"{prefix}.{key}", inner)]
+        return [item for key, inner in value.items() for item in dotted_values(f"{prefix}.{key}", inner)]
     return [(prefix, value)]
 
 

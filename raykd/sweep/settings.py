@@ -20,6 +20,7 @@ from raykd.recipes.run import Run
 from raykd.signals import Need
 from raykd.spec import covering
 from raykd.storage.store import Storage
+from raykd.sweep.outcome import dotted_values
 from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
 from raykd.training.execute import find_result
 from raykd.training.prepare import (
@@ -228,16 +229,13 @@ def _sections(recipe: SweepFile) -> dict[str, Any]:
 
 def _differences(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of each mapping, dotted key path → value wherever the mappings are not all the same."""
-    flat = {key: dict(_flat("", value)) for key, value in plain.items()}
+    flat = {
+        key: dict(item for name, section in sections.items() for item in dotted_values(name, section))
+        for key, sections in plain.items()
+    }
     paths = dict.fromkeys(path for values in flat.values() for path in values)
     differing = [path for path in paths if len({_text(values.get(path)) for values in flat.values()}) > 1]
     return {key: {path: values[path] for path in differing if path in values} for key, values in flat.items()}
-
-
-def _flat(prefix: str, value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        return [item for key, inner in value.items() for item in _flat(f"{prefix}.{key}".lstrip("."), inner)]
-    return [(prefix, value)]
 
 
 def _text(plain: Any) -> str:

@@ -61,7 +61,7 @@ def starts_of(given: str | Sequence[Mapping[str, Any]], space: Mapping[str, Any]
     for record in records.load():
         if record.trial.number in front:
             try:
-                params = fitted(space, _of_searched(record.resolved, space)).params
+                params = fitted(space, said_of_searched(record.resolved, space)).params
             except MisfitError as error:
                 misfits.append(f"{record.trial.name}: {error}")
                 continue
@@ -70,7 +70,7 @@ def starts_of(given: str | Sequence[Mapping[str, Any]], space: Mapping[str, Any]
     return Starts(found, misfits)
 
 
-def _of_searched(resolved: Mapping[str, Any], space: Mapping[str, Any]) -> dict[str, Any]:
+def said_of_searched(resolved: Mapping[str, Any], space: Mapping[str, Any]) -> dict[str, Any]:
     """What a setting says of what the space searches; what the space fixes is the space's."""
     searched = searched_paths(space)
     return {

@@ -15,7 +15,6 @@ from raykd.cluster.listener import Listener, unit_here
 from raykd.counted import counted
 from raykd.deploy.export import Exported, export_run
 from raykd.figures.front import front_of, gold_twin
-from raykd.figures.table import COLUMNS, scores_of
 from raykd.figures.trial import Trial
 from raykd.recipes.run import objective_name
 from raykd.redact import redacted
@@ -26,14 +25,11 @@ from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.trial_models import seeds_of
 from raykd.tracking.origin import origin
-from raykd.tracking.pages import StudentModel, charted, dataset, searched_params
+from raykd.tracking.pages import dataset, searched_params, texts
 from raykd.tracking.publisher import Publisher
-from raykd.tracking.server import Experiment
 from raykd.tracking.sweep_pages import Ending, Gain, SweepPages
-from raykd.tracking.views import score_columns
+from raykd.tracking.views import Experiment, front_links
 
-MORE_FIGURES = ("bytes", "bytes_int8", "over_gold")
-"""Beside the scores and the columns of tables, what a version in the registry shows."""
 Card = Callable[[Exported], str]
 """What makes the model card of an export."""
 
@@ -59,7 +55,7 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracked]
     )
     sweep.records.save_run(publisher.place)
     sweep.records.load()  # from now on the publisher's thread does not read the store
-    pages.grown = publisher.front_step
+    pages.grown = publisher.shown.front_step
     publisher.start(pages)
     try:
         yield Tracked(publisher, pages)
@@ -82,14 +78,15 @@ def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracked]
 
 def _experiment(sweep: Sweep) -> Experiment:
     task, first = sweep.file.labels, sweep.first_setting
-    targets = any(bool(each.preparation.corpus.targets) for each in sweep.preparations.values())
-    scores = score_columns(task.score_name, targets=targets)
     stages = [
         [objective_name(stage.objective.model_dump(mode="json")) for stage in variant.all_stages]
         for variant in sweep.variants
     ]
-    curves = charted(scores[0], first.run_name(first.run_ids[0]), stages)
-    return Experiment(sweep.file.name, scores, task.score_label, curves, sweep.file.tracking.artifacts)
+    return Experiment(
+        sweep.file.name, task.score_name, task.score_label,
+        targets=any(bool(each.preparation.corpus.targets) for each in sweep.preparations.values()),
+        run=first.run_name(first.run_ids[0]), stages=stages, artifacts=sweep.file.tracking.artifacts,
+    )  # fmt: skip
 
 
 def _pages(sweep: Sweep) -> SweepPages:
@@ -100,11 +97,11 @@ def _pages(sweep: Sweep) -> SweepPages:
     tree = json.loads(redacted(json.dumps(sweep.document.tree)))
     written = StringIO()
     YAML().dump(tree, written)
+    tags = origin() | ({"transfer_id": sweep.transfer_id} if sweep.transfer_id else {})
     return SweepPages(
-        sweep.file.name, search_identity(sweep.document),
-        lambda: [record.trial for record in records.load()],
-        score_name=sweep.file.labels.score_name, objectives=sweep.file.objectives,
-        tags=origin() | {"transfer_id": sweep.transfer_id or None}, params=searched_params(tree),
+        sweep.file.name, search_identity(sweep.document), lambda: [record.trial for record in records.load()],
+        sweep.file.labels.score_name, sweep.file.objectives,
+        tags=texts(tags), params=searched_params(tree),
         corpora=[
             dataset(
                 f"{section.source} {' '.join(corpus.languages)}", corpus_id, source=source,
@@ -134,27 +131,17 @@ def publish_end(
 
     `scratch` holds copies of the models until the publisher is closed.
     """
-    front = front_of(trials, sweep.file.objectives)
-    students: dict[int, StudentModel] = {}
+    front, publisher = front_of(trials, sweep.file.objectives), tracked.publisher
+    exports: dict[int, Path | None] = {}
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
     if sweep.file.tracking.models == "front" and front and sweep.file.labels.form.labels_text:
         # A student on labels alone may be the one to ship; baselines stand beside the front.
         models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]
         exports = export_students(sweep.records, tracked, models, scratch, listener=listener, card=card)
-        scores = (
-            figure.called(front[0].score_name) for figure in scores_of(front[0].score_name, targets=True)
-        )
-        figures = (*scores, *(figure.name for figure in COLUMNS), *MORE_FIGURES)
-        students = {
-            number: StudentModel(
-                f"student-{number:02d}", export, sweep.file.name, figures,
-                ship=verdict if ship is not None and number == ship.number else "",
-            )
-            for number, export in exports.items()
-        }  # fmt: skip
+    number = None if ship is None else ship.number
     tracked.pages.ending = Ending(
-        frozenset(trial.number for trial in front), gains_of(trials), ship.number if ship else None, verdict,
-        f"{tracked.publisher.front_links}\n\n{table}", files, students,
+        frozenset(trial.number for trial in front), gains_of(trials), number, verdict,
+        f"{front_links(publisher.experiment_id, publisher.shown.sweep_run)}\n\n{table}", files, exports,
     )  # fmt: skip
 
 
@@ -189,7 +176,7 @@ def export_students(
     Returns:
         By the number of each that MLflow has or will have, the folder with its export; None where it has it.
     """
-    missing = [t for t in front if not tracked.publisher.has_model(tracked.pages.trial_key(t.number))]
+    missing = [t for t in front if not tracked.publisher.shown.has_model(tracked.pages.trial_key(t.number))]
     listener.begin("models", len(front), done=len(front) - len(missing))
     exports: dict[int, Path | None] = {}
     for trial in front:

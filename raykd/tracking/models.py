@@ -9,15 +9,12 @@ Nothing in it is pickled, and serving it needs no raykd: `requirements.txt` name
 from __future__ import annotations
 
 import json
-import logging
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from raykd.tracking.server import environment
+from raykd.tracking.server import environment, quiet
 
 CARD, LABELS, STUDENT = "export.json", "labels.json", "artifacts/student"
 CODE = Path(__file__).with_name("model_code.py")
@@ -36,8 +33,8 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     several = not (export / CARD).is_file()
     names = ["onnxruntime", "numpy", "pandas", "mlflow"]
     names += ["tokenizers"] if any(card["tokenizer"] == "package" for card in cards) else []
-    # MLflow would add the project file of the working directory.
-    with environment(MLFLOW_UV_AUTO_DETECT="false"), _quiet():
+    # MLflow would add the project file of the working directory, and log a line on each input example.
+    with environment(MLFLOW_UV_AUTO_DETECT="false"), quiet("mlflow.pyfunc"):
         pyfunc.save_model(
             path=str(to),
             python_model=str(CODE),
@@ -54,18 +51,6 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     flavor["model_code_path"] = CODE.name
     flavor["artifacts"] = {"student": {"path": STUDENT, "uri": STUDENT}}
     written.save(str(to / "MLmodel"))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without MLflow's line on each input example."""
-    logger = logging.getLogger("mlflow.pyfunc")
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def _example(card: dict[str, Any], export: Path, *, several: bool) -> Any:

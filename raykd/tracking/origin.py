@@ -21,18 +21,19 @@ def git_commit(folder: str | Path = ".") -> str | None:
         return os.environ.get(COMMIT, "").strip() or None
 
 
-def origin() -> dict[str, str | None]:
-    """What MLflow's own columns Version and Created by show."""
+def origin() -> dict[str, str]:
+    """What MLflow's own columns Version and Created by show, as far as it is known."""
     commit = git_commit()
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         # A container may run under a user id without a name.
         user = None
-    return {
+    tags = {
         "git_commit": commit,
         "mlflow.source.git.commit": commit and commit.removesuffix("-dirty"),
         "mlflow.source.name": "raykd sweep",
         "mlflow.source.type": "LOCAL",
         "mlflow.user": user,
     }
+    return {name: value for name, value in tags.items() if value is not None}

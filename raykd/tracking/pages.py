@@ -31,6 +31,8 @@ CURVES = ("epoch/", "front/")
 OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
 """Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
 SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.figures.trial", "raykd.teacher"
+Key = tuple[str, str]
+"""Tag and value that find a run again."""
 
 
 def now_ms() -> int:
@@ -47,8 +49,8 @@ class StudentModel:
     export: Path | None
     """What `raykd export` wrote; None: MLflow has the model already."""
     registered_as: str
-    figures: tuple[str, ...]
-    """The metrics of its run that its version shows as tags."""
+    score_name: str
+    """Of its task."""
     ship: str = ""
     """Why this is the one to ship; empty: it is not."""
 
@@ -58,8 +60,7 @@ class Page:
     """One MLflow run as it should be."""
 
     name: str
-    key: tuple[str, str]
-    """Tag and value that find the run again."""
+    key: Key
     status: str = "RUNNING"
     moment_ms: int = field(default_factory=now_ms)
     """When it came to be as it is."""
@@ -151,7 +152,7 @@ def text(value: Any) -> str:
 
 
 def texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return values as MLflow takes them, by keys that it takes."""
+    """Return values as parameters and tags, by keys that MLflow takes."""
     return {clean(key): text(value) for key, value in values.items()}
 
 

@@ -21,11 +21,11 @@ from raykd.errors import TrackingError
 from raykd.progress import report_progress
 from raykd.redact import redacted
 from raykd.tracking.database import ANSWER_SECONDS
-from raykd.tracking.pages import Page
+from raykd.tracking.pages import Key, Page
 from raykd.tracking.registry import shipped
-from raykd.tracking.server import Experiment, check, experiment_of, quick_requests, reachable
+from raykd.tracking.server import check, experiment_of, quick_requests, reachable
 from raykd.tracking.shown import Shown
-from raykd.tracking.views import file_link, run_link, view_link
+from raykd.tracking.views import Experiment, run_link
 
 PUBLISH_S = 5.0
 """Seconds from one publishing to the next."""
@@ -73,9 +73,9 @@ class Publisher:
         """Why the server could not be written the last time; empty where it could."""
         self._models: list[Page] = []
         """Pages that have a model."""
-        self._missing: dict[tuple[str, str], tuple[str, int]] = {}
+        self._missing: dict[Key, tuple[str, int]] = {}
         """The name of each run of which the server lacks values, and how many."""
-        self._complete: dict[tuple[str, str], Page] = {}
+        self._complete: dict[Key, Page] = {}
         """Pages of which the server shows everything."""
         self._publishing, self._stop = threading.Lock(), threading.Event()
         self._seconds, self._last_s = 0.0, 0.0
@@ -84,16 +84,15 @@ class Publisher:
         try:
             with quick_requests(ANSWER_S):
                 self.experiment_id = experiment_of(client, self.uri, experiment)
-                self._shown = Shown(client, self.experiment_id, sweep.key, warn)
-                self._shown.read()
-                self._shown.write(replace(sweep, files={}))  # these may be elsewhere, and take long
+                self.shown = Shown(client, self.experiment_id, sweep.key, warn)
+                self.shown.read()
+                self.shown.write(replace(sweep, files={}))  # these may be elsewhere, and take long
         except TrackingError:
             raise
         except Exception as error:
             raise TrackingError(
                 f"tracking.uri: {redacted(self.uri)} cannot be written: {reason(error)}"
             ) from error
-        self.sweep_run, self.front_step = self._shown.sweep_run, self._shown.front_step
 
     def start(self, pages: Callable[[], Sequence[Page]], seconds: float = PUBLISH_S) -> None:
         """Publish what `pages` gives every so many seconds from now on, and once more in `close`."""
@@ -122,19 +121,19 @@ class Publisher:
         try:
             reachable(self.uri)
             with quick_requests(ANSWER_S):
-                if not self._shown.is_known:
-                    self._shown.read()
+                if not self.shown.is_known:
+                    self.shown.read()
                 for page in pages:
-                    self._shown.write(page)
+                    self.shown.write(page)
         except Exception as error:
-            self._shown.is_known = False
+            self.shown.is_known = False
             return reason(error)
         # What takes long, and a registry may refuse, comes last, each by itself.
         for page in pages:
             try:
-                self._shown.write_model(page)
+                self.shown.write_model(page)
             except Exception as error:
-                self._shown.is_known = False
+                self.shown.is_known = False
                 trouble = trouble or reason(error)
         return trouble
 
@@ -144,7 +143,8 @@ class Publisher:
             if self._complete.get(page.key) is page and not page.points:
                 continue
             points = len(page.points)
-            if count := self._shown.difference(page).count:
+            count = sum(count for count, _ in self.shown.changes(page)) + self.shown.lacks_model(page)
+            if count:
                 missing[page.key] = (page.name, count)
             else:
                 self._complete[page.key] = page
@@ -183,7 +183,7 @@ class Publisher:
         until = time.monotonic() + CLOSE_S
         while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:
             models = self._models
-            waiting = sum(map(self._shown.lacks_model, models))
+            waiting = sum(map(self.shown.lacks_model, models))
             share = 1 - waiting / len(models) if models else None
             doing = f"{counted(waiting, 'model')} to log" if waiting else "writing the last values"
             report_progress(share, doing)
@@ -201,10 +201,6 @@ class Publisher:
         """How many values, files and changes of state the server did not show after the last attempt."""
         return sum(count for _, count in self._missing.values())
 
-    def has_model(self, key: tuple[str, str]) -> bool:
-        """Return whether the student of a run is a model in MLflow already."""
-        return self._shown.has_model(key)
-
     def shipped(self) -> str:
         """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
         not answer."""
@@ -213,7 +209,7 @@ class Publisher:
         try:
             reachable(self.uri)
             with quick_requests(ANSWER_SECONDS):
-                return shipped(self._shown.client, self._name)
+                return shipped(self.shown.client, self._name)
         # Whatever the server or its client does must not reach the sweep.
         except Exception:
             return ""
@@ -221,15 +217,7 @@ class Publisher:
     @property
     def place(self) -> str:
         """Where the sweep's run is shown, as it follows the server's URI."""
-        return run_link(self.experiment_id, self.sweep_run)
-
-    @property
-    def front_links(self) -> str:
-        """Links to picture and runs of the front, for the page of the sweep's run."""
-        picture = file_link(self.experiment_id, self.sweep_run, "front.html")
-        return (
-            f"[The front as a picture]({picture}) · [as runs]({view_link(self.experiment_id, 'raykd-front')})"
-        )
+        return run_link(self.experiment_id, self.shown.sweep_run)
 
     @property
     def link(self) -> str:

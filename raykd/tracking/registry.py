@@ -18,10 +18,14 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
 
+from raykd.figures.table import COLUMNS, scores_of
 from raykd.tracking.models import save_model
 from raykd.tracking.pages import CURVES, StudentModel
 
 T = TypeVar("T")
+
+FIGURES = (*(figure.name for figure in COLUMNS), "bytes", "bytes_int8", "over_gold")
+"""Beside the scores, what a version in the registry shows."""
 
 FORM = MappingProxyType({"raykd.form": "python_function"})
 """What distinguishes models that MLflow serves from other files of a run."""
@@ -94,7 +98,9 @@ def register(client: MlflowClient, model: StudentModel, logged: LoggedModel, run
         client.create_registered_model(name)
     tags = {key: run.data.tags[key] for key in OF_TRIAL if key in run.data.tags}
     tags["trial"] = str(run.info.run_name)
-    tags |= {key: f"{run.data.metrics[key]:g}" for key in model.figures if key in run.data.metrics}
+    scores = (figure.called(model.score_name) for figure in scores_of(model.score_name, targets=True))
+    shown = [key for key in (*scores, *FIGURES) if key in run.data.metrics]
+    tags |= {key: f"{run.data.metrics[key]:g}" for key in shown}
     there = client.search_model_versions(f"name='{name}' and run_id='{run.info.run_id}'")
     if found := next((version for version in there if version.source == source), None):
         for key in (key for key, value in tags.items() if found.tags.get(key) != value):

@@ -12,9 +12,8 @@ import math
 import os
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +26,7 @@ from raykd.errors import TrackingError
 from raykd.redact import expanded, redacted
 from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
 from raykd.tracking.pages import clean
-from raykd.tracking.views import VIEW_TAG, experiment_tags
+from raykd.tracking.views import VIEW_TAG, Experiment, experiment_tags
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +34,8 @@ COLD = 4
 """How much longer than a connection the first answer may take: a server that has just started reads its tables."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
+MIGRATIONS = ("alembic", "mlflow.store.db.utils")
+"""Loggers with a hundred lines on a new database, which nobody needs."""
 WRITTEN_BY = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
 """The packages with which MLflow's client writes files of an experiment, where no server does."""
 
@@ -75,7 +76,7 @@ def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
     uri = resolve(uri)
     reachable(uri, seconds=seconds)
     try:
-        with quick_requests(COLD * seconds), _quiet_migrations(), one_at_a_time(uri):
+        with quick_requests(COLD * seconds), quiet(*MIGRATIONS), one_at_a_time(uri):
             MlflowClient(uri).search_experiments(max_results=1)
     except TrackingError:
         raise
@@ -145,9 +146,9 @@ def environment(**wanted: str) -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_migrations() -> Iterator[None]:
-    """A new database logs a hundred lines about its migrations, which nobody needs."""
-    loggers = [logging.getLogger(name) for name in ("alembic", "mlflow.store.db.utils")]
+def quiet(*names: str) -> Iterator[None]:
+    """Only warnings of these loggers while the body runs."""
+    loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.WARNING)
@@ -156,22 +157,6 @@ def _quiet_migrations() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What a sweep's experiment is called, where its files are, and what its views show."""
-
-    name: str
-    scores: Sequence[str]
-    """Metrics, the one to order by first."""
-    label: str
-    """What people call that score."""
-    curves: Sequence[str]
-    """Metrics over epochs, to be charted."""
-    artifacts: str | None = None
-    """Folder or URI below which the files of a new one are; by default where a server says, or of a database `mlruns`,
-    beside the SQLite file or in the working directory."""
 
 
 def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str:
@@ -193,8 +178,7 @@ def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str
     else:
         _writable(found.artifact_location)
         experiment_id, shown = found.experiment_id, found.tags
-    views = experiment_tags(experiment_id, experiment.scores, experiment.label, experiment.curves)
-    for key, value in views.items():
+    for key, value in experiment_tags(experiment_id, experiment).items():
         # What people changed there is kept.
         if key not in shown:
             _show(client, experiment_id, key, value)

@@ -3,83 +3,56 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModel, Metric, Param, RunData, RunTag
+from mlflow.entities import DatasetInput, InputTag, LoggedModel, Metric, Param, RunData, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
-from raykd.tracking.pages import CURVES, SWEEP_TAG, TEACHER_TAG, TRIAL_TAG, Page, StudentModel
+from raykd.tracking.pages import CURVES, SWEEP_TAG, TEACHER_TAG, TRIAL_TAG, Key, Page, StudentModel
 from raykd.tracking.registry import SHIP, is_whole, log_model, models_of, paged, register, ship
 from raykd.tracking.server import environment
 
 # MLflow takes 1000 values in one request, 100 of them parameters and 100 tags.
 METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
 PARENT_TAG = "mlflow.parentRunId"
+CORPUS = InputTag("mlflow.data.context", "corpus")
+Change = tuple[int, Callable[[str], object]]
+"""How many values, files or states of a page MLflow does not show, and what writes them, given the id of the run."""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Difference:
-    """What a page has and MLflow does not show."""
-
-    params: list[Param]
-    metrics: list[Metric]
-    datasets: list[Dataset]
-    files: Mapping[str, bytes]
-    tags: list[RunTag]
-    status: str
-    model: StudentModel | None
-
-    @property
-    def count(self) -> int:
-        """How many values, files and changes of state it has."""
-        parts: Sequence[Sequence[object] | Mapping[str, bytes]] = (
-            self.params, self.metrics, self.datasets, self.files, self.tags,
-        )  # fmt: skip
-        return sum(map(len, parts)) + bool(self.status) + (self.model is not None)
-
-
 class Shown:
-    """The runs of one sweep, which is found by `sweep_key`."""
+    """The runs of one sweep, which is found by `sweep_key`. All that asks or writes raises what MLflow raises."""
 
-    def __init__(
-        self,
-        client: MlflowClient,
-        experiment_id: str,
-        sweep_key: tuple[str, str],
-        warn: Callable[[str], None],
-    ):
-        self.client, self.experiment_id, self._warn = client, experiment_id, warn
-        self._sweep_key = sweep_key
+    def __init__(self, client: MlflowClient, experiment_id: str, sweep_key: Key, warn: Callable[[str], None]):
+        self.client, self._experiment_id, self._sweep_key, self._warn = client, experiment_id, sweep_key, warn
         self.is_known = False
         """False before the first answer, and after an error: what was asked for then may be there or not."""
-        self._runs: dict[tuple[str, str], MlflowRun] = {}
+        self._runs: dict[Key, MlflowRun] = {}
         self._models: dict[str, LoggedModel] = {}
-        self._steps: dict[str, dict[str, float]] = {}
+        self._steps: dict[str, dict[str, int]] = {}
         """The last step of each curve, by the ids of runs that are not complete."""
-        self._files: dict[tuple[str, str], dict[str, bytes]] = {}
-        self._registered: dict[tuple[str, str], StudentModel] = {}
+        self._files: dict[Key, dict[str, bytes]] = {}
+        self._registered: dict[Key, StudentModel] = {}
 
     def read(self) -> None:
-        """Ask for all runs and models of the sweep. Raises what MLflow raises, as all that asks or writes."""
-        tag, value = self._sweep_key
-        runs = self._found(tag, value)
-        for parent in list(runs):
-            runs += self._found(PARENT_TAG, parent.info.run_id)
+        """Ask for all runs and models of the sweep."""
+        runs = self._found(*self._sweep_key)
+        runs += [child for parent in runs for child in self._found(PARENT_TAG, parent.info.run_id)]
         self._runs = {_key(run): run for run in runs}
-        self._models = models_of(self.client, self.experiment_id)
-        self._steps = {run.info.run_id: self._last_steps(run) for run in runs if not _has_curves(run)}
+        self._models = models_of(self.client, self._experiment_id)
+        self._steps = {run.info.run_id: self._last_steps(run) for run in runs if not _is_complete(run)}
         self.is_known = True
 
     def _found(self, tag: str, value: str) -> list[MlflowRun]:
         filter_ = f"tags.`{tag}` = '{value}'"
-        return paged(lambda token: self.client.search_runs([self.experiment_id], filter_, page_token=token))
+        return paged(lambda token: self.client.search_runs([self._experiment_id], filter_, page_token=token))
 
-    def _last_steps(self, run: MlflowRun) -> dict[str, float]:
+    def _last_steps(self, run: MlflowRun) -> dict[str, int]:
         keys = [key for key in run.data.metrics if key.startswith(CURVES)]
         histories = {key: self.client.get_metric_history(run.info.run_id, key) for key in keys}
         return {key: max(metric.step for metric in history) for key, history in histories.items()}
@@ -92,71 +65,72 @@ class Shown:
     @property
     def front_step(self) -> int:
         """The number of trials for which the sweep's run shows how the front grew."""
-        return int(self._steps[self.sweep_run].get("front/students", 0))
+        return self._steps[self.sweep_run].get("front/students", 0)
 
-    def has_model(self, key: tuple[str, str]) -> bool:
+    def has_model(self, key: Key) -> bool:
         """Return whether the student of a run is a model in MLflow."""
-        run = self._runs.get(key)
-        return run is not None and is_whole(self._models.get(run.info.run_id))
+        return key in self._runs and is_whole(self._models.get(self._runs[key].info.run_id))
 
     def lacks_model(self, page: Page) -> bool:
         """Return whether the page's student is still to be logged or registered."""
         return page.model is not None and self._registered.get(page.key) != page.model
 
-    def difference(self, page: Page) -> Difference:
-        """Return what `page` has and MLflow does not show, by its last answers."""
-        run = self._runs.get(page.key)
+    def changes(self, page: Page) -> list[Change]:
+        """Return what `page` has and MLflow does not show, by its last answers; the model apart.
+
+        The tags come after the points, and the state last: they say that a run is complete.
+        """
+        client, run, files = self.client, self._runs.get(page.key), self._files.get(page.key, {})
         data = RunData() if run is None else run.data
         used = [] if run is None or run.inputs is None else run.inputs.dataset_inputs
-        datasets = {(each.dataset.name, each.dataset.digest) for each in used}
-        results = [
-            Metric(key, value, page.moment_ms, 0)
-            for key, value in page.results.items()
-            if data.metrics.get(key) != value
+        known = {(each.dataset.name, each.dataset.digest) for each in used}
+        params = [Param(key, value) for key, value in page.params.items() if key not in data.params]
+        tags = [RunTag(key, value) for key, value in page.tags.items() if data.tags.get(key) != value]
+        results = {key: value for key, value in page.results.items() if data.metrics.get(key) != value}
+        metrics = [Metric(key, value, page.moment_ms, 0) for key, value in results.items()]
+        metrics += self._new_points(page, run)
+        datasets = [each for each in page.datasets if (each.name, each.digest) not in known]
+        inputs = [DatasetInput(each, [CORPUS]) for each in datasets]
+        return [
+            *(
+                (len(some), partial(client.log_batch, params=some))
+                for some in _chunks(params, PAIRS_PER_BATCH)
+            ),
+            *((len(some), partial(self._log_metrics, some)) for some in _chunks(metrics, METRICS_PER_BATCH)),
+            *([(len(inputs), partial(client.log_inputs, datasets=inputs))] if inputs else []),
+            *(
+                (1, partial(self._log_file, name, content))
+                for name, content in page.files.items()
+                if files.get(name) is not content
+            ),
+            *((len(some), partial(client.log_batch, tags=some)) for some in _chunks(tags, PAIRS_PER_BATCH)),
+            *(
+                [(1, partial(self._set_status, page))]
+                if run is None or run.info.status != page.status
+                else []
+            ),
         ]
-        files = self._files.get(page.key, {})
-        return Difference(
-            [Param(key, value) for key, value in page.params.items() if key not in data.params],
-            results + self._new_points(page, run),
-            [each for each in page.datasets if (each.name, each.digest) not in datasets],
-            {name: content for name, content in page.files.items() if files.get(name) is not content},
-            [RunTag(key, value) for key, value in page.tags.items() if data.tags.get(key) != value],
-            page.status if run is None or run.info.status != page.status else "",
-            page.model if self.lacks_model(page) else None,
-        )
 
     def _new_points(self, page: Page, run: MlflowRun | None) -> list[Metric]:
-        # The first point of a step stays: a resumed run repeats epochs whose timings differ a little.
         if run is None:
             return list(page.points)
         steps = self._steps.get(run.info.run_id)
-        if steps is None:
-            return []
-        return [point for point in list(page.points) if point.step > steps.get(point.key, -1)]
+        # The first point of a step stays: a resumed run repeats epochs whose timings differ a little.
+        return [
+            point
+            for point in list(page.points)
+            if steps is not None and point.step > steps.get(point.key, -1)
+        ]
 
     def write(self, page: Page) -> None:
-        """Write what MLflow does not show of `page`, its model apart. The tags come after the points, and the state
-        last: they say that a run is complete."""
-        new = self.difference(page)
-        if not new.count - (new.model is not None):
+        """Write what MLflow does not show of `page`, its model apart."""
+        changes = self.changes(page)
+        if not changes:
             return
         run_id = self._run_id(page)
-        for params in _chunks(new.params, PAIRS_PER_BATCH):
-            self.client.log_batch(run_id, params=params)
-        for metrics in _chunks(new.metrics, METRICS_PER_BATCH):
-            self.client.log_batch(run_id, metrics=metrics)
-        if new.datasets:
-            used = [DatasetInput(each, [InputTag("mlflow.data.context", "corpus")]) for each in new.datasets]
-            self.client.log_inputs(run_id, datasets=used)
-        for name, content in new.files.items():
-            self._write_file(run_id, name, content)
-        for tags in _chunks(new.tags, PAIRS_PER_BATCH):
-            self.client.log_batch(run_id, tags=tags)
-        self._write_status(run_id, page, new.status)
-        self._runs[page.key] = self.client.get_run(run_id)
-        self._files[page.key] = dict(page.files)
-        if (steps := self._steps.get(run_id)) is not None:
-            steps.update((metric.key, metric.step) for metric in new.metrics if metric.key.startswith(CURVES))
+        for _, write in changes:
+            write(run_id)
+        self._runs[page.key], self._files[page.key] = self.client.get_run(run_id), dict(page.files)
 
     def _run_id(self, page: Page) -> str:
         if page.key in self._runs:
@@ -165,23 +139,28 @@ class Shown:
         if page.key != self._sweep_key:
             tags[PARENT_TAG] = self.sweep_run
         began_ms = page.moment_ms - int(1000 * page.lasted_s)
-        run = self.client.create_run(self.experiment_id, began_ms, tags, page.name)
+        run = self.client.create_run(self._experiment_id, began_ms, tags, page.name)
         self._runs[page.key], self._steps[run.info.run_id] = run, {}
         return run.info.run_id
 
-    def _write_file(self, run_id: str, name: str, content: bytes) -> None:
+    def _log_metrics(self, metrics: Sequence[Metric], run_id: str) -> None:
+        self.client.log_batch(run_id, metrics=metrics)
+        if run_id in self._steps:
+            self._steps[run_id] |= {metric.key: metric.step for metric in metrics}
+
+    def _log_file(self, name: str, content: bytes, run_id: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             path.write_bytes(content)
             self.client.log_artifact(run_id, str(path))
 
-    def _write_status(self, run_id: str, page: Page, status: str) -> None:
-        if status == "RUNNING":
-            self.client.update_run(run_id, status)
-        elif status:
-            # MLflow prints a link for each run that ends on a server: only cli/ prints.
-            with environment(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true"):
-                self.client.set_terminated(run_id, status, end_time=page.moment_ms)
+    def _set_status(self, page: Page, run_id: str) -> None:
+        if page.status == "RUNNING":
+            self.client.update_run(run_id, page.status)
+            return
+        # MLflow prints a link for each run that ends on a server: only cli/ prints.
+        with environment(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true"):
+            self.client.set_terminated(run_id, page.status, end_time=page.moment_ms)
 
     def write_model(self, page: Page) -> None:
         """Log the page's student, whose run is there, as a model, and register it."""
@@ -202,16 +181,16 @@ class Shown:
         self._registered[page.key] = model
 
 
-def _key(run: MlflowRun) -> tuple[str, str]:
+def _key(run: MlflowRun) -> Key:
     tag = next(tag for tag in (TRIAL_TAG, TEACHER_TAG, SWEEP_TAG) if tag in run.data.tags)
     return tag, run.data.tags[tag]
 
 
-def _has_curves(run: MlflowRun) -> bool:
+def _is_complete(run: MlflowRun) -> bool:
     """Return whether all points of a run are there: its state is written after them. The sweep's own goes on."""
     ended = run.info.status == "FINISHED" or run.data.tags.get("state") == "PRUNED"
     return ended and SWEEP_TAG not in run.data.tags
 
 
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

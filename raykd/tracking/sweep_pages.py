@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -64,51 +65,39 @@ class Ending:
     description: str = ""
     """Markdown, with which the page of the sweep's run opens."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    models: Mapping[int, StudentModel] = field(default_factory=dict)
+    exports: Mapping[int, Path | None] = field(default_factory=dict)
+    """By the numbers of the trials whose students are to be models, what `raykd export` wrote; None: MLflow has it."""
 
 
+@dataclass(eq=False)
 class SweepPages:
     """Call it for the pages of a sweep as it stands, from any thread."""
 
-    def __init__(
-        self,
-        name: str,
-        sweep_id: str,
-        trials: Callable[[], Iterable[Trial]],
-        *,
-        score_name: str,
-        objectives: Directions,
-        tags: Mapping[str, str | None] | None = None,
-        params: Mapping[str, str] | None = None,
-        corpora: Sequence[Dataset] = (),
-        files: Mapping[str, bytes] | None = None,
-    ):
-        """Make the pages of the sweep `name`.
+    name: str
+    """Of the sweep, and of its experiment."""
+    sweep_id: str
+    """Identifies the sweep within the experiment."""
+    trials: Callable[[], Iterable[Trial]]
+    """Gives all trials of the sweep, which are other objects where they have changed."""
+    score_name: str
+    objectives: Directions
+    """Of the front."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Of the sweep's run, and of all runs that are made now: git commit, …"""
+    params: Mapping[str, str] = field(default_factory=dict)
+    corpora: Sequence[Dataset] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    ending: Ending | None = None
+    state: State = "RUNNING"
+    grown: int = 0
+    """For so many trials MLflow shows, or is going to, how the front grew."""
 
-        Args:
-            name: of the sweep, and of its experiment.
-            sweep_id: identifies the sweep within the experiment.
-            trials: gives all trials of the sweep, which are other objects where they have changed.
-            score_name: scores are named after it (`dev_accuracy`).
-            objectives: those of the front.
-            tags: of the sweep's run, and of all runs that are made now (git commit, …).
-            params: of the sweep's run.
-            corpora: the datasets of all runs.
-            files: of the sweep's run.
-        """
-        self.name, self.sweep_id, self._trials = name, sweep_id, trials
-        self._score_name, self._objectives = score_name, objectives
-        self._common = texts({key: value for key, value in (tags or {}).items() if value is not None})
-        self._params, self._corpora, self._files = dict(params or {}), corpora, dict(files or {})
-        self.ending: Ending | None = None
-        self.state: State = "RUNNING"
-        self.grown = 0
-        """For so many trials MLflow shows, or is going to, how the front grew."""
+    def __post_init__(self) -> None:
         self._front: list[Metric] = []
         self._teachers: list[Teacher] | None = None
         self._teacher_pages: list[Page] = []
         self._points: dict[int, list[Metric]] = {}
-        self._made: dict[int, tuple[Trial, Ending | None, State, Page]] = {}
+        self._made: dict[int, tuple[tuple[Trial, Ending | None, State], Page]] = {}
 
     def log_epoch(
         self,
@@ -128,7 +117,7 @@ class SweepPages:
             run: with it each run of a trial has its own curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`.
             stages: what the stages of the run are called.
         """
-        values = epoch_values(metrics, self._score_name, curve_prefix(run), stages)
+        values = epoch_values(metrics, self.score_name, curve_prefix(run), stages)
         self._points.setdefault(number, []).extend(points(values, epoch))
 
     def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
@@ -139,19 +128,19 @@ class SweepPages:
 
     def _teacher(self, teacher: Teacher, epochs: Mapping[str, Epochs]) -> Page:
         curves = [
-            points(epoch_values(metrics, self._score_name, curve_prefix(run)), int(metrics["epoch"]))
+            points(epoch_values(metrics, self.score_name, curve_prefix(run)), int(metrics["epoch"]))
             for run, of_run in epochs.items()
             for metrics in of_run
         ]
         # A quote would end the text that the run is searched by.
         key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
         return Page(
-            f"teacher {teacher.name}", (TEACHER_TAG, key), "FINISHED", tags={**self._common, "role": "teacher"},
-            results=results(teacher), points=[point for own in curves for point in own], datasets=self._corpora,
+            f"teacher {teacher.name}", (TEACHER_TAG, key), "FINISHED", tags={**self.tags, "role": "teacher"},
+            results=results(teacher), points=[point for own in curves for point in own], datasets=self.corpora,
         )  # fmt: skip
 
     def __call__(self) -> list[Page]:
-        trials = sorted(self._trials(), key=lambda trial: trial.number)
+        trials = sorted(self.trials(), key=lambda trial: trial.number)
         self._grow(trials)
         return [self.sweep(), *self._teacher_pages, *map(self._page, trials)]
 
@@ -164,15 +153,16 @@ class SweepPages:
         ending = self.ending or Ending()
         tags = {NOTE_TAG: text(ending.description), "verdict": text(ending.verdict)}
         return Page(
-            f"sweep {self.name}", (SWEEP_TAG, self.sweep_id), STATUS[self.state], first_tags=self._common,
-            tags={**self._common, "role": "sweep"} | {key: value for key, value in tags.items() if value},
-            params=self._params, points=self._front, datasets=self._corpora, files={**self._files, **ending.files},
+            f"sweep {self.name}", (SWEEP_TAG, self.sweep_id), STATUS[self.state], first_tags=self.tags,
+            tags={**self.tags, "role": "sweep"} | {key: value for key, value in tags.items() if value},
+            params=self.params, points=self._front, datasets=self.corpora, files={**self.files, **ending.files},
         )  # fmt: skip
 
     def _page(self, trial: Trial) -> Page:
+        made_of = (trial, self.ending, self.state)
         made = self._made.get(trial.number)
-        if made is not None and made[0] is trial and made[1:3] == (self.ending, self.state):
-            return made[3]
+        if made is not None and all(one is other for one, other in zip(made[0], made_of, strict=True)):
+            return made[1]
         tags, figures, ending = trial_tags(trial), results(trial), self.ending
         if ending is not None:
             tags["on_front"] = str(trial.number in ending.front).lower()
@@ -184,12 +174,20 @@ class SweepPages:
         interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
-            lasted_s=trial.wall_s or 0.0, first_tags={**self._common, "on_front": "false"}, tags=tags,
+            lasted_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
-            datasets=self._corpora, model=ending.models.get(trial.number) if ending else None,
+            datasets=self.corpora, model=self._model(trial),
         )  # fmt: skip
-        self._made[trial.number] = (trial, self.ending, self.state, page)
+        self._made[trial.number] = (made_of, page)
         return page
+
+    def _model(self, trial: Trial) -> StudentModel | None:
+        ending = self.ending
+        if ending is None or trial.number not in ending.exports:
+            return None
+        why = ending.verdict if trial.number == ending.ship else ""
+        export = ending.exports[trial.number]
+        return StudentModel(f"student-{trial.number:02d}", export, self.name, self.score_name, why)
 
     def _grow(self, trials: Sequence[Trial]) -> None:
         """Add how the front grew, over the number of trials that have ended, in the order of their numbers."""
@@ -197,7 +195,7 @@ class SweepPages:
             return
         ended = list(takewhile(lambda trial: trial.state != "RUNNING", trials))
         for count in range(self.grown + 1, len(ended) + 1):
-            volume = hypervolume_of(ended[:count], self._teachers, self._objectives)
-            students = len(front_of(ended[:count], self._objectives))
+            volume = hypervolume_of(ended[:count], self._teachers, self.objectives)
+            students = len(front_of(ended[:count], self.objectives))
             self._front += points(flatten({"hypervolume": volume, "students": students}, "front/"), count)
         self.grown = max(self.grown, len(ended))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from raykd.figures.table import COLUMNS, DEV, scores_of
-from raykd.tracking.pages import now_ms
+from raykd.tracking.pages import charted, now_ms
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
@@ -37,20 +38,34 @@ VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Id → (name in the menu, with `{score}` for what it is ordered by, and filter)."""
 
 
-def score_columns(score_name: str, *, targets: bool) -> list[str]:
-    """The metrics that are scores, the one that selects first; with `targets` both means of the test."""
-    return [figure.called(score_name) for figure in scores_of(score_name, targets=targets)]
+@dataclass(frozen=True)
+class Experiment:
+    """What a sweep's experiment is called, where its files are, and what its views show."""
+
+    name: str
+    score_name: str
+    """Scores are named after it (`dev_accuracy`)."""
+    label: str
+    """What people call that score."""
+    targets: bool = False
+    """Whether the mean over target languages is shown."""
+    run: str = ""
+    """The run of each trial whose curves are charted."""
+    stages: Sequence[Sequence[str]] = (("",),)
+    """What the stages of a trial are called, for each way of training in the sweep."""
+    artifacts: str | None = None
+    """Folder or URI below which the files of a new one are; by default where a server says, or of a database `mlruns`,
+    beside the SQLite file or in the working directory."""
 
 
-def experiment_tags(
-    experiment_id: str, scores: Sequence[str], label: str, curves: Sequence[str]
-) -> dict[str, str]:
-    """The tags of an experiment that hold the views and its kind, and link the views in its description.
-
-    `scores`: the metrics to show, the one to order by first; `label`: what people call the score; `curves`: the
-    metrics over epochs to chart.
-    """
-    ordered_by = DEV.heading.format(label=label)
+def experiment_tags(experiment_id: str, shown: Experiment) -> dict[str, str]:
+    """The tags of an experiment that hold the views and its kind, and link the views in its description."""
+    # The one that selects first.
+    scores = [
+        figure.called(shown.score_name) for figure in scores_of(shown.score_name, targets=shown.targets)
+    ]
+    curves = charted(scores[0], shown.run, shown.stages)
+    ordered_by = DEV.heading.format(label=shown.label)
     names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
     views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], scores, curves) for key in VIEWS}
     links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
@@ -67,9 +82,10 @@ def run_link(experiment_id: str, run_id: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}?{TRAINING}"
 
 
-def file_link(experiment_id: str, run_id: str, name: str) -> str:
-    """Where a run's file is shown, from any page of the server."""
-    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{name}?{TRAINING}"
+def front_links(experiment_id: str, run_id: str) -> str:
+    """Links to picture and runs of the front, for the page of the sweep's run."""
+    picture = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/front.html?{TRAINING}"
+    return f"[The front as a picture]({picture}) · [as runs]({view_link(experiment_id, 'raykd-front')})"
 
 
 def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str]) -> str:
@@ -90,14 +106,7 @@ def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str])
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,
         "compareRunSections": [
-            {
-                "uuid": key,
-                "name": title,
-                "display": True,
-                "isReordered": True,
-                "deleted": False,
-                "isGenerated": False,
-            }
+            {"uuid": key, "name": title, "display": True, "isReordered": True, **MADE}
             for key, title in SECTIONS.items()
         ],
         "compareRunCharts": _charts(scores[0], curves),
@@ -106,6 +115,7 @@ def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str])
 
 
 SECTIONS = MappingProxyType({"trade": "What the score costs", "epochs": "Training"})
+MADE = MappingProxyType({"deleted": False, "isGenerated": False})
 
 
 def _charts(score: str, curves: Sequence[str]) -> list[dict[str, Any]]:
@@ -133,8 +143,7 @@ def _line(key: str, metric: str) -> dict[str, Any]:
 
 
 def _chart(key: str, section: str, kind: str, **more: Any) -> dict[str, Any]:
-    common = {"uuid": key, "type": kind, "metricSectionId": section, "deleted": False, "isGenerated": False}
-    return {**common, **more}
+    return {"uuid": key, "type": kind, "metricSectionId": section, **MADE, **more}
 
 
 def _axis(metric: str) -> dict[str, str]:

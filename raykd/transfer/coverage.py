@@ -16,7 +16,7 @@ from raykd.storage.layout import INDEX, MANIFEST
 from raykd.storage.store import Storage
 from raykd.transfer.index import Index, write_index
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, find_manifest, lost_shards, write_manifest
-from raykd.transfer.names import RowRange, signal_folder, signal_id, stored_ks
+from raykd.transfer.names import RowRange, signal_folder, stored_ks
 from raykd.transfer.shard import find_shard
 
 
@@ -81,7 +81,8 @@ def cover_signal(
     sources = None if source is None else {entry.first: entry.sha256 for entry in source.standing}
     if source is not None:
         ranges = sorted([entry.rows for entry in source.standing] + list(source.pending))
-    for k in (stored for stored in _larger_ks(store, origin) if stored >= origin.k):
+    stored = stored_ks(store, origin.signal_id) if origin.k else ()
+    for k in (each for each in stored if each >= origin.k):
         larger = _cover(store, origin.model_copy(update={"k": k}), ranges, sources=sources)
         if larger.computed:
             return larger
@@ -90,20 +91,7 @@ def cover_signal(
 
 def origin_folder(store: Storage, origin: Origin) -> Storage:
     """The folder of the signal that `origin` describes."""
-    own = _signal_id(origin)
-    return signal_folder(store, own, k=origin.k)
-
-
-def _larger_ks(store: Storage, origin: Origin) -> tuple[int, ...]:
-    if not origin.k:
-        return ()
-    return stored_ks(store, _signal_id(origin))
-
-
-def _signal_id(origin: Origin) -> str:
-    return signal_id(
-        origin.need, teacher_id=origin.teacher_id, text_id=origin.text_id, decoding=origin.decoding
-    )
+    return signal_folder(store, origin.signal_id, k=origin.k)
 
 
 def _cover(

@@ -14,7 +14,7 @@ from raykd.signals import Need
 from raykd.spec import Frozen
 from raykd.storage.layout import MANIFEST
 from raykd.storage.store import Stamp, Storage
-from raykd.transfer.names import RowRange
+from raykd.transfer.names import RowRange, signal_id
 
 AGAIN = "run raykd precompute again"
 
@@ -40,24 +40,27 @@ class Origin(Frozen):
         """The need that the signal was stored for."""
         return Need(self.signal, self.k, self.layer)
 
+    @property
+    def signal_id(self) -> str:
+        """The identity of the stored signal."""
+        return signal_id(self.need, teacher_id=self.teacher_id, text_id=self.text_id, decoding=self.decoding)
+
     def serves(self, wanted: Origin) -> bool:
         """Whether this is what is wanted. A plan made before the weights are known does not ask for them."""
         weights = self.weights_sha256 if not wanted.weights_sha256 else wanted.weights_sha256
         return self == wanted.model_copy(update={"weights_sha256": weights})
 
 
-class ShardEntry(Frozen):
-    """One shard file: its rows of the text (`first` included, `last` not), its size and checksum.
+class ShardContent(Frozen):
+    """What a shard holds: its rows of the text (`first` included, `last` not), their tokens, and the largest error of
+    its encoding.
 
     `source` is, for a derived shard, the sha256 of the shard that it was computed from.
     """
 
-    name: str
     first: int
     last: int
     tokens: int
-    bytes: int
-    sha256: str
     largest_error: float = 0.0
     source: str = ""
 
@@ -65,6 +68,14 @@ class ShardEntry(Frozen):
     def rows(self) -> RowRange:
         """The rows of the text that the shard holds."""
         return RowRange(self.first, self.last)
+
+
+class ShardEntry(ShardContent):
+    """One shard file, with its size and checksum."""
+
+    name: str
+    bytes: int
+    sha256: str
 
 
 class Manifest(Frozen):

@@ -20,25 +20,19 @@ from pydantic import ValidationError
 
 from raykd.errors import MissingError, RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
-from raykd.spec import Frozen
 from raykd.storage.store import Storage
-from raykd.transfer.manifest import AGAIN, Origin, ShardEntry, damaged
+from raykd.transfer.manifest import AGAIN, Origin, ShardContent, ShardEntry, damaged
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
 from raykd.transfer.names import FORMAT, RowRange
 
 _METADATA = b"raykd"
 
 
-class Header(Frozen):
+class Header(ShardContent):
     """What a shard is, in the metadata of its Arrow schema. `content` hashes the columns."""
 
     format: int
     origin: Origin
-    first: int
-    last: int
-    tokens: int
-    largest_error: float
-    source: str
     content: str
 
 
@@ -105,13 +99,13 @@ def write_shard(
 ) -> ShardEntry:
     """Commit one shard atomically and return its entry. Raises StoreError when it cannot be written."""
     tokens = int(np.sum(batch["length"].to_numpy())) if "length" in batch.schema.names else 0
-    stated = {"origin": origin, "first": rows.first, "last": rows.last, "tokens": tokens}
     header = Header(
-        format=FORMAT, **stated, largest_error=largest_error, source=source, content=content_hash(batch)
-    )
+        format=FORMAT, origin=origin, first=rows.first, last=rows.last, tokens=tokens,
+        largest_error=largest_error, source=source, content=content_hash(batch),
+    )  # fmt: skip
     data = ipc_bytes(batch.replace_schema_metadata({_METADATA: header.model_dump_json().encode()}))
     folder.write(rows.name, data)
-    return _entry(header, rows.name, len(data), hashlib.sha256(data).hexdigest())
+    return _entry(header, data)
 
 
 def open_shard(folder: Storage, entry: ShardEntry) -> pa.RecordBatch:
@@ -151,7 +145,7 @@ def find_shard(
     ours = header.format == FORMAT and header.origin.serves(origin) and source in (None, header.source)
     if not (intact and ours and (header.first, header.last) == (rows.first, rows.last)):
         return None
-    return _entry(header, rows.name, len(data), hashlib.sha256(data).hexdigest())
+    return _entry(header, data)
 
 
 def ragged(lengths_N: np.ndarray, values_PW: np.ndarray) -> pa.ListArray:
@@ -176,14 +170,7 @@ def rows_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
     return batch[name].values.to_numpy().reshape(-1, batch[name].type.list_size)
 
 
-def _entry(header: Header, name: str, size: int, sha256: str) -> ShardEntry:
-    return ShardEntry(
-        name=name,
-        first=header.first,
-        last=header.last,
-        tokens=header.tokens,
-        bytes=size,
-        sha256=sha256,
-        largest_error=header.largest_error,
-        source=header.source,
-    )
+def _entry(header: Header, data: bytes) -> ShardEntry:
+    shared = header.model_dump(include={*ShardContent.model_fields})
+    sha256 = hashlib.sha256(data).hexdigest()
+    return ShardEntry(name=header.rows.name, bytes=len(data), sha256=sha256, **shared)

@@ -39,6 +39,11 @@ class Covered:
     rows: np.ndarray
     text_rows: np.ndarray | None = None
 
+    @property
+    def source_rows(self) -> np.ndarray:
+        """The rows of the text, for each of `rows`."""
+        return np.arange(len(self.rows)) if self.text_rows is None else self.text_rows
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -187,8 +192,7 @@ def _once(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
 def _text_rows(covered: Sequence[Covered], rows: int) -> np.ndarray:
     text_row_G = np.zeros(rows, np.int32)
     for each in covered:
-        own = np.arange(len(each.rows)) if each.text_rows is None else each.text_rows
-        text_row_G[each.rows] = own
+        text_row_G[each.rows] = each.source_rows
     return text_row_G
 
 
@@ -224,7 +228,7 @@ def _check(joined: Sequence[Covered], stores: Sequence[Mapping[Need, SignalStore
             f"the teachers of one transfer set must have the same tags, got {sorted(tags)} tags"
         )
     for each, opened in zip(joined, stores, strict=True):
-        wanted = len(each.rows) if each.text_rows is None else int(each.text_rows.max(initial=-1)) + 1
+        wanted = int(each.source_rows.max(initial=-1)) + 1
         for need, store in opened.items():
             if not SIGNALS[need.signal].once and wanted > store.manifest.rows:
                 raise SignalError(

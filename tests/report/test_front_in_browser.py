@@ -125,6 +125,13 @@ def test_axes_markers_and_bars_say_what_they_are_given(tmp_path):
     assert [note["text"] for note in none["layout"]["annotations"]] == ["no complete student yet"]
 
 
+def test_of_more_kinds_than_shapes_each_has_its_own_name(tmp_path):
+    trials = [student(i, 0.5 + i / 50, 1.0 + i, objective=f"kind {i:02d}") for i in range(10)]
+    (picture,) = plots(tmp_path, front_html(trials))
+    shown = {trace["name"]: trace["text"] for trace in picture["data"] if "kind" in trace.get("name", "")}
+    assert shown == {f"kind {i:02d}": [f"{i:02d}"] for i in range(10)}
+
+
 def test_on_dev_it_shows_where_stopped_trials_were(tmp_path):
     trials = [
         replace(t, message="stopped after epoch 4: it dominates none <b>") if t.state == "PRUNED" else t

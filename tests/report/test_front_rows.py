@@ -109,3 +109,8 @@ def test_a_perplexity_is_no_percentage():
     assert shown["dev perplexity"] == "978", "the mean of its seeds"
     assert shown["test perplexity"] == "1021"
     assert shown["en perplexity"] == "1021"
+    console = Console(width=300, file=io.StringIO())
+    console.print(front_table([own]))
+    cells = console.file.getvalue().split()  # type: ignore[attr-defined]
+    assert cells.count("978") == 2, "the mean, and that of the language"
+    assert not [cell for cell in cells if cell.startswith("977")]

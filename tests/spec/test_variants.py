@@ -56,8 +56,8 @@ def test_variants_are_laid_over_in_order_and_overrides_come_last(read):
 
 def test_lines_are_those_of_the_variant(read):
     document = read("small")
-    assert document.line(("search", "trials")) == 9
-    assert document.line(("search", "sampler")) == 4
+    assert document.place(("search", "trials")).line == 9
+    assert document.place(("search", "sampler")).line == 4
 
 
 @pytest.mark.parametrize(

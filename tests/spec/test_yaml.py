@@ -68,19 +68,19 @@ def test_every_value_has_its_line(tmp_path):
         tmp_path,
         "# a comment\nname: x\ncorpus:\n  languages:\n    - en\n    - no\n  cap: {en: 3,\n    de: 4}\n",
     )
-    assert document.line(("name",)) == 2
-    assert document.line(("corpus", "languages")) == 4
-    assert document.line(("corpus", "languages", 1)) == 6
-    assert document.line(("corpus", "cap", "en")) == 7
-    assert document.line(("corpus", "cap", "de")) == 8
-    assert document.line(("corpus", "cap", "nl")) == 7  # the nearest part that would hold it
-    assert document.line(("student",)) == 2
+    assert document.place(("name",)).line == 2
+    assert document.place(("corpus", "languages")).line == 4
+    assert document.place(("corpus", "languages", 1)).line == 6
+    assert document.place(("corpus", "cap", "en")).line == 7
+    assert document.place(("corpus", "cap", "de")).line == 8
+    assert document.place(("corpus", "cap", "nl")).line == 7  # the nearest part that would hold it
+    assert document.place(("student",)).line == 2
 
 
 def test_an_anchor_gives_separate_values(tmp_path):
     document = read(tmp_path, "a: &x {k: [1, 2]}\nb: *x\n", ["b.k.0=9"])
     assert document.tree == {"a": {"k": [1, 2]}, "b": {"k": [9, 2]}}
-    assert document.line(("b", "k", 1)) == 2
+    assert document.place(("b", "k", 1)).line == 2
 
 
 def test_duplicate_keys_are_reported_with_both_lines(tmp_path):
@@ -90,7 +90,7 @@ def test_duplicate_keys_are_reported_with_both_lines(tmp_path):
         "x.yaml:6 name: written twice, on line 1 and on line 6; keep one of them",
     ]
     assert document.tree == {"name": "x", "student": {"kind": "a", "size": 1}}
-    assert document.line(("student", "kind")) == 3
+    assert document.place(("student", "kind")).line == 3
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_overrides(tmp_path, override, where, value):
         found = found[part]
     assert found == value
     key = tuple(int(part) if part.isdigit() else part for part in override.partition("=")[0].split("."))
-    assert document.line(key) is None
+    assert document.place(key).line is None
     assert document.fault(key, "wrong").file == "--set"
 
 

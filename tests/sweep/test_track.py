@@ -70,8 +70,7 @@ def logged(store: Storage, runs: list[Run], database: str, listener: Listener, s
     card = lambda trial: lambda exported: f"{trial.number} {exported.run.id}"  # noqa: E731
     tracked = Tracked(swept.publisher, swept.pages)
     exports = export_students(records, tracked, [trial], scratch, listener=listener, card=card)
-    models = {number: swept.student(number, export, "verdict") for number, export in exports.items()}
-    swept.pages.ending = Ending(frozenset({3}), ship=3, models=models)
+    swept.pages.ending = Ending(frozenset({3}), ship=3, verdict="verdict", exports=exports)
     assert swept.close() == ()
     client = MlflowClient(database)
     models = client.search_logged_models([client.get_experiment_by_name("sweep").experiment_id])
@@ -145,11 +144,8 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
         ship=ship, verdict="why",
     )  # fmt: skip
     ending = tracked.pages.ending
-    assert list(ending.models) == models
-    assert {each: model.ship for each, model in ending.models.items() if model.ship} == (
-        {} if number is None else {number: "why"}
-    )
-    assert (ending.front, ending.ship) == ({0}, number)
+    assert list(ending.exports) == models
+    assert (ending.front, ending.ship, ending.verdict) == ({0}, number, "why")
 
 
 def test_the_gain_over_labels_alone_is_a_figure_of_each_trial():

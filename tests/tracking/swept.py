@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import State, Trial
-from raykd.tracking.pages import StudentModel, charted, searched_params
+from raykd.tracking.pages import searched_params, texts
 from raykd.tracking.publisher import Publisher
-from raykd.tracking.server import Experiment
 from raykd.tracking.sweep_pages import SweepPages
-from raykd.tracking.views import score_columns
-
-FIGURES = ("dev_f1", "latency_ms")
+from raykd.tracking.views import Experiment
 
 
 class Swept:
@@ -33,6 +29,7 @@ class Swept:
         stages: Sequence[Sequence[str]] = (("",),),
         artifacts: str | None = None,
         tree: Mapping[str, Any] | None = None,
+        tags: Mapping[str, str] | None = None,
         warn: Callable[[str], None] = lambda message: None,
         seconds: float = 1e6,
         **more: Any,
@@ -40,18 +37,17 @@ class Swept:
         self._trials: dict[int, Trial] = {}
         self.pages = SweepPages(
             name, sweep_id, lambda: list(self._trials.values()), score_name=score_name, objectives=OBJECTIVES,
-            params=searched_params(tree or {}), **more,
+            params=searched_params(tree or {}), tags=texts(tags or {}), **more,
         )  # fmt: skip
-        scores = score_columns(score_name, targets=targets)
-        views = Experiment(name, scores, score_label, charted(scores[0], run, stages), artifacts)
+        views = Experiment(name, score_name, score_label, targets, run, stages, artifacts)
         self.publisher = Publisher(uri, views, self.pages.sweep(), warn=warn)
-        self.pages.grown = self.publisher.front_step
+        self.pages.grown = self.publisher.shown.front_step
         self.publisher.start(self.pages, seconds)
 
     @property
     def shown(self) -> Any:
         """What the publisher knows of the server, with the client that asks it."""
-        return self.publisher._shown
+        return self.publisher.shown
 
     def record(self, *trials: Trial) -> None:
         """Trials begin, or end."""
@@ -65,7 +61,3 @@ class Swept:
         """The sweep ends. Returns what is missing."""
         self.pages.state = state
         return self.publisher.close(patient=state == "COMPLETE")
-
-    def student(self, number: int, export: Path | None, ship: str = "") -> StudentModel:
-        """The student of a trial, to be logged as a model."""
-        return StudentModel(f"student-{number:02d}", export, self.pages.name, FIGURES, ship)

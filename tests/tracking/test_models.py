@@ -61,10 +61,11 @@ def published(database, name, export, *, ship, why="the verdict", numbers=(1, 2)
     """One driver's whole sweep, whose front are the trials `numbers`. Returns which of them it had to export."""
     swept = Swept(database, name, **more)
     swept.record(*map(done, numbers))
-    missing = [number for number in numbers if not swept.publisher.has_model(swept.pages.trial_key(number))]
-    swept.pages.ending = ending(
-        swept, {number: export if number in missing else None for number in numbers}, ship=ship, why=why
-    )
+    missing = [
+        number for number in numbers if not swept.publisher.shown.has_model(swept.pages.trial_key(number))
+    ]
+    exports = {number: export if number in missing else None for number in numbers}
+    swept.pages.ending = Ending(frozenset(numbers), ship=ship, verdict=why, exports=exports)
     assert swept.close() == ()
     return missing
 
@@ -72,14 +73,6 @@ def published(database, name, export, *, ship, why="the verdict", numbers=(1, 2)
 def done(number):
     settings = {"student.decoder": "crf"}
     return Trial(number, "COMPLETE", settings, run_ids=(f"run-{number}",), scores=scores(0.5))
-
-
-def ending(swept, exports, *, ship, why="the verdict"):
-    students = {
-        number: swept.student(number, export, why if number == ship else "")
-        for number, export in exports.items()
-    }
-    return Ending(frozenset(exports), ship=ship, models=students)
 
 
 def logged(client, name):
@@ -224,7 +217,7 @@ def test_what_a_dead_server_missed_of_models_is_written_later_and_once(
     first.record(done(1))
     assert first.publish() == ()
     link.away, link.after = True, after
-    first.pages.ending = ending(first, {1: export}, ship=1)
+    first.pages.ending = Ending(frozenset({1}), ship=1, verdict="the verdict", exports={1: export})
     first.close()  # the driver is gone as well
     published(database, name, export, ship=1, numbers=(1,))
     assert [str(model.status) for model in logged(client, name)] == ["READY"]
@@ -239,7 +232,7 @@ def test_a_model_whose_answer_was_lost_is_logged_once(database, client, name, ex
     swept = Swept(database, name)
     swept.shown.client = Lost(swept.shown.client, *calls)
     swept.record(done(1))
-    swept.pages.ending = ending(swept, {1: export}, ship=1)
+    swept.pages.ending = Ending(frozenset({1}), ship=1, verdict="the verdict", exports={1: export})
     for _ in calls:
         assert swept.publish() != ()
     assert swept.close() == ()

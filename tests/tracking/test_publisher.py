@@ -15,7 +15,7 @@ from raykd.tracking.origin import git_commit
 from raykd.tracking.pages import KEY_LENGTH, VALUE_LENGTH, dataset, epoch_values, flatten, text
 from raykd.tracking.shown import PAIRS_PER_BATCH
 from raykd.tracking.sweep_pages import Ending, Gain
-from raykd.tracking.views import VIEWS
+from raykd.tracking.views import VIEWS, front_links
 from tests.patience import until
 from tests.scores import score, scores
 from tests.tracking.swept import Swept
@@ -66,7 +66,7 @@ def points(client, run, key):
 
 
 def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
-    swept = Swept(database, name, tags={"transfer_id": "transfer-1", "plan": None})
+    swept = Swept(database, name, tags={"transfer_id": "transfer-1"})
     swept.record(trial(state="RUNNING"))
     swept.pages.log_epoch(7, 0, {"loss": 2.5, "dev": 0.5, "dev_by_language": {"en": 0.4}})
     swept.pages.log_epoch(7, 1, {"loss": 1.5, "dev": 0.75})
@@ -95,7 +95,6 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     assert tags["run_id"] == "run-a, run-b"
     assert tags["transfer_id"] == parent.data.tags["transfer_id"] == "transfer-1"
     assert (tags["state"], tags["on_front"]) == ("COMPLETE", "false")
-    assert "plan" not in tags
 
 
 @pytest.mark.parametrize(("state", "status"), [("PRUNED", "KILLED"), ("FAILED", "FAILED")])
@@ -427,7 +426,7 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     swept = Swept(database, name)
     swept.pages.ending = Ending(files={"front.html": b"old"})
     swept.publish()
-    text_ = f"{swept.publisher.front_links}\n\n| a front |"
+    text_ = f"{front_links(swept.publisher.experiment_id, swept.publisher.shown.sweep_run)}\n\n| a front |"
     swept.pages.ending = Ending(files={"front.html": b"new"}, description=text_, verdict="ship none")
     assert swept.close() == ()
     parent, _ = runs(client, name)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from raykd.counted import counted
 from raykd.errors import CorpusError
-from raykd.forms.form import Facts, LabelForm, Labelled, Names, Served, TagSet
+from raykd.forms.form import Facts, LabelForm, Labelled, Names, ScoredWords, Served, TagSet
 from raykd.forms.labels import Labels
 from raykd.forms.targets import Scored
 from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encoded_part
@@ -160,9 +160,7 @@ class Tree(LabelForm):
     def most_frequent(self, gold: Names) -> None:
         """A tree is no list of labels."""
 
-    def by_label(
-        self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored: Sequence[Sequence[bool]] | None
-    ) -> ByLabel:
+    def by_label(self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored: ScoredWords) -> ByLabel:
         """By relation, over the words that are `scored`; right where head and relation are."""
         return arcs_by_relation(_arcs(gold), _arcs(predicted), scored or _all_words(gold))
 
@@ -170,7 +168,7 @@ class Tree(LabelForm):
         self,
         gold: Sequence[GoldTree],
         predicted: Sequence[Parse],
-        scored: Sequence[Sequence[bool]] | None,
+        scored: ScoredWords,
         *,
         examples: int,
     ) -> list[Confusion]:

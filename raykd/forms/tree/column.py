@@ -129,7 +129,8 @@ class TreeColumn:
         names = np.asarray([*self.names, ""], object)
         pos = (names[pos_T] for pos_T in _rows(self.pos))
         texts = (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
-        return map(GoldTree, _rows(self.heads), _rows(self.relations), texts, pos)
+        parts = zip(_rows(self.heads), _rows(self.relations), texts, pos, strict=True)
+        return (GoldTree(*own) for own in parts)
 
 
 def _rows(blocks: RaggedBlocks) -> Iterator[np.ndarray]:

@@ -18,12 +18,14 @@ function tint(name) {  // a colour of the style, as it is now: in light or in da
   probe.style.color = `var(--${name})`;
   return getComputedStyle(probe).color;
 }
+const kindTint = kind => tint(`kind-${kind % 8}`);
 function axis({title, ...more}) {
   return {gridcolor: tint("grid"), zeroline: false, automargin: true,
     title: {text: title, font: {color: tint("quiet"), size: 13}, standoff: 12}, ...more};
 }
 function draw(place, traces, {legend, margin, ...layout}) {
-  const font = {family: getComputedStyle(document.body).fontFamily, size: 13, color: tint("ink")}, clear = "rgba(0,0,0,0)";
+  const font = {family: getComputedStyle(document.body).fontFamily, size: 13, color: tint("ink")};
+  const clear = "rgba(0,0,0,0)";
   for (const [name, value] of Object.entries(layout)) if (/^[xy]axis/.test(name)) layout[name] = axis(value);
   return Plotly.react(by(place), traces, {
     font, paper_bgcolor: clear, plot_bgcolor: clear, hovermode: "closest",
@@ -40,108 +42,118 @@ function draw(place, traces, {legend, margin, ...layout}) {
   });
 }
 
+const whole = last => ({tickformat: "d", ...(last < 8 ? {dtick: 1} : {})});  // an axis of whole numbers
+
 // The front: score against latency, marker area for parameters, the teacher as the line to reach.
 
+const LARGEST = 31, SMALLEST = 11;  // diameters of markers, in pixels
 const EDGES = {
   "": ["star", ""], e: ["triangle-right", " →"], n: ["triangle-up", " ↑"], s: ["triangle-down", " ↓"],
   ne: ["triangle-ne", " ↗"], se: ["triangle-se", " ↘"],
 };
-// What is shown where it is; what is farther is drawn at the edge. One student that collapsed, or a teacher that is very
-// far, would squeeze the rest.
-function limits(front, others, compared) {
-  const span = values => Math.max(...values) - Math.min(...values);
+const span = values => Math.max(...values) - Math.min(...values);
+// What is far away is drawn at the edge: one student that collapsed, or a distant teacher, would squeeze the rest.
+function scoreRange(front, dominated, compared) {
   const far = 2 * Math.max(span(front), 8), [below, above] = [Math.min(...front) - far, Math.max(...front) + far];
-  const shown = [...front, ...compared.filter(y => below <= y && y <= above)], top = Math.max(...shown, ...others);
+  const shown = [...front, ...compared.filter(y => below <= y && y <= above)], top = Math.max(...shown, ...dominated);
   const least = Math.min(...shown) - Math.max(.4 * (top - Math.min(...shown)), 8);
-  const all = [top, ...shown, ...others.map(y => Math.max(y, least))];
+  const all = [top, ...shown, ...dominated.map(y => Math.max(y, least))];
   const room = Math.max(.08 * span(all), 2 - span(all) / 2);
   return [Math.min(...all) - room, top + room];
 }
-function drawFront() {
-  const {part} = state, score = n => students[n].mean[part], sd = n => students[n].sd[part] ?? 0;
-  const has = n => students[n] && isNumber(score(n));
-  const [front, dominated] = [data.front.filter(has), data.dominated.filter(has)];
-  const twins = front.filter(n => has(students[n].twin)), twin = n => students[n].twin;
-  const stopped = data.stopped.filter(each => isNumber(each.dev) && isNumber(each.ms)), {teacher} = data;
-  const reach = teacher.mean[part];
-
-  const [low, high] = front.length ? limits(front.flatMap(n => [score(n) - sd(n), score(n) + sd(n)]),
-    dominated.map(score), [...twins.map(n => score(twin(n))), reach].filter(isNumber)) : [0, 100];
-  const within = y => low <= y && y <= high, clipped = y => Math.min(Math.max(y, low), high);
-  const times = [...[...front, ...dominated].map(n => students[n].ms), ...stopped.map(each => each.ms)].filter(isNumber);
-  const slowest = Math.max(...times), slower = teacher.ms > slowest + .5 * Math.max(slowest - Math.min(...times), .6 * slowest);
-  if (teacher.ms && !slower) times.push(teacher.ms);
-  const [fast, slow] = [Math.min(...times), Math.max(...times)], log = fast > 0 && slow / fast >= 6;
-  const [left, right] = log ? [fast, slow].map(Math.log10) : [fast, slow];
+function latencyRange(times, teacher) {
+  const slowest = Math.max(...times), slower = teacher > slowest + .5 * Math.max(span(times), .6 * slowest);
+  const all = teacher && !slower ? [...times, teacher] : times, [fast, slow] = [Math.min(...all), Math.max(...all)];
+  const log = fast > 0 && slow / fast >= 6, [left, right] = log ? [Math.log10(fast), Math.log10(slow)] : [fast, slow];
   const room = .07 * (log ? right - left : Math.max(right - left, .6 * right));
   const range = [log ? left - room : Math.max(0, left - room), right + room];
-
-  const sizeref = 2 * Math.max(...[...front, ...dominated].map(n => students[n].parameters)) / 31 ** 2;
-  const area = (numbers, share, sizemin = 5.5) => ({size: numbers.map(n => students[n].parameters * share ** 2),
-    sizemode: "area", sizeref, sizemin});
-  const points = (numbers, color, more, x = n => students[n].ms) => ({
-    x: numbers.map(x), y: numbers.map(n => clipped(score(n))), mode: "markers", cliponaxis: false,
+  return {log, range, slower, edge: log ? 10 ** range[1] : range[1]};
+}
+function frontView(part) {
+  const score = n => students[n].mean[part], sd = n => students[n].sd[part] ?? 0, twin = n => students[n].twin;
+  const has = n => students[n] && isNumber(score(n)), ms = n => students[n].ms;
+  const front = data.front.filter(has), dominated = data.dominated.filter(has);
+  const stopped = part === "dev" ? data.stopped.filter(each => isNumber(each.dev) && isNumber(each.ms)) : [];
+  const twins = front.filter(n => has(twin(n))), reach = data.teacher.mean[part];
+  const [low, high] = front.length ? scoreRange(front.flatMap(n => [score(n) - sd(n), score(n) + sd(n)]),
+    dominated.map(score), [...twins.map(n => score(twin(n))), reach].filter(isNumber)) : [0, 100];
+  const times = [...[...front, ...dominated].map(ms), ...data.stopped.map(each => each.ms)].filter(isNumber);
+  return {part, score, sd, twin, has, ms, front, dominated, stopped, twins, reach, low, high,
+    latency: latencyRange(times, data.teacher.ms),
+    within: y => low <= y && y <= high, clipped: y => Math.min(Math.max(y, low), high)};
+}
+function frontTraces(view) {
+  const {score, sd, twin, ms, front, dominated, stopped, twins, within, clipped} = view, traces = [];
+  const sizeref = 2 * Math.max(...[...front, ...dominated].map(n => students[n].parameters)) / LARGEST ** 2;
+  const area = (numbers, share, least) => ({sizemode: "area", sizeref, sizemin: least / 2,
+    size: numbers.map(n => students[n].parameters * share ** 2)});
+  const points = (numbers, color, more) => numbers.length && traces.push({
+    x: numbers.map(ms), y: numbers.map(n => clipped(score(n))), mode: "markers", cliponaxis: false,
     customdata: numbers, hoverinfo: "text",
     hovertext: numbers.map(n => titled(students[n].name, [...students[n].facts, "", ...students[n].settings])),
     error_y: {type: "data", array: numbers.map(sd), color, thickness: 1.4, visible: numbers.some(sd)}, ...more});
-  const traces = [];
-  if (part === "dev" && stopped.length) traces.push({
-    x: stopped.map(each => each.ms), y: stopped.map(each => clipped(each.dev)), mode: "markers", cliponaxis: false,
-    name: "stopped early, its score then", opacity: .8, hoverinfo: "text",
+  const line = (x, y, look) => traces.push({x, y, mode: "lines", line: look, opacity: .8, hoverinfo: "skip",
+    showlegend: false});
+  const symbols = (numbers, near, far) => numbers.map(n => within(score(n)) ? near : far);
+
+  if (stopped.length) traces.push({x: stopped.map(each => each.ms), y: stopped.map(each => clipped(each.dev)),
+    mode: "markers", cliponaxis: false, name: "stopped early, its score then", opacity: .8, hoverinfo: "text",
     hovertext: stopped.map(each => titled(each.name, each.facts)),
     marker: {size: 8, color: tint("grey"), line: {color: tint("grey"), width: 1.4},
       symbol: stopped.map(each => within(each.dev) ? "x-thin" : "triangle-down-open")}});
-  if (dominated.length) traces.push(points(dominated, tint("grey"), {name: "dominated",
-    marker: {...area(dominated, .6, 3.3), color: tint("grey"), opacity: .7, line: {width: 0},
-      symbol: dominated.map(n => within(score(n)) ? "circle" : "triangle-down")}}));
+  points(dominated, tint("grey"), {name: "dominated", marker: {...area(dominated, .6, .6 * SMALLEST),
+    color: tint("grey"), opacity: .7, line: {width: 0}, symbol: symbols(dominated, "circle", "triangle-down")}});
 
   // Steps along the best score for any latency; students that are on the front only for their size are below it.
   const steps = [];
-  for (const n of [...front].sort((a, b) => students[a].ms - students[b].ms))
+  for (const n of [...front].sort((a, b) => ms(a) - ms(b)))
     if (!steps.length || score(n) > score(steps.at(-1))) steps.push(n);
-  const line = (x, y, own) => ({x, y, mode: "lines", line: own, hoverinfo: "skip", showlegend: false, opacity: .8});
-  traces.push(line(steps.map(n => students[n].ms), steps.map(score), {shape: "hv", color: tint("ink"), width: 2}));
-  traces.push(line(twins.flatMap(n => [students[n].ms, students[n].ms, null]),
-    twins.flatMap(n => [clipped(score(twin(n))), score(n), null]), {color: tint("tie"), width: 1.2, dash: "dot"}));
+  line(steps.map(ms), steps.map(score), {shape: "hv", color: tint("ink"), width: 2});
+  line(twins.flatMap(n => [ms(n), ms(n), null]), twins.flatMap(n => [clipped(score(twin(n))), score(n), null]),
+    {color: tint("tie"), width: 1.2, dash: "dot"});
   // At the student's latency: it is the same shape, so a difference would be noise of the probe.
-  const ms = new Map(twins.map(n => [twin(n), students[n].ms]));
-  if (twins.length) traces.push(points(twins.map(twin), tint("gold"), {
-    name: "same shape, gold labels only", mode: "markers+text", textposition: "top right",
-    text: twins.map(n => within(score(twin(n))) ? "" : score(twin(n)).toFixed(1)), textfont: {size: 11, color: tint("gold")},
-    marker: {...area(twins, .8), color: tint("paper"), line: {color: tint("gold"), width: 1.6},
-      symbol: twins.map(n => within(score(twin(n))) ? "circle" : "triangle-down")}}, n => ms.get(n)));
+  const alone = twins.map(twin);
+  points(alone, tint("gold"), {x: twins.map(ms), name: "same shape, gold labels only", mode: "markers+text",
+    text: alone.map(n => within(score(n)) ? "" : score(n).toFixed(1)), textposition: "top right",
+    textfont: {size: 11, color: tint("gold")},
+    marker: {...area(twins, .8, .8 * SMALLEST), color: tint("paper"), line: {color: tint("gold"), width: 1.6},
+      symbol: symbols(alone, "circle", "triangle-down")}});
   data.kinds.forEach(({name, symbol}, kind) => {
-    const numbers = front.filter(n => students[n].kind === kind), color = tint(`kind-${kind}`);
-    if (numbers.length) traces.push(points(numbers, color, {
-      name: safe(name), mode: "markers+text", text: numbers.map(n => String(n).padStart(2, "0")),
-      textfont: {size: 10, color: tint("paper")},
-      marker: {...area(numbers, 1, 10), symbol, color, opacity: 1, line: {color: tint("paper"), width: 1.2}}}));
+    const numbers = front.filter(n => students[n].kind === kind), color = kindTint(kind);
+    points(numbers, color, {name: safe(name), mode: "markers+text", textfont: {size: 10, color: tint("paper")},
+      text: numbers.map(n => String(n).padStart(2, "0")),
+      marker: {...area(numbers, 1, 20), symbol, color, opacity: 1, line: {color: tint("paper"), width: 1.2}}});
   });
-  const ring = (numbers, size, width, color, more) => ({x: numbers.map(n => ms.get(n) ?? students[n].ms),
-    y: numbers.map(n => clipped(score(n))), mode: "markers", hoverinfo: "skip", showlegend: false, cliponaxis: false,
+  const ring = (x, n, size, width, color, more) => traces.push({x: [x], y: [clipped(score(n))], mode: "markers",
+    hoverinfo: "skip", showlegend: false, cliponaxis: false,
     marker: {symbol: "circle-open", size, color, line: {width}}, ...more});
-  traces.push(ring([data.ship].filter(has), 40, 3, tint("ship"), {mode: "markers+text", text: ["<b>ship</b>"],
-    textposition: "bottom right", textfont: {size: 13, color: tint("ship")}}));
-
-  const annotations = [], shapes = [];
-  if (isNumber(reach) && front.length) {
-    const y = clipped(reach), above = reach > high;
-    const [symbol, arrow] = EDGES[(above ? "n" : reach < low ? "s" : "") + (slower ? "e" : "")];
-    if (within(reach)) shapes.push({type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
-      line: {color: tint("gold"), width: 1.5, dash: "dash"}});
-    annotations.push({xref: "paper", x: 0, xanchor: "left", xshift: 4, y, yanchor: above ? "top" : "bottom", showarrow: false,
+  if (view.has(data.ship)) ring(ms(data.ship), data.ship, 40, 3, tint("ship"), {mode: "markers+text",
+    text: ["<b>ship</b>"], textposition: "bottom right", textfont: {size: 13, color: tint("ship")}});
+  const chosen = Number(state.student), of = twins.find(n => twin(n) === chosen);
+  if ([...front, ...dominated, ...alone].includes(chosen)) ring(ms(of ?? chosen), chosen, 33, 2, tint("ink"));
+  return traces;
+}
+function drawFront() {
+  const view = frontView(state.part), {part, low, high, reach, latency, clipped} = view, {teacher} = data;
+  const traces = frontTraces(view), annotations = [], shapes = [], visible = view.front.length > 0;
+  if (visible && isNumber(reach)) {
+    const y = clipped(reach), above = reach > high, color = tint("gold");
+    const [symbol, arrow] = EDGES[(above ? "n" : reach < low ? "s" : "") + (latency.slower ? "e" : "")];
+    if (view.within(reach)) shapes.push({type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, layer: "below",
+      line: {color, width: 1.5, dash: "dash"}});
+    annotations.push({xref: "paper", x: 0, xanchor: "left", xshift: 4, y, yanchor: above ? "top" : "bottom",
       text: `<b>teacher ${teacher.words[part]}</b>${teacher.cost && ` · at ${teacher.cost}`}${arrow}`,
-      font: {color: tint("gold"), size: 13}});
-    if (teacher.ms) traces.push({x: [slower ? log ? 10 ** range[1] : range[1] : teacher.ms], y: [y], mode: "markers", name: "teacher", showlegend: false,
-      cliponaxis: false, marker: {symbol, size: 20, color: tint("gold"), line: {color: tint("paper"), width: 1}},
-      hoverinfo: "text", hovertext: [teacher.facts[part].map(([name, facts]) => titled(name, [facts])).join("<br>")]});
+      font: {color, size: 13}, showarrow: false});
+    if (teacher.ms) traces.push({x: [latency.slower ? latency.edge : teacher.ms], y: [y], mode: "markers",
+      name: "teacher", showlegend: false, cliponaxis: false, hoverinfo: "text",
+      marker: {symbol, size: 20, color, line: {color: tint("paper"), width: 1}},
+      hovertext: [teacher.facts[part].map(([name, facts]) => titled(name, [facts])).join("<br>")]});
   }
-  if (!front.length) annotations.push({text: data.none, showarrow: false, font: {size: 18, color: tint("quiet")}});
-  const shown = [...front, ...dominated, ...twins.map(twin)].includes(Number(state.student)) ? [Number(state.student)] : [];
-  traces.push(ring(shown, 33, 2, tint("ink")));
+  if (!visible) annotations.push({text: data.none, showarrow: false, font: {size: 18, color: tint("quiet")}});
   draw("plot", traces, {height: narrow() ? 460 : 560, annotations, shapes,
-    xaxis: {title: data.latency, visible: front.length > 0, range, ...(log ? {type: "log", dtick: "D2", tickformat: "~g"} : {})},
-    yaxis: {title: `${part} ${safe(data.label)}, %`, visible: front.length > 0, range: [low, high]}});
+    xaxis: {title: data.latency, visible, range: latency.range,
+      ...(latency.log ? {type: "log", dtick: "D2", tickformat: "~g"} : {})},
+    yaxis: {title: `${part} ${safe(data.label)}, %`, visible, range: [low, high]}});
 }
 
 // One student: its scores by language, and its epochs.
@@ -155,12 +167,13 @@ function drawLanguages() {
   const pick = values => known.map(i => values[i]), names = pick(all.names).map(safe), traces = [];
   const line = (scores, name, more) => scores && traces.push({x: names, y: pick(scores), yaxis: "y2", name,
     connectgaps: false, hovertemplate: `${name} %{y:.1f}<extra></extra>`, ...more});
-  const labels = all.labels[own.labels], color = tint(own.kind === null ? "gold" : `kind-${own.kind}`);
+  const labels = all.labels[own.labels], color = own.kind === null ? tint("gold") : kindTint(own.kind);
   if (labels) traces.push({type: "bar", x: names, y: pick(labels), name: "labels",
     marker: {color: tint("bar"), line: {width: 0}}, hovertemplate: "%{y:,} training labels<extra></extra>"});
   const others = data.front.filter(n => String(n) !== state.student && students[n][part]);
   traces.push({x: others.flatMap(() => names), y: others.flatMap(n => pick(students[n][part])), yaxis: "y2",
-    mode: "markers", name: "others of the front", hoverinfo: "skip", marker: {size: 5, color: tint("grey"), opacity: .8}});
+    mode: "markers", name: "others of the front", hoverinfo: "skip",
+    marker: {size: 5, color: tint("grey"), opacity: .8}});
   line(all.teacher[part], "teacher", {mode: "lines", line: {color: tint("gold"), dash: "dash"}});
   line(students[own.twin]?.[part], "gold labels only",
     {mode: "markers", marker: {size: 8, color: tint("paper"), line: {color: tint("gold"), width: 1.6}}});
@@ -177,62 +190,65 @@ function drawCurves() {
   const curves = students[state.student]?.curves;
   by("by-epoch").hidden = !curves;
   if (!curves) return;
-  const {steps, stages, runs: [first, ...others]} = curves, several = stages.length > 1;
-  const epochs = run => run.at ?? run.dev.map((_, i) => i), x = epochs(first), traces = [];
+  const {steps, stages, runs: [first, ...others]} = curves, several = stages.length > 1, traces = [];
+  const epochs = run => run.at ?? run.dev.map((_, i) => i), x = epochs(first), at = step => x.indexOf(step.best);
   const mode = first.epochs <= 40 ? "lines+markers" : "lines", marker = {size: 4};
+  const stageOf = step => `stage ${step.stage + 1} ${safe(stages[step.stage])}`;
+
   const named = run => `dev ${safe(data.label)}${run.name && `, ${safe(run.name)}`}`;
-  const scores = (run, name, showlegend, line) => traces.push({x: epochs(run).map(e => e + 1), y: run.dev, mode, line, marker,
-    name, showlegend, legendgroup: name, hovertemplate: `${named(run)} %{y:.1f}<br>epoch %{x}<extra></extra>`});
+  const scores = (run, name, showlegend, line) => traces.push({x: epochs(run).map(e => e + 1), y: run.dev, mode, line,
+    marker, name, showlegend, legendgroup: name, hovertemplate: `${named(run)} %{y:.1f}<br>epoch %{x}<extra></extra>`});
   others.forEach((run, place) => scores(run, "other runs", place === 0, {color: tint("grey"), width: 1}));
   scores(first, named(first), true, {color: tint("kind-0"), width: 2});
+  const place = step => (several ? ` of ${stageOf(step)}` : "") + (step.layers && `, ${safe(step.layers)}`);
   const best = (own, y, more) => traces.push({x: own.map(step => step.best + 1), y, mode: "markers", cliponaxis: false,
     name: steps.length > 1 ? "best epochs" : "best epoch", legendgroup: "best", hoverinfo: "text",
     marker: {size: 10, symbol: "star", color: tint("ship"), line: {color: tint("paper"), width: 1}},
-    hovertext: own.map(step => `best epoch${several ? ` of stage ${step.stage + 1} ${safe(stages[step.stage])}` : ""}`
-      + `${step.layers && `${several ? "," : " of"} ${safe(step.layers)}`}: ${step.best + 1}`), ...more});
-  best(steps, steps.map(step => first.dev[x.indexOf(step.best)]), {});
+    hovertext: own.map(step => `best epoch${place(step)}: ${step.best + 1}`), ...more});
+  best(steps, steps.map(step => first.dev[at(step)]), {});
 
   // Losses of different stages are of different sizes: each stage has an axis of its own over the same place.
-  const layout = {}, annotations = [], legend = new Set(), plot = by("by-epoch").clientWidth - 76;
+  const axes = {}, annotations = [], inLegend = new Set(), width = by("by-epoch").clientWidth - 76;
   stages.forEach((_, stage) => {
-    const own = steps.filter(step => step.stage === stage), yaxis = `y${stage + 2}`;
+    const own = steps.filter(step => step.stage === stage), number = stage + 2, found = [];
     if (!own.length) return;
-    const end = steps.find(step => step.stage > stage)?.first ?? first.epochs;
-    const places = x.map((_, i) => i).filter(i => own[0].first <= x[i] && x[i] < end), all = [];
+    const start = own[0].first, end = steps.find(step => step.stage > stage)?.first ?? first.epochs;
+    const places = [...x.keys()].filter(i => start <= x[i] && x[i] < end);
     const losses = (name, values, line) => {
-      if (!places.some(i => isNumber(values[i]))) return;
-      all.push(...places.map(i => values[i]).filter(isNumber));
-      traces.push({x: places.map(i => x[i] + 1), y: places.map(i => values[i]), yaxis, mode, line, marker, name,
-        legendgroup: name, showlegend: !legend.has(name), hovertemplate: `${name} %{y:.4~g}<br>epoch %{x}<extra></extra>`});
-      legend.add(name);
+      const y = places.map(i => values[i]);
+      if (!y.some(isNumber)) return;
+      found.push(...y.filter(isNumber));
+      traces.push({x: places.map(i => x[i] + 1), y, yaxis: `y${number}`, mode, line, marker, name, legendgroup: name,
+        showlegend: !inLegend.has(name), hovertemplate: `${name} %{y:.4~g}<br>epoch %{x}<extra></extra>`});
+      inLegend.add(name);
     };
     losses("training loss", curves.loss, {color: tint("quiet"), width: 1.5});
     losses("held-out loss", curves.held_out, {color: tint("kind-1"), width: 1.5, dash: "dot"});
     const chosen = own.filter(step => step.by_loss);
-    best(chosen, chosen.map(step => curves.held_out[x.indexOf(step.best)]), {yaxis, showlegend: false});
-    const [low, high] = [Math.min(...all), Math.max(...all)], ends = `${+low.toPrecision(3)} – ${+high.toPrecision(3)}`;
-    layout[`yaxis${stage + 2}`] = {title: stage ? "" : several ? "loss, by stage" : "loss", domain: [0, .35], anchor: "x",
-      showticklabels: !several, showgrid: !several, tickformat: "~g",
-      ...(low > 0 ? {type: "log", dtick: high / low > 50 ? 1 : "D2"} : {}),
-      ...(stage ? {overlaying: "y2"} : {})};
-    if (several && plot * (end - own[0].first) / first.epochs > 6.4 * ends.length)
-      annotations.push({x: own[0].first + .5, y: .35, yref: "paper", yanchor: "bottom", xanchor: "left", xshift: 3,
-        text: ends, showarrow: false, font: {size: 11, color: tint("quiet")}});
+    best(chosen, chosen.map(step => curves.held_out[at(step)]), {yaxis: `y${number}`, showlegend: false});
+    const [low, high] = [Math.min(...found), Math.max(...found)];
+    axes[`yaxis${number}`] = {domain: [0, .35], anchor: "x", showticklabels: !several, showgrid: !several,
+      title: stage ? "" : several ? "loss, by stage" : "loss", ...(stage ? {overlaying: "y2"} : {}), tickformat: "~g",
+      ...(low > 0 ? {type: "log", dtick: high / low > 50 ? 1 : "D2"} : {})};
+    const text = `${+low.toPrecision(3)} – ${+high.toPrecision(3)}`;
+    if (several && width * (end - start) / first.epochs > 6.4 * text.length) annotations.push({x: start + .5, y: .35,
+      yref: "paper", yanchor: "bottom", xanchor: "left", xshift: 3, text, showarrow: false,
+      font: {size: 11, color: tint("quiet")}});
   });
 
   // What begins where stands on a second axis, above: plotly turns its labels where they would touch.
   const begins = several || steps.length > 1 ? steps : [], last = Math.max(...curves.runs.map(run => run.epochs));
-  const opens = (step, i) => several && step.stage !== steps[i - 1]?.stage;
+  const opens = (step, i) => several && step.stage !== steps[i - 1]?.stage, range = [.5, last + .5], height = 470;
+  const shapes = begins.map((step, i) => ({type: "line", x0: step.first + .5, x1: step.first + .5, y0: 0, y1: 1,
+    yref: "paper", layer: "below",
+    line: {color: tint("grey"), ...(opens(step, i) ? {width: 1.3} : {width: 1, dash: "dot"})}}));
+  const texts = begins.map((step, i) => [opens(step, i) ? `<b>${stageOf(step)}</b>` : "", safe(step.layers)]);
   traces.push({x: [1], y: [null], xaxis: "x2", showlegend: false, hoverinfo: "skip"});
-  const range = [.5, last + .5], height = 470;
-  draw("curves", traces, {height, annotations, ...layout, legend: {y: 0, yref: "container", yanchor: "bottom"},
-    shapes: begins.map((step, i) => ({type: "line", x0: step.first + .5, x1: step.first + .5, y0: 0, y1: 1, yref: "paper",
-      layer: "below", line: {color: tint("grey"), width: opens(step, i) ? 1.3 : 1, dash: opens(step, i) ? "solid" : "dot"}})),
-    xaxis: {title: "epoch", range, anchor: "y2", tickformat: "d"},
-    xaxis2: {title: "", matches: "x", range, overlaying: "x", side: "top", anchor: "y", showgrid: false, ticks: "outside",
+  draw("curves", traces, {height, annotations, shapes, ...axes, legend: {y: 0, yref: "container", yanchor: "bottom"},
+    xaxis: {title: "epoch", range, anchor: "y2", ...whole(last)},
+    xaxis2: {title: "", matches: "x", range, overlaying: "x", side: "top", anchor: "y", showgrid: false,
       ticklabelposition: "outside right", autotickangles: [0, -90], tickvals: begins.map(step => step.first + .5),
-      ticktext: begins.map((step, i) => [opens(step, i) ? `<b>stage ${step.stage + 1} ${safe(stages[step.stage])}</b>` : "",
-        safe(step.layers)].filter(Boolean).join("<br>"))},
+      ticktext: texts.map(lines => lines.filter(Boolean).join("<br>"))},
     yaxis: {title: `dev ${safe(data.label)}, %`, domain: [.42, 1]}}).then(() => {
     // What turned labels take of the plot is added below it.
     const missing = 350 - by("curves")._fullLayout._size.h;
@@ -247,7 +263,7 @@ function drawSearch() {
   if (volume.length) draw("volume", [{x: volume.map(each => each[0]), y: volume.map(each => each[1]), showlegend: false,
     mode: volume.length <= 60 ? "lines+markers" : "lines", marker: {size: 5},
     line: {shape: "hv", color: tint("ink"), width: 2}, hovertemplate: "trial #%{x}: %{y:.2f} %<extra></extra>"}],
-    {height: 300, xaxis: {title: "trial", tickformat: "d"}, yaxis: {title: "hypervolume, %"}});
+    {height: 300, xaxis: {title: "trial", ...whole(volume.at(-1)[0])}, yaxis: {title: "hypervolume, %"}});
   const looks = {
     dominated: {mode: "markers", marker: {size: 9, color: tint("grey"), opacity: .7}},
     front: {mode: "lines+markers+text", line: {shape: "vh", color: tint("ink"), width: 2},
@@ -264,7 +280,7 @@ function drawSearch() {
   // Textures for whoever cannot tell colours.
   const textures = ["", "/", ".", "x", "-", "+"], {settings} = importance, bars = Object.entries(importance.shares);
   draw("importance", bars.map(([name, shares], place) => ({type: "bar", orientation: "h", y: settings, x: shares,
-    name: safe(name), marker: {color: tint(`kind-${place % 8}`), pattern: {shape: textures[place % 6], size: 6}},
+    name: safe(name), marker: {color: kindTint(place), pattern: {shape: textures[place % 6], size: 6}},
     hovertemplate: "%{y}: %{x:.0f} %<extra>%{fullData.name}</extra>"})).reverse(),
     {height: 86 + settings.length * (10 + 13 * bars.length), barmode: "group", bargap: .25,
       legend: {traceorder: "reversed"}, xaxis: {title: "share of the variance, %", range: [0, 102]},
@@ -287,7 +303,8 @@ function choose(number, said = true) {
   state.student = String(number);
   by("student").value = state.student;
   const own = students[state.student];
-  if (own) by("box").innerHTML = `${titled(own.name, own.facts, safe)}<p class="settings">${own.settings.map(safe).join("<br>")}</p>`;
+  if (own) by("box").innerHTML = titled(own.name, own.facts, safe)
+    + `<p class="settings">${own.settings.map(safe).join("<br>")}</p>`;
   for (const row of document.querySelectorAll("tr[data-number]")) {
     const chosen = row.dataset.number === state.student;
     row.classList.toggle("chosen", chosen);

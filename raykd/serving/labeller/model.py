@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import numpy as np
 
@@ -103,7 +103,13 @@ class Labeller:
             hint = f"give a model of {', '.join(self.trees.own_pos)}"
             raise LabellerError(f"{tagger.folder}: {problem} have; {hint}")
 
-    def __call__(self, text: str | Iterable[Text], *, batch: int = 32) -> Any:
+    @overload
+    def __call__(self, text: str, *, batch: int = 32) -> Labelled: ...
+
+    @overload
+    def __call__(self, text: Iterable[Text], *, batch: int = 32) -> Iterator[Labelled]: ...
+
+    def __call__(self, text: str | Iterable[Text], *, batch: int = 32) -> Labelled | Iterator[Labelled]:
         """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
 
         Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one

@@ -39,20 +39,9 @@ class Session:
         if size is not None and file.stat().st_size != size:
             problem = f"it has {file.stat().st_size:,} bytes, and {size:,} were exported"
             raise LabellerError(f"{file}: {problem}; copy the folder again")
-        # It reports to its makers from its import on where this is not set; "0" leaves that as it is.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-        try:
-            import onnxruntime
-        except ImportError:
-            raise LabellerError("onnxruntime is not installed; run pip install onnxruntime numpy") from None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 3  # errors
-        # Without VNNI a processor adds products of 8 bits in 16, which overflows; so they are added in 32.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        self._session: Any = onnxruntime.InferenceSession(
-            str(file), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = open_session(str(file), threads)
+        import onnxruntime
+
         self._giving_back = onnxruntime.RunOptions()
         self._giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         self.inputs: list[str] = [side.name for side in self._session.get_inputs()]
@@ -61,6 +50,22 @@ class Session:
         """The best labels [B, T] and the scores [B, T, Y]; after a long text memory is given back to the system."""
         options = self._giving_back if inputs["pieces"].size > LONG else None
         return self._session.run(["labels", "scores"], {name: inputs[name] for name in self.inputs}, options)
+
+
+def open_session(model: str | bytes, threads: int) -> Any:
+    """A model, its file or the bytes of it, in ONNX Runtime. Raises LabellerError where onnxruntime is missing."""
+    # It reports to its makers from its import on where this is not set; "0" leaves that as it is.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime
+    except ImportError:
+        raise LabellerError("onnxruntime is not installed; run pip install onnxruntime numpy") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3  # errors
+    # Without VNNI a processor adds products of 8 bits in 16, which overflows; so they are added in 32.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from raykd.figures.front import confirmation, front_of
-from raykd.figures.trial import Trial
+from raykd.figures.trial import Role, Trial
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.interface import Phase
 from raykd.sweep.records import Record
@@ -18,6 +18,7 @@ from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 class AfterSearch(Phase):
     """A phase whose trials follow from those of the search. There is none where the search was given up."""
 
+    name: ClassVar[Role]
     role = "students"
 
     @abstractmethod
