@@ -14,7 +14,7 @@ from raykd.figures.table import (
     default_objectives,
 )
 from raykd.identity import identity
-from raykd.objectives import OBJECTIVES, Gold
+from raykd.objectives import Top1
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
@@ -124,8 +124,7 @@ class SweepFile(Recipe):
     def on_labels(self) -> Self:
         """The student of the baseline: trained on labels alone."""
         alone = self.on_gold()
-        labels = OBJECTIVES.get(self.baseline, Gold)
-        return alone.model_copy(update={"objective": labels()})
+        return alone.model_copy(update={"objective": Top1()}) if self.baseline == "top_1" else alone
 
     @property
     def objectives(self) -> Directions:
