@@ -26,9 +26,7 @@ class Seeded(Teacher):
 
     @property
     def title(self) -> str:
-        """Its name in tables."""
-        kind = type(self).model_fields["kind"].default
-        return kind if self.count == 1 else f"{kind} (mean of {self.count})"
+        return self.kind if self.count == 1 else f"{self.kind} (mean of {self.count})"
 
     @property
     def offers(self) -> tuple[str, ...]:

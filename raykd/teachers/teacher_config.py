@@ -25,10 +25,15 @@ class Teacher(ModelConfig):
         training: TrainingConfig
 
     @property
+    def title(self) -> str:
+        """Its name in tables."""
+        return self.kind
+
+    @property
     def offers(self) -> tuple[str, ...]:
         """The signals that it, or the mean of several, offers; none where there is no teacher."""
         return self.own_signals
 
     def hidden_size(self, layer: int) -> int:
         """Components of the hidden states of `layer`; ValueError where it has no such layer."""
-        raise ValueError(f"{self.kind} gives no hidden states")
+        raise ValueError(f"{self.title} gives no hidden states")

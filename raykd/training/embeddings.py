@@ -27,7 +27,7 @@ from raykd.storage.cache import one_at_a_time
 from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
 from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
-from raykd.students import StudentConfig
+from raykd.students import Student, StudentConfig
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
 from raykd.training.models import load_model
 
@@ -61,7 +61,9 @@ def embeddings_id(run: Run) -> str:
     )
 
 
-def embeddings_from(student: Any, teachers: Sequence[Any], languages: Sequence[str]) -> dict[str, str] | None:
+def embeddings_from(
+    student: Student, teachers: Sequence[Any], languages: Sequence[str]
+) -> dict[str, str] | None:
     """Whose vectors those of `student`, a pinned configuration for `languages`, start from: as `Run.embeddings_from`.
 
     Raises:
@@ -77,7 +79,7 @@ def embeddings_from(student: Any, teachers: Sequence[Any], languages: Sequence[s
         return None
     # Where several teachers cover the languages, their checkpoint is one: `recipe_faults` refuses all else.
     teacher = next(each for each in teachers if set(languages) & set(each.languages))
-    if fault := start.fault(student.embedding_dim, teacher.config.embedding_dim):
+    if fault := start.fault(student.embedding_dim or 0, teacher.config.embedding_dim):
         raise StoreError(teacher.name, *fault)
     if start.weights == "pretrained":
         return {"path": teacher.config.path, "checksum": teacher.config.checksum}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, TypeAdapter
@@ -26,6 +26,8 @@ from raykd.recipes.vocabularies import open_vocabulary, store_vocabulary
 from raykd.redact import redacted
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
+from raykd.students import Student
+from raykd.teachers import Teacher
 from raykd.training.embeddings import embeddings_from
 from raykd.training.label_sets import store_labels
 from raykd.training.models import signals_id
@@ -42,7 +44,7 @@ class PlannedTeacher:
     run: Run
     languages: tuple[str, ...]
     text: Text
-    config: Any
+    config: Teacher
     """Its configuration: what it offers, its sizes."""
 
     @property
@@ -133,7 +135,7 @@ def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[Planne
             own, own_id = restricted_corpus(trained_on, trained_id, languages, storage)
         # What is given is named by its weights, not by where it is.
         teacher = recipe.teachers.pinned(_one(languages))
-        run = model_run("teacher", recipe, teacher, own, own_id, storage)
+        run = model_run(recipe, teacher, own, own_id, storage)
         yield PlannedTeacher(run, languages, ready.text_of(languages), teacher)
 
 
@@ -200,22 +202,25 @@ def shared_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
     ]
 
 
-def model_run(role: Any, recipe: Recipe, config: Any, corpus: Corpus, name: str, storage: Storage) -> Run:
+def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: str, storage: Storage) -> Run:
     """A run that trains `config` on gold labels of `corpus`: what a teacher is, and the stem of a student's run."""
     # Sampling of languages has no effect where there is only one.
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
     vocabulary = store_vocabulary(
-        storage, config.tokenizer, corpus, name, sampling_alpha=alpha,
+        storage, config.tokenizer, corpus, name, sampling_alpha=alpha,  # type: ignore[arg-type]  # resolved
         characters=config.reads_characters, contextual=config.contextual,
     )  # fmt: skip
+    role: Literal["teacher", "student"] = "student"
     stages: tuple[dict[str, Any], ...] = ()
-    if role == "teacher":
+    training: dict[str, Any] = {}
+    if isinstance(config, Teacher):
+        role, training = "teacher", plain(config.training)
         length = {name: getattr(config, name) for name in Duration.model_fields}
         gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
         stages = (resolved_stage(gold, recipe, unlabelled=False),)
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
-        training=plain(config.training) if role == "teacher" else {}, sampling_alpha=alpha,
+        training=training, sampling_alpha=alpha,
         decoding=recipe.decoding if recipe.labels.form.constrained and config.gives_chain else "",
     )  # fmt: skip
 
@@ -239,7 +244,7 @@ def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tup
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
     corpus, name = preparation.of_languages(languages)
     student = _resolved_student(recipe, preparation).pinned(_one(languages))
-    stem = model_run("student", recipe, student, corpus, name, preparation.storage)
+    stem = model_run(recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
     if not unlabelled and any(named_text(stage, "unlabelled") for stage in recipe.all_stages):
         raise CorpusError(
@@ -292,7 +297,7 @@ def _splitting(pieces: Vocabulary) -> object:
     return (pieces.definition, pieces.special) if isinstance(pieces, HFVocabulary) else pieces.to_json()
 
 
-def _resolved_student(recipe: Recipe, preparation: Preparation) -> Any:
+def _resolved_student(recipe: Recipe, preparation: Preparation) -> Student:
     """The student with the teacher's own where it says `teacher`."""
     resolved: dict[str, Any] = {}
     if "vocabulary" in recipe.student.taken_from_teacher:
@@ -347,7 +352,7 @@ def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ..
     return read_live(needs, stores=recipes[0].teachers.stores)
 
 
-def stored_of(teacher: Any, needs: Iterable[Need]) -> tuple[Need, ...]:
+def stored_of(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
     """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
     step."""
     return to_store(needs, teacher.offers) if teacher.stores else ()
