@@ -150,7 +150,8 @@ class Recipe(Frozen):
         `gold` in any strategy."""
         kinds = [stage.objective.kind for stage in self.all_stages]
         if self.strategy is not None:
-            return kinds[0] if set(kinds) == {"gold"} else self.strategy.name
+            alone = all(stage.objective == Gold() for stage in self.all_stages)
+            return kinds[0] if alone else self.strategy.name
         return " > ".join(kinds)
 
     def on_gold(self) -> Self:

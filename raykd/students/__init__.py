@@ -14,7 +14,7 @@ from raykd.students.encoder import EncoderStudent
 from raykd.students.pretrained import PretrainedStudent
 from raykd.students.pretrained_encoder import PretrainedEncoderStudent
 from raykd.students.seq2seq import Seq2SeqStudent
-from raykd.students.student import Student
+from raykd.students.student_config import Student
 from raykd.students.transformer import TransformerStudent
 
 KINDS: tuple[type[Student], ...] = (

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.vocabulary import BertConfig
 from raykd.forms import PIECES, LabelForm
 from raykd.layers.tagger_config import Size
-from raykd.students.student import refuse_uneven_heads
+from raykd.students.student_config import refuse_uneven_heads
 from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 

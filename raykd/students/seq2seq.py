@@ -79,7 +79,7 @@ class Seq2SeqStudent(TransformersStudent):
                 f"the checkpoint in path has its own {', '.join(given)}; omit what is written here"
             )
         own = self.vocabulary
-        if own.kind != "pretrained" or own.path != self.path or own.pruned:
+        if not isinstance(own, PretrainedConfig) or own.path != self.path or own.pruned:
             raise ValueError("the checkpoint in path reads its own pieces, all of them; omit vocabulary")
         return self
 

@@ -11,7 +11,7 @@ from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
 from raykd.forms.tree.codes import Encoding
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
-from raykd.students.student import Student
+from raykd.students.student_config import Student
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from raykd.layers.tagger_config import Size
-from raykd.students.student import refuse_uneven_heads
+from raykd.students.student_config import refuse_uneven_heads
 from raykd.students.tagger_student import TaggerStudent
 
 if TYPE_CHECKING:

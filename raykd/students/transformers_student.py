@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from raykd.students.student import Student
+from raykd.students.student_config import Student
 
 
 class TransformersStudent(Student):

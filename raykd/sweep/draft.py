@@ -55,7 +55,8 @@ def task_of(figures: Mapping[str, Any]) -> str:
 def fitting_tasks(found: Detected, figures: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
     guess = task_of(figures)
-    same = (name for name in ("ner", "aspect") if guess in ("ner", "aspect"))
+    own = TASKS[guess]
+    same = (name for name, task in TASKS.items() if (task.form, task.of) == (own.form, own.of))
     trees = (name for name, task in TASKS.items() if task.form.reads_heads and found.tree_settings)
     return tuple(dict.fromkeys((guess, *same, *trees)))
 

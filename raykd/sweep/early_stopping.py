@@ -65,6 +65,11 @@ class StoppingConfig(Frozen):
     front."""
 
     @property
+    def stops(self) -> bool:
+        """Whether any trial is stopped."""
+        return self.kind != "none"
+
+    @property
     def rungs(self) -> tuple[float, ...]:
         """Shares of the plan, rising; the end is none."""
         count = math.ceil(-math.log(self.first_rung) / math.log(self.eta) - CLOSE)
@@ -267,7 +272,7 @@ def reason_to_stop(
     """
     others = list(others)
     complete = [other for other in others if other.final is not None]
-    if config.kind == "none" or len(complete) < config.complete_first:
+    if not config.stops or len(complete) < config.complete_first:
         return ""
     runs = course.seeds[place[0]]
     if not all(runs) or len(course.reached(1.0)) == len(course.seeds):

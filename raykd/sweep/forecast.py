@@ -109,7 +109,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
 def trained_share(sweep: Sweep) -> float | None:
     """The share of their plan that the sweep's own trials trained in the mean, where some are stopped early; None where
     none is, or none has ended."""
-    if sweep.file.search.stopping.kind == "none":
+    if not sweep.file.search.stopping.stops:
         return None
     shares = []
     for record in sweep.earlier():
@@ -257,5 +257,5 @@ def words_in(part: pa.Table) -> int:
 def _bounds(sweep: Sweep, runs: Iterable[Run], share: float | None) -> Iterator[str]:
     if any(stage["schedule"]["patience"] is not None for run in runs for stage in run.stages):
         yield "training that ends by patience is counted to its last step"
-    if sweep.file.search.stopping.kind != "none" and share is None:
+    if sweep.file.search.stopping.stops and share is None:
         yield "trials that will be stopped early are counted whole"

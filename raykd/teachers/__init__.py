@@ -17,7 +17,7 @@ from raykd.teachers.hf_seq2seq import HFSeq2SeqTeacher
 from raykd.teachers.hf_sequence_classifier import HFSequenceClassifierTeacher
 from raykd.teachers.hf_token_classifier import HFTokenClassifierTeacher
 from raykd.teachers.none import NoTeacher
-from raykd.teachers.teacher import Teacher
+from raykd.teachers.teacher_config import Teacher
 
 KINDS: tuple[type[Teacher], ...] = (
     BiLSTMCRFTeacher,

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from raykd.needs import INSIDE
-from raykd.teachers.teacher import Teacher
+from raykd.teachers.teacher_config import Teacher
 
 
 class Seeded(Teacher):

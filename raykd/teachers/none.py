@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from raykd.corpora.vocabulary import WordConfig
 from raykd.forms import FLAT, PIECES, SPANS, STEPS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import TrainingConfig
-from raykd.teachers.teacher import Teacher
+from raykd.teachers.teacher_config import Teacher
 
 
 class NoTeacher(Teacher):

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from raykd.corpora.encoding import encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
-from raykd.forms import FLAT, SPANS
+from raykd.forms import FLAT, SPANS, TREE
 from raykd.layers.contextual import parts_of
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
@@ -43,7 +43,6 @@ SMALL = {
     "pretrained": {"path": "set by the fixture"},
 }
 OF_TEACHERS = ("scope", "stores", "epochs", "training")
-OF_SENTENCES = ("hf_sequence_classifier",)
 SMALL["biaffine_ner"] = SMALL["bilstm_crf"] | {"biaffine_dim": 20}
 SMALL["biaffine_parser"] = SMALL["bilstm_crf"] | {"layers": 1, "arc_dim": 8, "relation_dim": 8}
 SMALL["second_order_parser"] = SMALL["biaffine_parser"] | {"pair_dim": 4}
@@ -68,6 +67,15 @@ VARIANTS += [
     ("pretrained", {}),
     ("pretrained", {"vocabulary": "pruned"}),
 ]
+SIZES = {"embedding_dim": 8, "hidden_dim": 6, "heads": 2, "path": "set by the fixture"}
+# Language models predict pieces, not tags (tests/training/test_masked_lm.py, test_live.py), a pointer-generator the
+# steps of trees (tests/training/test_semantic_parsing.py), and no teacher is no model.
+LABELLING = [
+    kind
+    for kind, entry in {**STUDENTS, **TEACHERS}.items()
+    if {SPANS, TREE} & {*entry.forms} and getattr(entry, "own_signals", True)
+]
+VARIANTS += [(kind, {}) for kind in LABELLING if kind not in {kind for kind, _ in VARIANTS}]
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +87,19 @@ def checkpoint(tmp_path_factory):
 def config(request, checkpoint):
     """Each entry's configuration in its variants, as JSON gives it."""
     kind, settings = request.param
-    content = {"kind": kind} | SMALL[kind] | settings
+    content = {"kind": kind} | (SMALL.get(kind) or small(kind)) | settings
     if "path" in content:
         content["path"] = checkpoint
     if "contextual" in content:
         content["contextual"] = {"path": checkpoint}
     return TypeAdapter(adapter_of(kind)).validate_json(json.dumps(content))
+
+
+def small(kind):
+    """The settings of an entry of which nothing is listed: a small number for each size that it asks for."""
+    fields = {**STUDENTS, **TEACHERS}[kind].model_fields
+    asked = {name: 6 for name, field in fields.items() if field.is_required()}
+    return asked | {name: size for name, size in SIZES.items() if name in fields}
 
 
 def adapter_of(kind):
@@ -108,7 +123,7 @@ def encode(config):
 
 def build(config, sizes, *, seed=0, dropout=0.0, **settings):
     torch.manual_seed(seed)
-    unit = "sentence" if config.kind in OF_SENTENCES else "word"
+    unit = "word" if "word" in config.units else "sentence"
     return config.build(
         BuildInputs(**{"tag_set": TAGS, "dropout": dropout, "unit": unit, **sizes, **settings})
     )
@@ -116,7 +131,7 @@ def build(config, sizes, *, seed=0, dropout=0.0, **settings):
 
 def lengths_of(config):
     """How many labels each of the sentences gets."""
-    return [1, 1, 1, 1] if config.kind in OF_SENTENCES else [3, 1, 5, 2]
+    return [3, 1, 5, 2] if "word" in config.units else [1, 1, 1, 1]
 
 
 def labels_of(config):
@@ -138,16 +153,7 @@ def stirred(model):
 
 
 def test_every_entry_is_tested():
-    # Language models predict pieces, not tags (tests/training/test_masked_lm.py, test_live.py), a pointer-generator the
-    # steps of trees (tests/training/test_semantic_parsing.py), and no teacher is no model.
-    assert {kind for kind, _ in VARIANTS} == {*STUDENTS, *TEACHERS} - {
-        "encoder",
-        "hf_masked_lm",
-        "hf_seq2seq",
-        "pretrained_encoder",
-        "seq2seq",
-        "none",
-    }
+    assert {kind for kind, _ in VARIANTS} == {*LABELLING}
     assert all(entry.model_fields["kind"].default == kind for kind, entry in {**STUDENTS, **TEACHERS}.items())
 
 

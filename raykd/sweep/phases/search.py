@@ -104,7 +104,7 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
     """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
     config = sweep.file.search.stopping
-    if config.kind == "none":
+    if not config.stops:
         return None
     teachers = sweep.records.teachers()
     stopper = Stopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.forms.tree.codes import Encoding
 from raykd.layers.model_config import ModelConfig
 from raykd.students.vocabulary import TeacherVocabulary
 
