@@ -292,7 +292,7 @@ def log_again(sweep: Sweep, recorder: Recorder) -> None:
     ended = [record for record in sweep.records.load() if record.trial.state != "RUNNING"]
     for record in ended:
         setting = sweep.settings.of(record.resolved)
-        recorder.log(record.trial, setting, setting.found_results(sweep.storage))
+        recorder.log(record, setting, setting.found_results(sweep.storage))
     if ended:
         recorder.show_front()
 

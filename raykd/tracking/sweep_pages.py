@@ -97,6 +97,7 @@ class SweepPages:
         self._teachers: list[Teacher] | None = None
         self._teacher_pages: list[Page] = []
         self._points: dict[int, list[Metric]] = {}
+        self._ended: set[int] = set()
         self._made: dict[int, tuple[tuple[Trial, Ending | None, State], Page]] = {}
 
     def log_epoch(
@@ -120,6 +121,10 @@ class SweepPages:
         values = epoch_values(metrics, self.score_name, curve_prefix(run), stages)
         self._points.setdefault(number, []).extend(points(values, epoch))
 
+    def end_trial(self, number: int) -> None:
+        """Show a trial as it ended: all its epochs are logged. Call it before the trial is recorded."""
+        self._ended.add(number)
+
     def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
         """Show what students are compared with, each as a run of its own, tagged `role: teacher`, with the epochs of
         each of its models, by what its curves are called (empty of a single one)."""
@@ -142,7 +147,9 @@ class SweepPages:
     def __call__(self) -> list[Page]:
         trials = sorted(self.trials(), key=lambda trial: trial.number)
         self._grow(trials)
-        return [self.sweep(), *self._teacher_pages, *map(self._page, trials)]
+        # MLflow's state says that all points are there, also to the next driver.
+        logged = (trial for trial in trials if trial.state == "RUNNING" or trial.number in self._ended)
+        return [self.sweep(), *self._teacher_pages, *map(self._page, logged)]
 
     def trial_key(self, number: int) -> tuple[str, str]:
         """The key of a trial's page."""

@@ -51,6 +51,9 @@ class Swept:
 
     def record(self, *trials: Trial) -> None:
         """Trials begin, or end."""
+        for trial in trials:
+            if trial.state != "RUNNING":
+                self.pages.end_trial(trial.number)
         self._trials |= {trial.number: trial for trial in trials}
 
     def publish(self) -> tuple[str, ...]:
