@@ -41,7 +41,7 @@ from raykd.sweep.lease import held
 from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
 from raykd.sweep.monitor import status_kept
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.track import publish_end, tracked
+from raykd.sweep.track import publish_end, published
 from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
@@ -130,10 +130,10 @@ def _swept(
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with status_kept(listener, planned.records), tracked(planned, lease, listener) as published:
-                listener.untracked = lambda: published.publisher.waiting
+            with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
+                listener.untracked = lambda: publisher.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(planned, cluster, pages=published.pages, listener=listener)
+                    trials, teachers = run_sweep(planned, cluster, pages=publisher.pages, listener=listener)
                 listener.begin("report", 1)
                 files = report_files(trials, teachers, planned.records)
                 for name, data in files.items():
@@ -147,7 +147,7 @@ def _swept(
                 decided = judged.verdict
                 publish_end(
                     planned,
-                    published,
+                    publisher,
                     trials,
                     files,
                     table,
@@ -163,7 +163,7 @@ def _swept(
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged, published.publisher
+    return trials, teachers, judged, publisher
 
 
 def _shown(uri: str, publisher: Publisher) -> str:
