@@ -27,6 +27,7 @@ from raykd.tracking.pages import (
     curve_prefix,
     epoch_values,
     flatten,
+    now_ms,
     points,
     results,
     rounded,
@@ -179,8 +180,10 @@ class SweepPages:
                 figures |= rounded(gain.figures)
         # What still runs when the sweep ends, ends with it.
         interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
+        as_before = made is not None and made[0][0] is trial and not interrupted
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
+            made[1].moment_ms if made is not None and as_before else now_ms(),
             lasted_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
             datasets=self.corpora, model=self._model(trial),
