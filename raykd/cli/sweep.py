@@ -41,7 +41,7 @@ from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.track import publish_end, tracked
+from raykd.sweep.track import publish_end, published
 from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
@@ -127,10 +127,10 @@ def _swept(
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with status_kept(listener, planned.records), tracked(planned, lease, listener) as published:
-                listener.untracked = lambda: published.publisher.waiting
+            with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
+                listener.untracked = lambda: publisher.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(context, published.pages)
+                    trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)
                 do_phases(context, [report])
                 labels = planned.records.dev_labels()
@@ -141,7 +141,7 @@ def _swept(
                 decided = judged.verdict
                 publish_end(
                     planned,
-                    published,
+                    publisher,
                     trials,
                     report.files,
                     table,
@@ -157,7 +157,7 @@ def _swept(
                     ship=decided.ship,
                     verdict=decided.text,
                 )
-    return trials, teachers, judged, published.publisher
+    return trials, teachers, judged, publisher
 
 
 def _shown(uri: str, publisher: Publisher) -> str:
