@@ -138,25 +138,14 @@ def _swept(
                 table = front_markdown(
                     trials, teachers, sweep=planned.file.name, objectives=objectives, dev_labels=labels
                 )
-                decided = judged.verdict
-                publish_end(
-                    planned,
-                    publisher,
-                    trials,
-                    report.files,
-                    table,
-                    Path(scratch),
-                    listener=listener,
-                    card=partial(
-                        trial_card,
-                        trials=trials,
-                        teachers=teachers,
-                        sweep=planned.file.name,
-                        stated=planned.file.card,
-                    ),
-                    ship=decided.ship,
-                    verdict=decided.text,
+                decided, file = judged.verdict, planned.file
+                card = partial(
+                    trial_card, trials=trials, teachers=teachers, sweep=file.name, stated=file.card
                 )
+                publish_end(
+                    planned, publisher, trials, report.files, table, Path(scratch), listener=listener, card=card,
+                    ship=decided.ship, verdict=decided.text,
+                )  # fmt: skip
     return trials, teachers, judged, publisher
 
 

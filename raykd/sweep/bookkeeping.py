@@ -94,11 +94,11 @@ class Recorder:
         self.listener.trial(record.trial)
 
     def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
-        """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+        """Show what an earlier driver recorded: it may have been killed before MLflow had it."""
         ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
         for record in ended:
             setting = resolve(record.resolved)
-            self.log(record.trial, setting, setting.found_results(self.records.storage))
+            self.log(record, setting, setting.found_results(self.records.storage))
         if ended:
             self.show_front()
 
