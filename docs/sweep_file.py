@@ -15,9 +15,10 @@ from raykd.corpora.config import SOURCES
 from raykd.corpora.conll import Columns as ConllColumns
 from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.source import Split
-from raykd.corpora.tables import TableColumns
+from raykd.corpora.table_rows import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
 from raykd.layers.frozen_encoder import EncoderConfig
+from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus
@@ -36,7 +37,6 @@ from raykd.sweep.spec import (
 )
 from raykd.sweep.stopping import StoppingConfig
 from raykd.teachers import TEACHERS
-from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 
 VOCABULARIES: tuple[type[BaseModel], ...] = get_args(get_args(StudentVocabulary)[0])
 

@@ -18,7 +18,7 @@ from raykd.cli.console import marked, stderr, stdout
 from raykd.cli.options import refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
-from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
+from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import shown_words
 from raykd.counted import counted
 from raykd.errors import CorpusError, StoreError

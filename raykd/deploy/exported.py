@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.corpora.conversion import TREES
-from raykd.corpora.labelled import LabelledText
+from raykd.corpora.labelled_files import LabelledText
 from raykd.corpora.tags import TagSet
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
