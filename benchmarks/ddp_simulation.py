@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,6 @@ from raykd.cluster.data_parallel import (
     all_reduce_s,
     strong_efficiency,
     strong_tokens,
-    weak_efficiency,
-    weak_tokens,
 )
 from raykd.corpora.encoding import TokenBatch
 from raykd.corpora.pieces import Special
@@ -109,6 +108,19 @@ class Learner(nn.Module):
     def forward(self, batch: TokenBatch) -> torch.Tensor:
         labels_BT = torch.zeros(len(batch.lengths_B), int(batch.lengths_B.max()), dtype=torch.long)
         return negative_log_likelihood(self.model(batch).distribution, labels_BT).mean()
+
+
+def weak_efficiency(step: Step, tokens: float, sent_s: float) -> float:
+    """Efficiency where each worker keeps a batch of `tokens`."""
+    return step.compute_s(tokens) / (step.compute_s(tokens) + sent_s)
+
+
+def weak_tokens(step: Step, sent_s: float, efficiency: float) -> float:
+    """The smallest batch of each worker, in tokens, that reaches an `efficiency` below 1 by weak scaling."""
+    missing = efficiency / (1 - efficiency) * sent_s - step.fixed_s
+    if step.token_s == 0:
+        return 0.0 if missing <= 0 else inf
+    return max(0.0, missing / step.token_s)
 
 
 def step_of(learner: nn.Module, batch: TokenBatch) -> Callable[[], None]:

@@ -15,7 +15,7 @@ from raykd.corpora.config import SOURCES
 from raykd.corpora.conll import Columns as ConllColumns
 from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.source import Split
-from raykd.corpora.tables import TableColumns
+from raykd.corpora.table_rows import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
 from raykd.layers.contextual import EncoderConfig
 from raykd.layers.optimisation import ScheduleConfig, TrainingConfig

@@ -7,12 +7,10 @@ from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.counted import counted
 from raykd.figures.trial import Teacher, scores_of
-from raykd.sweep.driver import do_phases
+from raykd.sweep.driver import do_phases, transfer_phases
 from raykd.sweep.lease import working
-from raykd.sweep.phases.features import Features
 from raykd.sweep.phases.interface import PhaseContext
-from raykd.sweep.phases.precompute import Precompute
-from raykd.sweep.phases.teachers import RunsPhase, Teachers
+from raykd.sweep.phases.teachers import RunsPhase
 from raykd.sweep.sweep import Sweep
 from raykd.tasks import TASKS
 from raykd.training.execute import find_result
@@ -36,7 +34,7 @@ def distill(
     sweep = Sweep(document(file, set_, variant, small))
     with working(sweep.storage, "distill"), at_work(sweep, address, plain=plain) as (cluster, listener):
         context = PhaseContext(sweep, cluster, listener)
-        do_phases(context, [Features(context), Teachers(context), Precompute(context)])
+        do_phases(context, transfer_phases(context))
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         do_phases(context, [Distillation(context, runs)])
     for name, run in runs:

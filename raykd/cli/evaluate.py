@@ -18,7 +18,7 @@ from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
-from raykd.corpora.labelled import LabelledFile, LabelledText, read_labelled
+from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import shown_words
 from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model

@@ -20,7 +20,7 @@ from raykd.recipes.run import validated
 from raykd.report.front_page import front_html
 from raykd.report.provenance import Provenance
 from raykd.report.stopped_trials import stopped_of
-from raykd.report.training_curves import curves_of
+from raykd.report.training_curves import Curve, curves_of
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
 from raykd.sweep.phases.interface import Phase, PhaseContext

@@ -5,12 +5,9 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
-from raykd.sweep.driver import do_phases
+from raykd.sweep.driver import do_phases, transfer_phases
 from raykd.sweep.lease import working
-from raykd.sweep.phases.features import Features
 from raykd.sweep.phases.interface import PhaseContext
-from raykd.sweep.phases.precompute import Precompute
-from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.sweep import Sweep
 
 
@@ -26,9 +23,9 @@ def precompute(
     sweep = Sweep(document(file, set_, variant, small))
     with working(sweep.storage, "precompute"), at_work(sweep, address, plain=plain) as (cluster, listener):
         context = PhaseContext(sweep, cluster, listener)
-        signals = Precompute(context)
-        do_phases(context, [Features(context), Teachers(context), signals])
+        phases = transfer_phases(context)
+        do_phases(context, phases)
     summary = "no objective reads a teacher"
-    if (done := signals.computed) is not None:
+    if (done := phases[-1].computed) is not None:
         summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest rounding error {done.largest_error:.1e}"
     stdout.print(f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}")

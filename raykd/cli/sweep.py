@@ -41,7 +41,7 @@ from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import status_kept
 from raykd.sweep.sweep import Sweep
-from raykd.sweep.track import publish_end, tracked
+from raykd.sweep.track import publish_end, published
 from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check as check_tracking
@@ -127,10 +127,10 @@ def _swept(
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
-            with status_kept(listener, planned.records), tracked(planned, lease, listener) as published:
-                listener.untracked = lambda: published.publisher.waiting
+            with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
+                listener.untracked = lambda: publisher.waiting
                 with page_kept(listener, planned.records):
-                    trials, teachers = run_sweep(context, published.pages)
+                    trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)
                 do_phases(context, [report])
                 labels = planned.records.dev_labels()
@@ -138,26 +138,15 @@ def _swept(
                 table = front_markdown(
                     trials, teachers, sweep=planned.file.name, objectives=objectives, dev_labels=labels
                 )
-                decided = judged.verdict
-                publish_end(
-                    planned,
-                    published,
-                    trials,
-                    report.files,
-                    table,
-                    Path(scratch),
-                    listener=listener,
-                    card=partial(
-                        trial_card,
-                        trials=trials,
-                        teachers=teachers,
-                        sweep=planned.file.name,
-                        stated=planned.file.card,
-                    ),
-                    ship=decided.ship,
-                    verdict=decided.text,
+                decided, file = judged.verdict, planned.file
+                card = partial(
+                    trial_card, trials=trials, teachers=teachers, sweep=file.name, stated=file.card
                 )
-    return trials, teachers, judged, published.publisher
+                publish_end(
+                    planned, publisher, trials, report.files, table, Path(scratch), listener=listener, card=card,
+                    ship=decided.ship, verdict=decided.text,
+                )  # fmt: skip
+    return trials, teachers, judged, publisher
 
 
 def _shown(uri: str, publisher: Publisher) -> str:

@@ -6,10 +6,8 @@ hidden behind the backward pass: DDP can hide all but the last bucket, and the l
 most of a small student; deep models can hide more. That a step waits for its slowest worker, and DDP's copies, are
 left out: two real workers were slower than this model (docs/results/ddp.md), so efficiencies are upper bounds.
 
-Efficiency is the speed of N workers over N times the speed of one:
-
-* strong scaling divides a batch among the workers, as raykd does with `training.batch_tokens`;
-* weak scaling lets each worker keep its batch, so that the global batch grows with the workers.
+Efficiency is the speed of N workers over N times the speed of one, where they divide a batch among them (strong
+scaling), as raykd does with `training.batch_tokens`.
 """
 
 from __future__ import annotations
@@ -67,22 +65,9 @@ def strong_efficiency(step: Step, tokens: float, workers: int, sent_s: float) ->
     return step.compute_s(tokens) / (workers * (step.compute_s(tokens / workers) + sent_s))
 
 
-def weak_efficiency(step: Step, tokens: float, sent_s: float) -> float:
-    """Efficiency where each worker keeps a batch of `tokens`."""
-    return step.compute_s(tokens) / (step.compute_s(tokens) + sent_s)
-
-
 def strong_tokens(step: Step, workers: int, sent_s: float, efficiency: float) -> float:
     """The smallest global batch, in tokens, that reaches an `efficiency` below 1 by strong scaling."""
     if step.token_s == 0:
         return 0.0 if strong_efficiency(step, 0, workers, sent_s) >= efficiency else inf
     missing = (workers * efficiency - 1) * step.fixed_s + workers * efficiency * sent_s
     return max(0.0, missing / ((1 - efficiency) * step.token_s))
-
-
-def weak_tokens(step: Step, sent_s: float, efficiency: float) -> float:
-    """The smallest batch of each worker, in tokens, that reaches an `efficiency` below 1 by weak scaling."""
-    missing = efficiency / (1 - efficiency) * sent_s - step.fixed_s
-    if step.token_s == 0:
-        return 0.0 if missing <= 0 else inf
-    return max(0.0, missing / step.token_s)

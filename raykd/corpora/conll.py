@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field
 
 from raykd.corpora.column_files import (
     HEAD,
@@ -25,7 +25,7 @@ from raykd.corpora.column_files import (
 from raykd.corpora.columns import Column, in_words, tag_columns
 from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import TextConfig, for_language, one_or_each, refuse_unknown_languages
+from raykd.corpora.source import OfEach, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.forms import TagSet
 from raykd.spec import Frozen
@@ -43,26 +43,16 @@ class Columns(Frozen):
     """The column of the tag, likewise."""
 
 
-ColumnsOfEach = Annotated[
-    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(one_or_each)
-]
-
-
 class ConllSource(TextConfig):
     """CoNLL columns."""
 
     source: Literal["conll"]
-    columns: ColumnsOfEach = Columns()
+    columns: OfEach[Columns] = Columns()
     """The columns of word and tag, counted from 0; or a mapping from languages, with `default` for the others."""
     separator: Literal["tab", "space", "auto"] = "auto"
     """`space` also takes several spaces; `auto` looks for a tab in the first line with a word."""
     comment: Annotated[str, Field(max_length=8)] = "#"
     """The start of a comment line; empty for none. A word `#` stays a word: its line has all columns."""
-
-    @model_validator(mode="after")
-    def _columns_are_of_its_languages(self) -> ConllSource:
-        refuse_unknown_languages("columns", self.columns, self.languages)
-        return self
 
 
 def parse(

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from raykd.corpora.chunks import mapped, on_disk, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import convert
-from raykd.corpora.digest import table_digest
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
@@ -24,6 +23,7 @@ from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spac
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
+from raykd.corpora.table_digest import table_digest
 from raykd.corpora.tag_faults import without_unknown_tags
 from raykd.errors import CorpusError, StoreError
 from raykd.forms import TagSet, labels_from

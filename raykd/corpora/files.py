@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import fnmatch
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,8 @@ BROKEN = (
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
 """Signs that are in no line of a text, with the message for each."""
-
+_BROKEN = re.compile("[\r\0\ud800-\udfff]").search
+_SURROGATES = re.compile("[\ud800-\udfff]").findall
 
 ENCODING_HINT = "set corpus.encoding, for example latin-1"
 
@@ -122,71 +124,33 @@ def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
-    file = place(storage, name)
+    file, number = place(storage, name), 1
+    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    blank: list[str] | None = []
     with opened(storage, name) as source:
-        for lines, ended in _lines(_texts(source, file, encoding)):
-            together = "".join(lines)
-            if any(sign in together for sign, _, _ in BROKEN) or _lost(together):
-                lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                lines = [_checked(line, encoding) for line in lines]
-            yield from lines
-
-
-def _checked(line: str, encoding: str) -> str:
-    for sign, problem, hint in BROKEN:
-        if sign in line:
-            return BrokenLine.of(line, problem, hint)
-    if lost := _lost(line):
-        return BrokenLine.of(line, f"byte 0x{lost:02x} is not {encoding}", ENCODING_HINT)
-    return line
-
-
-def _lost(text: str) -> int:
-    """The first byte that was not decoded; 0 where all were."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return ord(text[error.start]) & 0xFF  # as `surrogateescape` keeps it
-    return 0
-
-
-def _texts(source: BufferedIOBase, file: str, encoding: str) -> Iterator[str]:
-    """The text of a file, block by block; CorpusError where there is nothing but white space."""
-    decoder, lines, empty = _decoder(encoding, file), 0, True
-    blank: list[str] = []
-    while block := source.read(BLOCK):
-        blank.append(_decoded(decoder, block, lines, file, encoding))
-        lines += block.count(b"\n")
-        if block.strip():
-            yield "".join(blank)
-            blank, empty = [], False
-    if empty:
+        texts = codecs.iterdecode(iter(lambda: source.read(BLOCK), b""), codec, errors="surrogateescape")
+        try:
+            for lines, ended in _lines(texts):
+                number += len(lines)
+                together = "".join(lines)
+                if _BROKEN(together):
+                    lines = [line.removesuffix("\r") for line in lines] if ended else lines
+                    lines = [_checked(line, encoding) for line in lines]
+                if blank is not None and not together.strip():
+                    blank += lines
+                else:
+                    yield from [*(blank or ()), *lines]
+                    blank = None
+        except LookupError:
+            problem = f"there is no text encoding {encoding!r}"
+            hint = "set corpus.encoding, for example utf-8 or latin-1"
+            raise CorpusError(file, None, problem, hint) from None
+        except UnicodeDecodeError as error:
+            line = number + error.object.count(b"\n", 0, error.start)
+            problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
+            raise CorpusError(file, line, problem, ENCODING_HINT) from None
+    if blank is not None:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
-    yield "".join([*blank, _decoded(decoder, b"", lines, file, encoding)])
-
-
-def _decoder(encoding: str, file: str) -> codecs.IncrementalDecoder:
-    try:
-        make = codecs.getincrementaldecoder(
-            "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        )
-        return make(errors="surrogateescape")
-    except LookupError:
-        problem = f"there is no text encoding {encoding!r}"
-        hint = "set corpus.encoding, for example utf-8 or latin-1"
-        raise CorpusError(file, None, problem, hint) from None
-
-
-def _decoded(decoder: codecs.IncrementalDecoder, block: bytes, lines: int, file: str, encoding: str) -> str:
-    """The text of a block (the last one is empty), before which `lines` lines have ended."""
-    try:
-        return decoder.decode(block, not block)
-    except UnicodeDecodeError as error:
-        # What a block before this one left undecided was decoded again, and its lines were counted before.
-        left = error.object[: max(len(error.object) - len(block), 0)]
-        line = lines - left.count(b"\n") + error.object.count(b"\n", 0, error.start) + 1
-        problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
-        raise CorpusError(file, line, problem, ENCODING_HINT) from None
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
@@ -202,3 +166,17 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
             yield lines, True
     if last := "".join(rest):
         yield [last], False
+
+
+def _checked(line: str, encoding: str) -> str:
+    for sign, problem, hint in BROKEN:
+        if sign in line:
+            return BrokenLine.of(line, problem, hint)
+    if lost := lost_bytes(line):
+        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {encoding}", ENCODING_HINT)
+    return line
+
+
+def lost_bytes(line: str) -> bytes:
+    """The bytes of a line that are no text, as `surrogateescape` keeps them."""
+    return bytes(ord(sign) & 0xFF for sign in _SURROGATES(line))

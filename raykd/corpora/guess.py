@@ -5,7 +5,6 @@ Each format has a function `guess(head) -> Guess | None` in its file. Of several
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,9 +13,8 @@ from typing import Any
 
 from raykd.corpora.column_files import cut_at_spaces, cut_at_tabs
 from raykd.corpora.columns import Column, columns_in
-from raykd.corpora.files import BrokenLine, opened, read_lines
+from raykd.corpora.files import BrokenLine, lost_bytes, opened, read_lines
 from raykd.storage.store import Storage
-from raykd.storage.streams import BLOCK
 
 LINES, BYTES = 4000, 2**20
 """What is looked at of a file's beginning."""
@@ -71,22 +69,38 @@ class Head:
 
     @cached_property
     def encoded(self) -> tuple[str | None, str]:
-        """The encoding of the whole file, None where it is no text; and what is odd about it."""
-        return _encoding(self.storage, self.name)
+        """The encoding of the whole file, and what is odd about it; None where there is no text, and why."""
+        if not self.data.strip():
+            return None, "nothing but white space in its beginning"
+        if self.data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return "utf-16", ""
+        others, first, whole = bytearray(), "", 0
+        for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
+            if "\0" in line:
+                return None, f"a zero byte in line {number}: no text"
+            if line.isascii():
+                continue
+            lost = lost_bytes(line)
+            whole += sum(not sign.isascii() for sign in line) - len(lost)
+            if lost and not others:
+                first = f"byte 0x{lost[0]:02x} in line {number} is not UTF-8"
+            others += lost
+        if not others:
+            return ("utf-8" if whole else "ascii"), ""
+        if whole > len(others):
+            return "utf-8", f"{first}, and the rest is: correct the line"
+        other = "cp1252" if any(0x80 <= byte <= 0x9F for byte in others) else "latin-1"
+        hint = "look at the example, and set corpus.encoding where it is wrong"
+        return other, f"{first}: taken as {other}; {hint}"
 
     @property
     def encoding(self) -> str:
         """The encoding, `ascii` where every one reads the same."""
         return self.encoded[0] or "utf-8"
 
-    @property
-    def problem(self) -> str:
-        """Why no line of the file can be looked at."""
-        return self.encoded[1] if self.encoded[0] is None else "nothing but white space in its beginning"
-
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines; none where the file is no text, or blank."""
+        """The first lines; none where the file is no text."""
         if self.encoded[0] is None:
             return []
         encoding = "utf-8-sig" if self.encoding in ("utf-8", "ascii") else self.encoding
@@ -94,8 +108,7 @@ class Head:
         lines = [line.removesuffix("\r") for line in islice(text.split("\n"), LINES)]
         # The last line may be cut off, and after a line feed there is none.
         cut = len(lines) > 1 and (len(self.data) == BYTES or not lines[-1])
-        lines = lines[:-1] if cut else lines
-        return lines if any(map(str.strip, lines)) else []
+        return lines[:-1] if cut else lines
 
     @cached_property
     def filled(self) -> list[str]:
@@ -141,38 +154,3 @@ def settle(by_language: Mapping[str, list[Guess]]) -> tuple[dict[str, Any], list
         key: merged({language: settings.get(key) for language, settings in first.items()}) for key in keys
     }
     return {key: value for key, value in found.items() if value is not False}, []
-
-
-def _encoding(storage: Storage, name: str) -> tuple[str | None, str]:
-    decoder, lines, plain = codecs.getincrementaldecoder("utf-8")(), 0, True
-    with opened(storage, name) as source:
-        first = True
-        while block := source.read(BLOCK):
-            if first and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                return "utf-16", ""
-            first = False
-            if b"\0" in block:
-                return None, f"a zero byte in line {lines + block[: block.index(0)].count(10) + 1}: no text"
-            try:
-                text = decoder.decode(block)
-            except UnicodeDecodeError as error:
-                return _other_encoding(error, lines, plain)
-            plain = plain and text.isascii()
-            lines += block.count(b"\n")
-    return "ascii" if plain else "utf-8", ""
-
-
-def _other_encoding(error: UnicodeDecodeError, lines: int, plain: bool) -> tuple[str, str]:
-    block = error.object
-    line = lines + block.count(b"\n", 0, error.start) + 1
-    text = block.decode("utf-8", "replace")
-    broken = text.count("\ufffd")
-    whole = sum(not sign.isascii() for sign in text) - broken
-    byte = f"byte 0x{block[error.start]:02x} in line {line} is not UTF-8"
-    if whole > broken or not plain:
-        return "utf-8", f"{byte}, and the rest is: correct the line"
-    other = "cp1252" if any(0x80 <= sign <= 0x9F for sign in block) else "latin-1"
-    return (
-        other,
-        f"{byte}: taken as {other}; look at the example, and set corpus.encoding where it is wrong",
-    )

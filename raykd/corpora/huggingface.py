@@ -16,7 +16,7 @@ from pydantic import model_validator
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
-from raykd.corpora.tables import TableSource, class_names, sentences_of
+from raykd.corpora.table_rows import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage.layout import PARTS
 
@@ -54,9 +54,9 @@ def read(config: HuggingFaceSource) -> Stream:
         CorpusError: the data set cannot be loaded, a split or column is missing, or a word has no tag.
     """
     package = _package()
-    for path, subset, languages in _data_sets(config):
+    for (path, subset), languages in _data_sets(config).items():
         splits = _load(package, config, path, subset)
-        for part, split, wanted in _splits(config, languages):
+        for (part, split), wanted in _splits(config, languages).items():
             file = f"{path}{f'/{subset}' if subset else ''}[{split}]"
             if split not in splits:
                 hint = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
@@ -65,25 +65,23 @@ def read(config: HuggingFaceSource) -> Stream:
                 yield part, sentence
 
 
-def _data_sets(config: HuggingFaceSource) -> list[tuple[str, str | None, list[str]]]:
-    """(path, subset, its languages): a data set of several languages is loaded once."""
+def _data_sets(config: HuggingFaceSource) -> dict[tuple[str, str | None], list[str]]:
+    """(path, subset) → its languages: a data set of several languages is loaded once."""
     found: dict[tuple[str, str | None], list[str]] = {}
     for language in config.languages:
         subset = config.subset.replace("{lang}", language) if config.subset else None
         found.setdefault((config.path.replace("{lang}", language), subset), []).append(language)
-    return [(path, subset, languages) for (path, subset), languages in found.items()]
+    return found
 
 
-def _splits(config: HuggingFaceSource, languages: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """(part, split, languages to take from it)."""
+def _splits(config: HuggingFaceSource, languages: list[str]) -> dict[tuple[str, str], list[str]]:
+    """(part, split) → the languages to take from it."""
+    found: dict[tuple[str, str], list[str]] = {}
     for part in PARTS:
-        found: dict[str, list[str]] = {}
         for language in languages:
-            split = config.named_parts(language).get(part)
-            if split is not None:
-                found.setdefault(split, []).append(language)
-        for split, wanted in found.items():
-            yield part, split, wanted
+            if (split := config.named_parts(language).get(part)) is not None:
+                found.setdefault((part, split), []).append(language)
+    return found
 
 
 def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str | None) -> Mapping[str, Any]:

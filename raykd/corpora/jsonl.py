@@ -16,7 +16,7 @@ from raykd.corpora.files import BrokenLine, place, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
-from raykd.corpora.tables import TableFiles, guess_table, language_column, read_table_files, sentences_of
+from raykd.corpora.table_rows import TableFiles, guess_table, language_column, read_table_files, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -97,7 +97,7 @@ def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
 def guess(head: Head) -> Guess | None:
     """The guess of a file with an object in each line."""
     if not head.filled or not head.filled[0].lstrip().startswith("{"):
-        if head.name.removesuffix(".gz").endswith(".json"):
+        if head.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             why = "JSON, and not one object per line: write a text and its class per line, with a tab between them"
             return Guess(source="jsonl", why=f"{why} (.tsv)", sure=CERTAIN, readable=False)
         return None

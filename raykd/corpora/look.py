@@ -18,7 +18,7 @@ def look_at(storage: Storage, name: str) -> Guess:
         head = Head(storage, name)
         guesses = [guess for format in FORMATS.values() if (guess := format.guess(head)) is not None]
         if not guesses:
-            return _unreadable(name, head.problem)
+            return _unreadable(name, head.encoded[1])
         surest = max(guesses, key=lambda guess: guess.sure)
         encoding, doubt = head.encoded
         doubts = (*surest.doubts, doubt) if encoding and doubt else surest.doubts

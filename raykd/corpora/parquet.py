@@ -18,7 +18,7 @@ from raykd.corpora.files import opened, place
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
-from raykd.corpora.tables import (
+from raykd.corpora.table_rows import (
     TableFiles,
     class_names,
     guess_table,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.faults import OnError
 from raykd.corpora.sentence import Faulty, Sentence, Unit
@@ -57,6 +57,8 @@ class SourceConfig(Frozen):
     """The label forms that its labels may have, its own one first."""
     unit: ClassVar[Unit] = "word"
     """What one tag of this source belongs to."""
+    other_mappings: ClassVar[tuple[str, ...]] = ()
+    """Settings that may be a mapping, and not from languages."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
     unlabelled_languages: tuple[Name, ...] = ()
     """Languages without labels: their training sentences become unlabelled text (`unlabelled_cap` limits it),
@@ -112,8 +114,9 @@ class SourceConfig(Frozen):
             raise ValueError(
                 "cap_per_class counts sentences by class, but these have one tag per word: set cap"
             )
-        for field in ("scheme", "cap", "cap_per_class", "unlabelled_cap", "dev_cap", "test_cap"):
-            refuse_unknown_languages(field, getattr(self, field), self.languages)
+        for field, value in self:
+            if field not in self.other_mappings:
+                refuse_unknown_languages(field, value, self.languages)
         return self
 
     @model_validator(mode="after")
@@ -206,8 +209,6 @@ class PartsConfig(SourceConfig):
         if not {*named, *drawn} >= {"dev", "test"}:
             hint = "name test" if drawn else "name both, or draw them with split: {train: 3, dev: 1, test: 1}"
             raise ValueError(f"dev and test are needed: {hint}")
-        for part in PARTS:
-            refuse_unknown_languages(part, getattr(self, part), self.languages)
         for language in self.languages:
             self._refuse_gaps(language)
         return self
@@ -294,8 +295,6 @@ class TextConfig(FilesConfig):
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:
-        for field in ("encoding", "unlabelled_form"):
-            refuse_unknown_languages(field, getattr(self, field), self.languages)
         if self.unlabelled_form != "same" and self.unlabelled in (None, REST):
             raise ValueError("unlabelled_form says how files are written: name them in unlabelled")
         self.refuse_one_place_for_two()
@@ -307,6 +306,12 @@ def one_or_each(value: object) -> Literal["one", "each"]:
     that a fault inside one form is not reported as a fault of the other."""
     inner = list(value.values()) if isinstance(value, dict) else []
     return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
+
+
+OfEach = Annotated[
+    Annotated[Value, Tag("one")] | Annotated[dict[str, Value], Tag("each")], Discriminator(one_or_each)
+]
+"""A section for all languages, or a mapping from languages to sections, with `default` for the others."""
 
 
 def refuse_unknown_languages(field: str, value: object, languages: tuple[str, ...]) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from raykd.corpora.guess import FALLBACK, Guess, Head
 from raykd.corpora.plain_text import parse_documents, parse_sentences
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import TextConfig, for_language, refuse_unknown_languages
+from raykd.corpora.source import TextConfig, for_language
 
 Form = Literal["sentences", "documents"]
 END = ".!?…。！？।\"'”»)"
@@ -31,11 +31,6 @@ class TextSource(TextConfig):
     max_characters: Annotated[int, Field(ge=1)] | None = None
     """What is read of a sentence: as many of its words as fit into so many characters, and its first one (Soltan et
     al. 2021, §3.1: 256); null: all."""
-
-    @model_validator(mode="after")
-    def _forms_are_of_its_languages(self) -> TextSource:
-        refuse_unknown_languages("form", self.form, self.languages)
-        return self
 
 
 def parse(

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import CERTAIN, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
-from raykd.corpora.source import Name, TextConfig, for_language, one_or_each, refuse_unknown_languages
+from raykd.corpora.source import Name, OfEach, TextConfig, for_language
 from raykd.corpora.text_columns import TEXT_WORDS, Cells, classes, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -39,18 +39,14 @@ class Columns(Frozen):
     """Where a file has several parts, the column that says which (`part_values`)."""
 
 
-ColumnsOfEach = Annotated[
-    Annotated[Columns, Tag("one")] | Annotated[dict[str, Columns], Tag("each")], Discriminator(one_or_each)
-]
-
-
 class TsvSource(TextConfig):
     """One text, or one pair of texts, and its class per line."""
 
     unit: ClassVar[Unit] = "sentence"
+    other_mappings: ClassVar[tuple[str, ...]] = ("labels", "part_values")
     source: Literal["tsv"]
     scheme: Literal["flat"] = "flat"
-    columns: ColumnsOfEach = Columns()
+    columns: OfEach[Columns] = Columns()
     """The columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
     the others."""
     header: bool = False
@@ -62,7 +58,6 @@ class TsvSource(TextConfig):
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:
-        refuse_unknown_languages("columns", self.columns, self.languages)
         every = {language: self.columns_of(language) for language in self.languages}
         for language, columns in every.items():
             named = [place for place in columns.model_dump().values() if isinstance(place, str)]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -34,9 +34,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WordVocabulary:
+class _Built:
+    """A vocabulary that is made here: as JSON it is its kind and its fields."""
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> str:
+        """All of it as JSON."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return json.dumps({"kind": self.kind, **own}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The vocabulary that `to_json` wrote."""
+        own = json.loads(text)
+        del own["kind"]
+        return cls(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
+        )
+
+
+@dataclass(frozen=True)
+class WordVocabulary(_Built):
     """One piece per known word, in `words`' order from id 2 on; every other word is unknown."""
 
+    kind = "word"
     words: tuple[str, ...]
     lower_case: bool = False
     """Whether an unknown word is looked up in lower case too."""
@@ -67,25 +89,15 @@ class WordVocabulary:
             found = (known.get(word, unknown) for word in words)
         return Ragged(np.fromiter(found, dtype=np.int32, count=len(words)), np.arange(len(words) + 1))
 
-    def to_json(self) -> str:
-        """All of it as JSON."""
-        content = {"kind": "word", "words": self.words, "lower_case": self.lower_case}
-        return json.dumps(content, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> WordVocabulary:
-        """The vocabulary that `to_json` wrote."""
-        content = json.loads(text)
-        return cls(tuple(content["words"]), content["lower_case"])
-
 
 @dataclass(frozen=True)
-class WordPieceVocabulary:
+class WordPieceVocabulary(_Built):
     """Cased WordPiece, longest match first within a word; pieces after a word's first begin with `##`.
 
     `entries` are the pieces in the order of their ids, `[PAD]` and `[UNK]` first.
     """
 
+    kind = "wordpiece"
     entries: tuple[str, ...]
     special: Special = field(default=Special(), init=False)
 
@@ -125,15 +137,6 @@ class WordPieceVocabulary:
         """One row of ids for each word; a word with an unknown character is one unknown piece."""
         return split_words(self._tokenizer, words, Special.unknown)
 
-    def to_json(self) -> str:
-        """All of it as JSON."""
-        return json.dumps({"kind": "wordpiece", "entries": self.entries}, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> WordPieceVocabulary:
-        """The vocabulary that `to_json` wrote."""
-        return cls(tuple(json.loads(text)["entries"]))
-
 
 def _wordpiece(ids: dict[str, int]) -> Tokenizer:
     return Tokenizer(models.WordPiece(ids, unk_token="[UNK]", continuing_subword_prefix=CONTINUING))
@@ -160,9 +163,10 @@ def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class CharacterVocabulary:
+class CharacterVocabulary(_Built):
     """The characters of words; a word longer than `longest` keeps its first and its last `longest / 2`."""
 
+    kind = "character"
     characters: tuple[str, ...]
     longest: int = 32
     special: Special = field(default=Special(), init=False)
@@ -197,17 +201,6 @@ class CharacterVocabulary:
         places = np.searchsorted(self._code_points, points)
         ids = np.where(self._code_points[places] == points, places + 2, Special.unknown).astype(np.int32)
         return Ragged(ids, offsets_of(np.fromiter((len(w) or 1 for w in short), np.int64, len(short))))
-
-    def to_json(self) -> str:
-        """All of it as JSON."""
-        content = {"kind": "character", "characters": self.characters, "longest": self.longest}
-        return json.dumps(content, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> CharacterVocabulary:
-        """The vocabulary that `to_json` wrote."""
-        content = json.loads(text)
-        return cls(tuple(content["characters"]), content["longest"])
 
 
 VOCABULARIES = MappingProxyType(

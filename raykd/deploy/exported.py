@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raykd.corpora.labelled import LabelledText
+from raykd.corpora.labelled_files import LabelledText
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
 from raykd.metrics import score_beside

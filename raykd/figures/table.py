@@ -164,17 +164,9 @@ TARGET_PERPLEXITY = _score(
     "test_perplexity_target", "test", "target", "target perplexity", selects=False, **_PERPLEXITY
 )
 # Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
-TRAINING_SPEED = _cost(
-    "training_pieces_per_s", "max", "count", "pieces/s in training", over_models="mean", planned=False
-)
-TRAINING_SPEED_GPU = _cost(
-    "training_pieces_per_s_gpu",
-    "max",
-    "count",
-    "pieces/s in training on a GPU",
-    over_models="mean",
-    planned=False,
-)
+_TRAINING: dict[str, Any] = {"direction": "max", "form": "count", "over_models": "mean", "planned": False}
+TRAINING_SPEED = _cost("training_pieces_per_s", words="pieces/s in training", **_TRAINING)
+TRAINING_SPEED_GPU = _cost("training_pieces_per_s_gpu", words="pieces/s in training on a GPU", **_TRAINING)
 PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
 # With every piece of a checkpoint's vocabulary, and with those of training and transfer text alone, whichever it reads.
 UNPRUNED = _cost("parameters_unpruned", "min", "count", "parameters with all pieces", planned=False)

@@ -105,41 +105,29 @@ def compute_missing(
 ) -> Precomputed:
     """Begin the phase, and compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is
     to blame for a fault, the others do the rest."""
-    while True:
-        try:
-            return _computed_once(phase, plan, resources, cluster, listener, nodes)
-        except (StoreError, RunError):
-            if nodes is None or not nodes.ask(again=True):
-                raise
-
-
-def _computed_once(
-    phase: str,
-    plan: PrecomputePlan,
-    resources: Resources,
-    cluster: Topology,
-    listener: Listener,
-    nodes: Nodes | None,
-) -> Precomputed:
-    # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
-    ranges = [range_id(row) for row in pending_rows(plan.coverage())]
-    rows = len(ranges)
-    if nodes is not None and rows:
-        nodes.ask()
-        cluster = nodes.usable(cluster)
-    placement = _placement(phase, rows, resources, cluster, listener)
-    if nodes is not None:
-        placement = replace(placement, avoid=nodes.avoid)
-    listener.begin(phase, rows)
-    for key in ranges:
-        listener.started(Unit(phase, key, {key: ""}))
 
     def on_range(row: Row) -> None:
         listener.ended(range_id(row))
         sentences = row["sentences"]
         listener.advance(phase, detail=f"{sentences} sentences in the last shard", sentences=sentences)
 
-    return precompute(plan, placement=placement, on_range=on_range)
+    while True:
+        # A shard file holds one signal; a pipeline row writes all signals of one range of sentences.
+        ranges, usable = [range_id(row) for row in pending_rows(plan.coverage())], cluster
+        try:
+            if nodes is not None and ranges:
+                nodes.ask()
+                usable = nodes.usable(cluster)
+            placement = _placement(phase, len(ranges), resources, usable, listener)
+            if nodes is not None:
+                placement = replace(placement, avoid=nodes.avoid)
+            listener.begin(phase, len(ranges))
+            for key in ranges:
+                listener.started(Unit(phase, key, {key: ""}))
+            return precompute(plan, placement=placement, on_range=on_range)
+        except (StoreError, RunError):
+            if nodes is None or not nodes.ask(again=True):
+                raise
 
 
 def _placement(

@@ -17,10 +17,11 @@ from raykd.report.labels_alone import (
     best_alone,
     complete_students,
     dev,
+    keeps_too_little,
     text_alone,
     weakness,
 )
-from raykd.report.readable_numbers import apart, costs_in_words, gain, percent, share
+from raykd.report.readable_numbers import costs_in_words, gain, percent, share
 
 FEW = 300
 """Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""
@@ -231,12 +232,8 @@ def verdict(
     about = [each for each in found if each.blocks and (not each.trials or row.trial.number in each.trials)]
     name = f"#{row.trial.number:02d}"
     if chosen is None and row.kept is not None and row.kept < GOOD_ENOUGH:
-        keeps, wanted = apart(row.kept, GOOD_ENOUGH)
-        text = (
-            f"the best student, {name}, keeps {keeps} of the teacher's {label}, of {wanted} wanted; "
-            "search larger students, use more unlabelled text, or train longer"
-        )
-        return Verdict(None, f"Do not ship yet: {text}")
+        keeps = keeps_too_little(row.kept, label)
+        return Verdict(None, f"Do not ship yet: the best student, {name}, {keeps}")
     if about:
         # A finding of one kind reads as a reason.
         return Verdict(None, f"Do not ship {name} yet: {'; '.join(each.text for each in about)}")

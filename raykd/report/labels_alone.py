@@ -81,6 +81,13 @@ def best_alone(
     return fast[0] if fast else max(better, key=dev, default=None)
 
 
+def keeps_too_little(kept: float, label: str) -> str:
+    """What is said of a student that keeps this share of the teacher's score, less than `GOOD_ENOUGH`."""
+    keeps, wanted = apart(kept, GOOD_ENOUGH)
+    advice = "search larger students, use more unlabelled text, or train longer"
+    return f"keeps {keeps} of the teacher's {label}, of {wanted} wanted; {advice}"
+
+
 def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]) -> tuple[bool, str]:
     """Whether to ship `trial`, which learnt from labels alone and beats every distilled student, and the sentence."""
     label = score_label_of([*teachers, trial])
@@ -89,12 +96,8 @@ def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Tr
     comparison = f"dev {label} {percent(dev(trial))}, above every distilled student"
     comparison += f" (the best, #{best.number:02d}: {percent(dev(best))})"
     if score and dev(trial) < GOOD_ENOUGH * score:
-        keeps, wanted = apart(dev(trial) / score, GOOD_ENOUGH)
-        text = (
-            f"{name} is the one to export so far, {comparison}, but it keeps {keeps} of the teacher's {label}, of "
-            f"{wanted} wanted; search larger students, use more unlabelled text, or train longer"
-        )
-        return False, f"Do not ship yet: {text}"
+        keeps = keeps_too_little(dev(trial) / score, label)
+        return False, f"Do not ship yet: {name} is the one to export so far, {comparison}, but it {keeps}"
     own = trial.scores.get("dev")
     seeds = counted(len(own.by_seed) if own else 0, "seed")
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,7 +114,8 @@ def overridden(document: Document, overrides: Sequence[str]) -> Document:
     Raises:
         SpecError: one cannot be applied.
     """
-    tree, faults, key_paths = _copy(document.tree), [], []
+    # Not copy.deepcopy: aliases of one anchor must become separate values, or one override would set both.
+    tree, faults, key_paths = json.loads(json.dumps(document.tree)), [], []
     for override in overrides:
         try:
             key_path, value = _parse_override(override)
@@ -185,10 +187,3 @@ def _index(items: list[Any], part: str, where: str) -> int:
     if not part.isdigit() or int(part) >= len(items):
         raise ValueError(f"{where} is a list of {len(items)}; name one by its index, 0 to {len(items) - 1}")
     return int(part)
-
-
-def _copy(value: Any) -> Any:
-    # Not copy.deepcopy: aliases of one anchor must become separate values, or one override would set both.
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    return [_copy(item) for item in value] if isinstance(value, list) else value

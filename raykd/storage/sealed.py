@@ -28,6 +28,8 @@ FORMAT_KEY = "store_format"
 """The key of a JSON file's store format."""
 
 T = TypeVar("T")
+Parse = Callable[[dict[str, Any]], T]
+"""Makes something of a JSON object."""
 
 
 def sealed(value: Mapping[str, Any]) -> bytes:
@@ -40,7 +42,7 @@ def sealed(value: Mapping[str, Any]) -> bytes:
 
 def unsealed(
     data: bytes,
-    parse: Callable[[dict[str, Any]], T],
+    parse: Parse[T],
     name: str,
     *,
     edited: bool = False,

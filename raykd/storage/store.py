@@ -25,7 +25,7 @@ from raykd.storage import object_stores
 from raykd.storage.cache import Opened, cached_content, cached_copy
 from raykd.storage.local_files import free_bytes, is_temporary, write_whole
 from raykd.storage.reach import Reach
-from raykd.storage.sealed import DOCTOR, sealed, unsealed
+from raykd.storage.sealed import DOCTOR, Parse, sealed, unsealed
 from raykd.storage.streams import BLOCK, Blocks, Sink, WriteError, collected, written_beside
 
 SCHEMES = ("file", "s3", "gs", "gcs", "mock")
@@ -175,7 +175,7 @@ class Storage:
     def read_json(
         self,
         name: str,
-        parse: Callable[[dict[str, Any]], T] = dict,  # pyright: ignore[reportArgumentType]
+        parse: Parse[T] = dict,  # pyright: ignore[reportArgumentType]
         *,
         edited: bool = False,
         hint: str = DOCTOR,
@@ -190,11 +190,7 @@ class Storage:
         """
         return unsealed(self.read(name), parse, self._address(name), edited=edited, hint=hint)
 
-    def find_json(
-        self,
-        name: str,
-        parse: Callable[[dict[str, Any]], T] = dict,  # pyright: ignore[reportArgumentType]
-    ) -> T | None:
+    def find_json(self, name: str, parse: Parse[T] = dict) -> T | None:  # pyright: ignore[reportArgumentType]
         """The same; None where there is no file `name`."""
         data = self.find(name)
         return None if data is None else unsealed(data, parse, self._address(name))
@@ -296,7 +292,7 @@ class Storage:
 
         return opened
 
-    def _pieces(self, name: str, file: Any) -> Iterator[bytes]:
+    def _pieces(self, name: str, file: pa.NativeFile) -> Iterator[bytes]:
         """Its bytes; each piece is asked for again where the store is out of reach."""
         with self._named(name), file:
             for start in range(0, file.size(), CHUNK_BYTES):

@@ -13,13 +13,13 @@ Universal Dependencies demand; arcs may cross (`best_trees`). A score of −∞ 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from raykd.structures.log_space import log_sum
-from raykd.structures.padding import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_form, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -41,15 +41,11 @@ class Arcs(Ragged):
 
     scores_BTH: Tensor
     lengths_B: Tensor
+    rows_field: ClassVar[str] = "scores_BTH"
 
     def __post_init__(self) -> None:
         _check(self.scores_BTH, self.lengths_B)
-        if self.dtype not in (torch.float32, torch.float64):
-            object.__setattr__(self, "scores_BTH", self.scores_BTH.float())
-
-    @property
-    def rows_BTX(self) -> Tensor:
-        return self.scores_BTH
+        self.widen(self.rows_field)
 
     @property
     def mask_BTH(self) -> Bool[Tensor, "batch time head"]:
@@ -75,10 +71,8 @@ def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
 
 
 def _check(scores: Tensor, lengths: Tensor) -> None:
-    if scores.dim() != 3 or not scores.is_floating_point() or scores.shape[2] != scores.shape[1] + 1:
-        raise ValueError(
-            f"arc scores must be floating point [batch, time, time + 1]; got {scores.dtype} {list(scores.shape)}"
-        )
+    with_root = scores.dim() == 3 and scores.shape[2] == scores.shape[1] + 1
+    check_form(scores, "arc scores", "batch, time, time + 1", fits=with_root)
     if scores.shape[1] < 1:
         raise ValueError(f"arc scores need at least one word; got {list(scores.shape)}")
     check_lengths(lengths, scores, "arc scores")

@@ -12,12 +12,12 @@ and end of None are zero: without transitions the chain is a product of independ
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from raykd.structures.padding import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_form, check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,19 +44,11 @@ class Chain(Ragged):
     transitions: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
+    rows_field: ClassVar[str] = "emissions_BTY"
 
     def __post_init__(self) -> None:
         _check(self)
-        # one float64 part makes the whole chain float64
-        dtype = torch.float64 if any(part.dtype == torch.float64 for part in self.scores()) else torch.float32
-        for name in ("emissions_BTY", "transitions", "start", "end"):
-            value = getattr(self, name)
-            if value is not None and value.dtype != dtype:
-                object.__setattr__(self, name, value.to(dtype))
-
-    @property
-    def rows_BTX(self) -> Tensor:
-        return self.emissions_BTY
+        self.widen("emissions_BTY", "transitions", "start", "end")
 
     @property
     def tags(self) -> int:
@@ -122,10 +114,7 @@ class Chain(Ragged):
 
 def _check(chain: Chain) -> None:
     emissions = chain.emissions_BTY
-    if emissions.dim() != 3 or not emissions.is_floating_point():
-        raise ValueError(
-            f"emissions must be floating point [batch, time, tag]; got {emissions.dtype} {list(emissions.shape)}"
-        )
+    check_form(emissions, "emissions", "batch, time, tag", fits=emissions.dim() == 3)
     B, T, Y = emissions.shape
     if T < 1 or Y < 1:
         raise ValueError(f"emissions need at least one token and one tag; got {list(emissions.shape)}")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from raykd.structures import engine, reference
-from raykd.structures.device import holds
 from raykd.structures.independent import emissions_with_ends
+from raykd.structures.padding import check_tags
 from raykd.structures.unscored import UnscoredChain
 
 if TYPE_CHECKING:
@@ -40,12 +40,7 @@ def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
         )
     paths_BKT = paths[:, None] if paths.dim() == 2 else paths
     paths_BKT = paths_BKT.long().masked_fill(~chain.mask_BT[:, None], 0)
-    if paths_BKT.numel():
-        lowest, highest = paths_BKT.aminmax()
-        if not holds((lowest >= 0) & (highest < chain.tags)):
-            raise ValueError(
-                f"tags of paths must lie in 0..{chain.tags - 1}; got {int(lowest)}..{int(highest)}"
-            )
+    check_tags(paths_BKT, chain.tags)
     return paths_BKT
 
 

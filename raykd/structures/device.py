@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+Tree = TypeVar("Tree")
 
 _deferred: ContextVar[list[Tensor] | None] = ContextVar("deferred", default=None)
 
@@ -25,7 +27,7 @@ def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def fetched(tree: Any) -> Any:
+def fetched(tree: Tree) -> Tree:
     """Nested dicts and lists with all their tensors on the CPU; those of a GPU are waited for once."""
     waited_for = list[Tensor]()
 

@@ -10,7 +10,7 @@ import functools
 import importlib
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ from raykd.structures.device import holds
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from raykd.structures.arcs import Arcs
 
 Result = TypeVar("Result")
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 @functools.cache
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType | None:
     """A kernel module, or None where it cannot be imported (no numba, no Triton)."""
     try:
         return importlib.import_module(f"raykd.structures.{name}")
@@ -40,7 +42,7 @@ def _module(name: str) -> Any:
 _broken: set[str] = set()
 
 
-def kernels(chain: Chain | Arcs, operation: str = "sum_product") -> Any:
+def kernels(chain: Chain | Arcs, operation: str) -> ModuleType | None:
     """The compiled module for the device of a chain, or of arcs, that has an operation, or None."""
     kind = {"cpu": "compiled.launch", "cuda": "triton_kernels"}.get(chain.device.type)
     if kind is None or kind in _broken or chain.batch == 0:

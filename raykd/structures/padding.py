@@ -5,7 +5,7 @@ Shapes: B batch, T time (words).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,11 +20,13 @@ class Ragged:
     """A batch whose subclass has a tensor [B, T, …] of scores, or of states, from which sizes are read."""
 
     lengths_B: Tensor
+    rows_field: ClassVar[str]
+    """The field with this tensor."""
 
     @property
     def rows_BTX(self) -> Tensor:
         """The tensor [B, T, …] from which batch, time, dtype and device are read."""
-        raise NotImplementedError
+        return getattr(self, self.rows_field)
 
     @property
     def batch(self) -> int:
@@ -42,6 +44,13 @@ class Ragged:
     def device(self) -> torch.device:
         return self.rows_BTX.device
 
+    def widen(self, *names: str) -> None:
+        """Half-precision scores of these names become float32, or float64 where one of them is."""
+        parts = {name: part for name in names if (part := getattr(self, name)) is not None}
+        wide = any(part.dtype == torch.float64 for part in parts.values())
+        for name, part in parts.items():
+            object.__setattr__(self, name, part.to(torch.float64 if wide else torch.float32))
+
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
         """True on words, False on padding."""
@@ -57,6 +66,20 @@ def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
     """The row [B, Y] of each sentence's last token."""
     last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, token_BTY.shape[2])
     return token_BTY.gather(1, last_B1Y).squeeze(1)
+
+
+def check_form(scores: Tensor, name: str, form: str, *, fits: bool) -> None:
+    """Raise ValueError where scores of this name, which is a plural, are no numbers of this form."""
+    if not fits or not scores.is_floating_point():
+        raise ValueError(f"{name} must be floating point [{form}]; got {scores.dtype} {list(scores.shape)}")
+
+
+def check_tags(paths: Tensor, tags: int) -> None:
+    """Raise ValueError where paths have tags that are none of so many."""
+    if paths.numel():
+        lowest, highest = paths.aminmax()
+        if not holds((lowest >= 0) & (highest < tags)):
+            raise ValueError(f"tags of paths must lie in 0..{tags - 1}; got {int(lowest)}..{int(highest)}")
 
 
 def check_lengths(lengths: Tensor, rows: Tensor, name: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from raykd.structures.device import holds
+from raykd.structures.padding import check_tags
 from raykd.structures.spans import BEGIN, END, INSIDE, OUTSIDE, SINGLE, Spans
 
 if TYPE_CHECKING:
@@ -88,10 +88,8 @@ def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
     if tuple(paths_BT.shape) != (spans.batch, spans.time):
         raise ValueError(f"paths must be [{spans.batch}, {spans.time}]; got {list(paths_BT.shape)}")
     paths_BT = paths_BT.long().masked_fill(~spans.mask_BT, spans.tags.outside)
-    lowest, highest = paths_BT.aminmax()
     role_Y, label_Y = spans.tags.roles(spans.device)
-    if not holds((lowest >= 0) & (highest < len(role_Y))):
-        raise ValueError(f"tags of paths must lie in 0..{len(role_Y) - 1}; got {int(lowest)}..{int(highest)}")
+    check_tags(paths_BT, len(role_Y))
     return role_Y[paths_BT], label_Y[paths_BT]
 
 

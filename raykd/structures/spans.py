@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from raykd.structures.device import indices
-from raykd.structures.padding import Ragged, check_lengths
+from raykd.structures.padding import Ragged, check_form, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -83,15 +83,11 @@ class Spans(Ragged):
     scores_BTTL: Tensor
     lengths_B: Tensor
     tags: SpanTags
+    rows_field: ClassVar[str] = "scores_BTTL"
 
     def __post_init__(self) -> None:
         _check(self)
-        if self.dtype not in (torch.float32, torch.float64):
-            object.__setattr__(self, "scores_BTTL", self.scores_BTTL.float())
-
-    @property
-    def rows_BTX(self) -> Tensor:
-        return self.scores_BTTL
+        self.widen(self.rows_field)
 
     @property
     def mask_BTT(self) -> Bool[Tensor, "batch time time"]:
@@ -108,10 +104,8 @@ class Spans(Ragged):
 
 def _check(spans: Spans) -> None:
     scores = spans.scores_BTTL
-    if scores.dim() != 4 or not scores.is_floating_point() or scores.shape[1] != scores.shape[2]:
-        raise ValueError(
-            f"span scores must be floating point [batch, time, time, label]; got {scores.dtype} {list(scores.shape)}"
-        )
+    square = scores.dim() == 4 and scores.shape[1] == scores.shape[2]
+    check_form(scores, "span scores", "batch, time, time, label", fits=square)
     if scores.shape[1] < 1 or spans.tags.labels != scores.shape[3]:
         raise ValueError(
             f"span scores need at least one word and the {spans.tags.labels} labels of their tags; "

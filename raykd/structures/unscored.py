@@ -6,7 +6,7 @@ Shapes: B batch, T time, D size, Y tags, K best, N tokens of a chunk: token b ·
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -43,6 +43,7 @@ class UnscoredChain(Chain):
     score: Callable[[Tensor], Tensor]
     parameters: tuple[Tensor, ...]
     _tags: int
+    rows_field: ClassVar[str] = "states_BTD"
 
     def __init__(
         self,
@@ -61,10 +62,6 @@ class UnscoredChain(Chain):
     @cached_property
     def emissions_BTY(self) -> Tensor:  # type: ignore[override]
         return self.score(self.states_BTD.flatten(0, 1)).unflatten(0, self.states_BTD.shape[:2])
-
-    @property
-    def rows_BTX(self) -> Tensor:
-        return self.states_BTD
 
     @property
     def tags(self) -> int:

@@ -68,8 +68,8 @@ class Recorder:
     def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
         """A trial ended, in whichever state."""
         trial = record.trial
+        self.log(record, setting, results)
         self.records.save(record)
-        self.log(trial, setting, results)
         self.show_front()
         message = f"{trial.name}: {trial.state} {trial.message}"
         if trial.state == "COMPLETE":
@@ -83,20 +83,22 @@ class Recorder:
         self.listener.ended(str(trial.number))
         self.listener.advance(self.phase, detail=message)
 
-    def log(self, trial: Trial, setting: Setting, results: Sequence[RunResult]) -> None:
-        """Show a trial that ended, with its epochs."""
-        self.listener.trial(trial)
-        for result in results:
-            # Those of a run that was found in the store, or that ran before the driver was killed, are logged now.
-            for metrics in result.epochs:
-                self._log(trial, setting, result.run_id, metrics)
+    def log(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
+        """Show a trial that ended, with its epochs: also those of a run that was found in the store, or that ran before
+        the driver was killed."""
+        epochs = {**record.epochs, **{result.run_id: result.epochs for result in results}}
+        for run_id, of_run in epochs.items():
+            for metrics in of_run:
+                self._log(record.trial, setting, run_id, metrics)
+        self.pages.end_trial(record.trial.number)
+        self.listener.trial(record.trial)
 
     def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
-        """Log what an earlier driver recorded: it may have been killed before the tracking server had it."""
+        """Show what an earlier driver recorded: it may have been killed before MLflow had it."""
         ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
         for record in ended:
             setting = resolve(record.resolved)
-            self.log(record.trial, setting, setting.found_results(self.records.storage))
+            self.log(record, setting, setting.found_results(self.records.storage))
         if ended:
             self.show_front()
 

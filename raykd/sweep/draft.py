@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raykd.corpora.detect import Detected
-from raykd.corpora.labelled import OWN_SCHEME
+from raykd.corpora.labelled_files import OWN_SCHEME
 from raykd.tasks import TASKS
 
 WIDTH = 44

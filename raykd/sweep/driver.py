@@ -56,6 +56,11 @@ def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], li
     return sweep.records.trials(), sweep.records.teachers()
 
 
+def transfer_phases(context: PhaseContext) -> tuple[Features, Teachers, Precompute]:
+    """The phases up to the transfer sets."""
+    return Features(context), Teachers(context), Precompute(context)
+
+
 def do_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
     """Do the phases one after the other. Those next to each other with runs of one role share its slots.
 

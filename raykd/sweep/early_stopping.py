@@ -134,7 +134,7 @@ class RunCourse:
             self.points.append(Point(1.0, self._kept))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Course:
     """A trial as far as it is known. `seeds`: of each seed its runs (one, or one for each language), of each run its
     points by rising share."""
@@ -143,7 +143,7 @@ class Course:
     costs: tuple[float, ...]
     plan: Hashable
     """Trials of one plan are compared: at one share they are in the same stage."""
-    seeds: tuple[tuple[tuple[Point, ...], ...], ...]
+    seeds: Sequence[Sequence[Sequence[Point]]]
     final: float | None = None
     """The score of a complete trial."""
 
@@ -176,19 +176,6 @@ class Course:
         return fmean(scores)
 
 
-@dataclass
-class _Followed:
-    costs: tuple[float, ...]
-    seeds: tuple[tuple[RunCourse, ...], ...]
-    places: Mapping[str, tuple[int, int]]
-    final: float | None = None
-
-    def course(self, number: int) -> Course:
-        plan = tuple(run.plan for runs in self.seeds for run in runs)
-        points = tuple(tuple(tuple(run.points) for run in runs) for runs in self.seeds)
-        return Course(number, self.costs, plan, points, self.final)
-
-
 class Stopper:
     """Follows the trials of a search. It holds nothing that the store does not: `begin` is given what a trial reported
     to an earlier driver, and a sweep that is resumed decides as it would have."""
@@ -199,39 +186,44 @@ class Stopper:
         costs = {figure.name for figure in COSTS}
         self._costs: Directions = {name: way for name, way in objectives.items() if name in costs}
         self._scales = tuple(teacher.get(name) for name in self._costs)
-        self._followed: dict[int, _Followed] = {}
+        self._courses: dict[int, Course] = {}
+        self._runs: dict[int, dict[str, tuple[Place, RunCourse]]] = {}
+        """By trial, and by the id of the run."""
 
     def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
         """A trial begins, or is taken up again with the `epochs` that it has reported. Returns why it is to be stopped
         after the last of them; empty where it goes on."""
-        courses = tuple(tuple(RunCourse(run) for run in runs) for runs in seeds)
-        places = {run.id: (s, r) for s, runs in enumerate(seeds) for r, run in enumerate(runs)}
+        own = [[RunCourse(run) for run in runs] for runs in seeds]
+        runs = self._runs[trial.number] = {
+            run.id: ((seed, number), own[seed][number])
+            for seed, of_seed in enumerate(seeds)
+            for number, run in enumerate(of_seed)
+        }
         costs = tuple(cost for cost in objective_values(trial, self._costs) if cost is not None)
-        self._followed[trial.number] = _Followed(costs, courses, places)
-        for run_id, own in (epochs or {}).items():
-            seed, place = places[run_id]
-            for metrics in own:
-                courses[seed][place].add(metrics)
-        known = (places[run_id] for run_id in epochs or {})
-        return next(filter(None, (self._judge(trial.number, place) for place in known)), "")
+        plan = tuple(course.plan for _, course in runs.values())
+        points = [[course.points for course in of_seed] for of_seed in own]
+        self._courses[trial.number] = Course(trial.number, costs, plan, points)
+        for run_id, reported in (epochs or {}).items():
+            for metrics in reported:
+                runs[run_id][1].add(metrics)
+        places = (runs[run_id][0] for run_id in epochs or {})
+        return next(filter(None, (self._judge(trial.number, place) for place in places)), "")
 
     def epoch(self, number: int, run_id: str, metrics: Mapping[str, Any]) -> str:
         """Why the trial is to be stopped after this epoch of one of its runs; empty where it goes on."""
-        followed = self._followed[number]
-        seed, place = followed.places[run_id]
-        course = followed.seeds[seed][place]
+        place, course = self._runs[number][run_id]
         before = len(course.points)
         course.add(metrics)
-        return self._judge(number, (seed, place)) if len(course.points) > before else ""
+        return self._judge(number, place) if len(course.points) > before else ""
 
     def _judge(self, number: int, place: Place) -> str:
         # A trial that lacks a figure is on no front, and is compared with none.
-        known = {key: each for key, each in self._followed.items() if len(each.costs) == len(self._costs)}
-        if number not in known:
+        known = {key: each for key, each in self._courses.items() if len(each.costs) == len(self._costs)}
+        course = known.pop(number, None)
+        if course is None:
             return ""
-        others = [other.course(key) for key, other in known.items() if key != number]
-        own, ways = known[number].course(number), tuple(self._costs.values())
-        return reason_to_stop(own, place, others, self._config, ways, self._scales)
+        ways = tuple(self._costs.values())
+        return reason_to_stop(course, place, known.values(), self._config, ways, self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
         """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.
@@ -240,17 +232,16 @@ class Stopper:
         nothing; what a trial reported that failed counts for no other.
         """
         if trial.state == "FAILED":
-            del self._followed[trial.number]
+            del self._courses[trial.number]
             return {}
-        followed = self._followed[trial.number]
-        runs = {run_id: followed.seeds[seed][place] for run_id, (seed, place) in followed.places.items()}
+        runs = {run_id: course for run_id, (_, course) in self._runs[trial.number].items()}
         if trial.state == "PRUNED":
             return {run_id: tuple(course.epochs) for run_id, course in runs.items() if course.epochs}
         for result in results:
             for metrics in result.epochs:
                 runs[result.run_id].add(metrics)
             runs[result.run_id].end()
-        followed.final = trial.scores.mean("dev")
+        self._courses[trial.number].final = trial.scores.mean("dev")
         return {}
 
 

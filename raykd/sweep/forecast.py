@@ -91,9 +91,10 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
     seeds = sweep.file.search.seeds_in_all
     unread = readings(sweep.storage, models, sweep.teacher_texts())
+    teachers = [_run_s(sweep, run) for run in todo]
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
-        "teachers": _together([_run_s(sweep, run) for run in todo], concurrent),
+        "teachers": max(sum(teachers) / concurrent, max(teachers, default=0.0)),
         "precompute": _precompute_s(sweep) / concurrent,
         "trials": trials * (1.0 if share is None else share) / concurrent,
         "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
@@ -120,10 +121,6 @@ def trained_share(sweep: Sweep) -> float | None:
                 course.add(metrics)
         shares.append(fmean(course.done for course in courses) if courses else 1.0)
     return fmean(shares) if shares else None
-
-
-def _together(seconds: Sequence[float], concurrent: int) -> float:
-    return max(sum(seconds) / concurrent, max(seconds, default=0.0))
 
 
 def _run_s(sweep: Sweep, run: Run) -> float:

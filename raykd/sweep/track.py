@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -34,39 +33,28 @@ Card = Callable[[Exported], str]
 """What makes the model card of an export."""
 
 
-@dataclass(frozen=True)
-class Tracked:
-    """A sweep in MLflow."""
-
-    publisher: Publisher
-    pages: SweepPages
-
-
 @contextmanager
-def tracked(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Tracked]:
+def published(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Publisher]:
     """Publish the sweep in MLflow, and at the end how it ended; without its lease nothing is written.
 
     Raises:
         TrackingError: if the server cannot be reached, before anything is computed.
     """
-    pages, config = _pages(sweep), sweep.file.tracking
     publisher = Publisher(
-        config.uri, _experiment(sweep), pages.sweep(), warn=listener.warn, may_write=lambda: not lease.lost_to
-    )
+        sweep.file.tracking.uri, _experiment(sweep), _pages(sweep),
+        warn=listener.warn, may_write=lambda: not lease.lost_to,
+    )  # fmt: skip
     sweep.records.save_run(publisher.place)
     sweep.records.load()  # from now on the publisher's thread does not read the store
-    pages.grown = publisher.shown.front_step
-    publisher.start(pages)
+    publisher.start()
     try:
-        yield Tracked(publisher, pages)
+        yield publisher
     except BaseException:
-        pages.state = "FAILED"
-        publisher.close(patient=False)
+        publisher.close("FAILED")
         raise
-    pages.state = "COMPLETE"
     listener.begin("tracking", 1)
     with unit_here(listener, "tracking", "MLflow"):
-        missing = publisher.close(patient=True)
+        missing = publisher.close("COMPLETE")
     listener.end("tracking", "not all is in MLflow" if missing else "all is in MLflow")
     if missing:
         trouble, *runs = missing
@@ -115,7 +103,7 @@ def _pages(sweep: Sweep) -> SweepPages:
 
 def publish_end(
     sweep: Sweep,
-    tracked: Tracked,
+    publisher: Publisher,
     trials: list[Trial],
     files: dict[str, bytes],
     table: str,
@@ -131,15 +119,15 @@ def publish_end(
 
     `scratch` holds copies of the models until the publisher is closed.
     """
-    front, publisher = front_of(trials, sweep.file.objectives), tracked.publisher
+    front = front_of(trials, sweep.file.objectives)
     exports: dict[int, Path | None] = {}
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
     if sweep.file.tracking.models == "front" and front and sweep.file.labels.form.labels_text:
         # A student on labels alone may be the one to ship; baselines stand beside the front.
         models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]
-        exports = export_students(sweep.records, tracked, models, scratch, listener=listener, card=card)
+        exports = export_students(sweep.records, publisher, models, scratch, listener=listener, card=card)
     number = None if ship is None else ship.number
-    tracked.pages.ending = Ending(
+    publisher.pages.ending = Ending(
         frozenset(trial.number for trial in front), gains_of(trials), number, verdict,
         f"{front_links(publisher.experiment_id, publisher.shown.sweep_run)}\n\n{table}", files, exports,
     )  # fmt: skip
@@ -164,7 +152,7 @@ def gains_of(trials: Sequence[Trial]) -> dict[int, Gain]:
 
 def export_students(
     records: SweepRecords,
-    tracked: Tracked,
+    publisher: Publisher,
     front: Sequence[Trial],
     scratch: Path,
     *,
@@ -176,7 +164,7 @@ def export_students(
     Returns:
         By the number of each that MLflow has or will have, the folder with its export; None where it has it.
     """
-    missing = [t for t in front if not tracked.publisher.shown.has_model(tracked.pages.trial_key(t.number))]
+    missing = [t for t in front if not publisher.shown.has_model(publisher.pages.trial_key(t.number))]
     listener.begin("models", len(front), done=len(front) - len(missing))
     exports: dict[int, Path | None] = {}
     for trial in front:

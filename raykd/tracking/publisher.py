@@ -18,6 +18,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.counted import counted
 from raykd.errors import TrackingError
+from raykd.figures.trial import State
 from raykd.progress import report_progress
 from raykd.redact import redacted
 from raykd.tracking.database import ANSWER_SECONDS
@@ -25,6 +26,7 @@ from raykd.tracking.pages import Key, Page
 from raykd.tracking.registry import shipped
 from raykd.tracking.server import check, experiment_of, quick_requests, reachable
 from raykd.tracking.shown import Shown
+from raykd.tracking.sweep_pages import SweepPages
 from raykd.tracking.views import Experiment, run_link
 
 PUBLISH_S = 5.0
@@ -42,13 +44,13 @@ LOCAL_PAGES = "http://127.0.0.1:5000"
 
 
 class Publisher:
-    """One sweep in MLflow: in the driver only. Open it, start it, close it."""
+    """One sweep in MLflow: in the driver only. Make it, start it, close it."""
 
     def __init__(
         self,
         uri: str,
         experiment: Experiment,
-        sweep: Page,
+        pages: SweepPages,
         *,
         warn: Callable[[str], None] = lambda message: None,
         may_write: Callable[[], bool] = lambda: True,
@@ -58,7 +60,7 @@ class Publisher:
         Args:
             uri: of the server.
             experiment: with the name and the views of the sweep.
-            sweep: the page of the sweep's own run; the others are below it.
+            pages: of the sweep, made of its records.
             warn: called, from another thread, with one sentence when the server stops answering and when it answers
                 again.
             may_write: nothing is written while it says no: the sweep has another driver.
@@ -66,9 +68,8 @@ class Publisher:
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
         """
-        self.uri = check(uri)
+        self.uri, self.pages = check(uri), pages
         self._name, self._warn, self._may_write = experiment.name, warn, may_write
-        self._pages: Callable[[], Sequence[Page]] = lambda: [sweep]
         self.trouble = ""
         """Why the server could not be written the last time; empty where it could."""
         self._models: list[Page] = []
@@ -78,9 +79,9 @@ class Publisher:
         self._complete: dict[Key, Page] = {}
         """Pages of which the server shows everything."""
         self._publishing, self._stop = threading.Lock(), threading.Event()
-        self._seconds, self._last_s = 0.0, 0.0
+        self._seconds, self._last_s = PUBLISH_S, 0.0
         self._thread = threading.Thread(target=self._run, name="raykd-publisher", daemon=True)
-        client = MlflowClient(self.uri)
+        client, sweep = MlflowClient(self.uri), pages.sweep()
         try:
             with quick_requests(ANSWER_S):
                 self.experiment_id = experiment_of(client, self.uri, experiment)
@@ -93,19 +94,21 @@ class Publisher:
             raise TrackingError(
                 f"tracking.uri: {redacted(self.uri)} cannot be written: {reason(error)}"
             ) from error
+        pages.grown = self.shown.front_step
 
-    def start(self, pages: Callable[[], Sequence[Page]], seconds: float = PUBLISH_S) -> None:
-        """Publish what `pages` gives every so many seconds from now on, and once more in `close`."""
-        self._pages, self._seconds = pages, seconds
+    def start(self, seconds: float = PUBLISH_S) -> None:
+        """Publish every so many seconds from now on, and once more in `close`."""
+        self._seconds = seconds
         self._thread.start()
 
-    def publish(self, pages: Sequence[Page]) -> tuple[str, ...]:
-        """Write what MLflow does not show of the pages; calling it again changes nothing.
+    def publish(self) -> tuple[str, ...]:
+        """Write what MLflow does not show of the sweep as it stands; calling it again changes nothing.
 
         Returns:
             What is still missing on the server, one line per run.
         """
         with self._publishing:
+            pages = self.pages()
             self._models = [page for page in pages if page.model is not None]
             self._count(pages)
             if self._missing and self._may_write():
@@ -162,23 +165,24 @@ class Publisher:
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
-            self.publish(self._pages())
-        self.publish(self._pages())
+            self.publish()
+        self.publish()
         until = time.monotonic() + self._last_s
         while self.trouble and time.monotonic() < until:
             time.sleep(LAST_PAUSE_S)
-            self.publish(self._pages())
+            self.publish()
 
-    def close(self, *, patient: bool) -> tuple[str, ...]:
+    def close(self, state: State) -> tuple[str, ...]:
         """Publish the last time, and end; what hangs is left after `CLOSE_S`.
 
         Args:
-            patient: where the server is away, it is tried for `LAST_S` more.
+            state: in which the sweep ends. Where it is complete and the server is away, that is tried for `LAST_S`
+                more.
 
         Returns:
             Why something is missing, and what, as `missing`; empty where the server shows everything.
         """
-        self._last_s = LAST_S if patient else 0.0
+        self.pages.state, self._last_s = state, LAST_S if state == "COMPLETE" else 0.0
         self._stop.set()
         until = time.monotonic() + CLOSE_S
         while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:

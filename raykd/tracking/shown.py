@@ -34,8 +34,8 @@ class Shown:
         """False before the first answer, and after an error: what was asked for then may be there or not."""
         self._runs: dict[Key, MlflowRun] = {}
         self._models: dict[str, LoggedModel] = {}
-        self._steps: dict[str, dict[str, int]] = {}
-        """The last step of each curve, by the ids of runs that are not complete."""
+        self._points: dict[str, set[tuple[str, int]]] = {}
+        """Curve and step of each point, by the ids of runs that are not complete."""
         self._files: dict[Key, dict[str, bytes]] = {}
         self._registered: dict[Key, StudentModel] = {}
 
@@ -45,17 +45,17 @@ class Shown:
         runs += [child for parent in runs for child in self._found(PARENT_TAG, parent.info.run_id)]
         self._runs = {_key(run): run for run in runs}
         self._models = models_of(self.client, self._experiment_id)
-        self._steps = {run.info.run_id: self._last_steps(run) for run in runs if not _is_complete(run)}
+        self._points = {run.info.run_id: self._points_of(run) for run in runs if not _is_complete(run)}
         self.is_known = True
 
     def _found(self, tag: str, value: str) -> list[MlflowRun]:
         filter_ = f"tags.`{tag}` = '{value}'"
         return paged(lambda token: self.client.search_runs([self._experiment_id], filter_, page_token=token))
 
-    def _last_steps(self, run: MlflowRun) -> dict[str, int]:
-        keys = [key for key in run.data.metrics if key.startswith(CURVES)]
-        histories = {key: self.client.get_metric_history(run.info.run_id, key) for key in keys}
-        return {key: max(metric.step for metric in history) for key, history in histories.items()}
+    def _points_of(self, run: MlflowRun) -> set[tuple[str, int]]:
+        curves = [key for key in run.data.metrics if key.startswith(CURVES)]
+        histories = [self.client.get_metric_history(run.info.run_id, key) for key in curves]
+        return {(point.key, point.step) for history in histories for point in history}
 
     @property
     def sweep_run(self) -> str:
@@ -65,7 +65,7 @@ class Shown:
     @property
     def front_step(self) -> int:
         """The number of trials for which the sweep's run shows how the front grew."""
-        return self._steps[self.sweep_run].get("front/students", 0)
+        return max((step for key, step in self._points[self.sweep_run] if key == "front/students"), default=0)
 
     def has_model(self, key: Key) -> bool:
         """Return whether the student of a run is a model in MLflow."""
@@ -114,13 +114,11 @@ class Shown:
     def _new_points(self, page: Page, run: MlflowRun | None) -> list[Metric]:
         if run is None:
             return list(page.points)
-        steps = self._steps.get(run.info.run_id)
+        known = self._points.get(run.info.run_id)
+        if known is None:
+            return []
         # The first point of a step stays: a resumed run repeats epochs whose timings differ a little.
-        return [
-            point
-            for point in list(page.points)
-            if steps is not None and point.step > steps.get(point.key, -1)
-        ]
+        return [point for point in list(page.points) if (point.key, point.step) not in known]
 
     def write(self, page: Page) -> None:
         """Write what MLflow does not show of `page`, its model apart."""
@@ -131,6 +129,8 @@ class Shown:
         for _, write in changes:
             write(run_id)
         self._runs[page.key], self._files[page.key] = self.client.get_run(run_id), dict(page.files)
+        if _is_complete(self._runs[page.key]):
+            self._points.pop(run_id, None)
 
     def _run_id(self, page: Page) -> str:
         if page.key in self._runs:
@@ -140,13 +140,13 @@ class Shown:
             tags[PARENT_TAG] = self.sweep_run
         began_ms = page.moment_ms - int(1000 * page.lasted_s)
         run = self.client.create_run(self._experiment_id, began_ms, tags, page.name)
-        self._runs[page.key], self._steps[run.info.run_id] = run, {}
+        self._runs[page.key], self._points[run.info.run_id] = run, set()
         return run.info.run_id
 
     def _log_metrics(self, metrics: Sequence[Metric], run_id: str) -> None:
         self.client.log_batch(run_id, metrics=metrics)
-        if run_id in self._steps:
-            self._steps[run_id] |= {metric.key: metric.step for metric in metrics}
+        if run_id in self._points:
+            self._points[run_id] |= {(metric.key, metric.step) for metric in metrics}
 
     def _log_file(self, name: str, content: bytes, run_id: str) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -27,6 +27,7 @@ from raykd.tracking.pages import (
     curve_prefix,
     epoch_values,
     flatten,
+    now_ms,
     points,
     results,
     rounded,
@@ -97,6 +98,7 @@ class SweepPages:
         self._teachers: list[Teacher] | None = None
         self._teacher_pages: list[Page] = []
         self._points: dict[int, list[Metric]] = {}
+        self._ended: set[int] = set()
         self._made: dict[int, tuple[tuple[Trial, Ending | None, State], Page]] = {}
 
     def log_epoch(
@@ -120,6 +122,10 @@ class SweepPages:
         values = epoch_values(metrics, self.score_name, curve_prefix(run), stages)
         self._points.setdefault(number, []).extend(points(values, epoch))
 
+    def end_trial(self, number: int) -> None:
+        """Show a trial as it ended: all its epochs are logged. Call it before the trial is recorded."""
+        self._ended.add(number)
+
     def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
         """Show what students are compared with, each as a run of its own, tagged `role: teacher`, with the epochs of
         each of its models, by what its curves are called (empty of a single one)."""
@@ -142,7 +148,9 @@ class SweepPages:
     def __call__(self) -> list[Page]:
         trials = sorted(self.trials(), key=lambda trial: trial.number)
         self._grow(trials)
-        return [self.sweep(), *self._teacher_pages, *map(self._page, trials)]
+        # MLflow's state says that all points are there, also to the next driver.
+        logged = (trial for trial in trials if trial.state == "RUNNING" or trial.number in self._ended)
+        return [self.sweep(), *self._teacher_pages, *map(self._page, logged)]
 
     def trial_key(self, number: int) -> tuple[str, str]:
         """The key of a trial's page."""
@@ -172,8 +180,10 @@ class SweepPages:
                 figures |= rounded(gain.figures)
         # What still runs when the sweep ends, ends with it.
         interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
+        as_before = made is not None and made[0][0] is trial and not interrupted
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
+            made[1].moment_ms if made is not None and as_before else now_ms(),
             lasted_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
             datasets=self.corpora, model=self._model(trial),

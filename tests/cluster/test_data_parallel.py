@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from benchmarks.ddp_simulation import weak_efficiency, weak_tokens
 from raykd.cluster.data_parallel import (
     BUCKET,
     FIRST_BUCKET,
@@ -20,8 +21,6 @@ from raykd.cluster.data_parallel import (
     all_reduce_s,
     strong_efficiency,
     strong_tokens,
-    weak_efficiency,
-    weak_tokens,
 )
 
 SECONDS = st.floats(1e-6, 1.0)

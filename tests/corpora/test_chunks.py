@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora import chunks
 from raykd.corpora.chunks import Chunks, joined, mapped, on_disk, read_batches, write_batches
-from raykd.corpora.digest import table_digest
+from raykd.corpora.table_digest import table_digest
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
 ROWS = st.lists(

@@ -86,7 +86,7 @@ def test_search_front_hypervolume_and_stopping_read_the_same_numbers():
     stopper = Stopper(StoppingConfig(kind="mo_asha"), OBJECTIVES, {})  # type: ignore[arg-type]
     for each in (one, two):
         stopper.begin(each, [])
-    costs = [followed.costs for followed in stopper._followed.values()]
+    costs = [course.costs for course in stopper._courses.values()]
     assert costs[0] == costs[1] == tuple(objective_values(one, {"latency_ms": "min", "parameters": "min"}))
 
 

@@ -108,13 +108,15 @@ def test_axes_markers_and_bars_say_what_they_are_given(tmp_path):
 
     sizes = [student(i, 0.5 + i / 10, 1.0 + i, p, objective="a") for i, p in enumerate((500_000, 1_000_000))]
     seeds = student(0, score(0.5, 0.6, 0.7), 1.0, objective="a")
-    plain, log, area, bars, none = plots(
+    untimed = replace(seeds, cost={"parameters": 9})
+    plain, log, area, bars, none, without_times = plots(
         tmp_path, front_html(two(3.0)), front_html(two(50.0)), front_html(sizes), front_html([seeds]),
         front_html([Trial(0, "RUNNING")], [TEACHER]),
+        front_html([untimed], [TEACHER], objectives={"f1": "max", "parameters": "min"}),
     )  # fmt: skip
-    assert (plain["layout"]["xaxis"].get("type"), log["layout"]["xaxis"]["type"]) == (None, "log") or (
-        plain["layout"]["xaxis"]["type"] == "linear"
-    )
+    assert without_times["layout"]["xaxis"]["range"] == [0, 1]
+    assert plain["layout"]["xaxis"].get("type", "linear") == "linear"
+    assert log["layout"]["xaxis"]["type"] == "log"
     left, right = log["layout"]["xaxis"]["range"]
     assert left < 0 < math.log10(50) < right
     marker = by_name(area, "a")["marker"]

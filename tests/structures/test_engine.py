@@ -35,7 +35,7 @@ def some_chain(batch: int = 40, time: int = 12, tags: int = 5) -> Chain:
 
 
 def test_the_cpu_has_compiled_kernels_here():
-    assert engine.kernels(some_chain()) is not None, (
+    assert engine.kernels(some_chain(), "sum_product") is not None, (
         "numba is a dependency: without it the kernel tests test nothing"
     )
 
@@ -55,7 +55,7 @@ def test_after_a_kernel_fails_plain_pytorch_computes(monkeypatch, caplog):
     monkeypatch.setattr(engine, "_module", lambda name: Failing)
     torch.testing.assert_close(token_marginals(chain), expected)
     assert engine._broken == {"compiled.launch"}
-    assert engine.kernels(chain) is None
+    assert engine.kernels(chain, "sum_product") is None
     assert "plain PyTorch" in caplog.text
 
 
@@ -67,7 +67,7 @@ def test_a_machine_without_numba_computes_in_pytorch(monkeypatch):
         sys.modules, "raykd.structures.compiled.launch", None
     )  # importing it raises ImportError
     try:
-        assert engine.kernels(chain) is None
+        assert engine.kernels(chain, "sum_product") is None
         torch.testing.assert_close(log_partition(chain), expected)
     finally:
         engine._module.cache_clear()

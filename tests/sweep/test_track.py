@@ -20,7 +20,7 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
-from raykd.sweep.track import Tracked, export_students, gains_of
+from raykd.sweep.track import export_students, gains_of
 from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs, with_seed
@@ -68,8 +68,7 @@ def logged(store: Storage, runs: list[Run], database: str, listener: Listener, s
     swept = Swept(database, "sweep")
     swept.record(trial)
     card = lambda trial: lambda exported: f"{trial.number} {exported.run.id}"  # noqa: E731
-    tracked = Tracked(swept.publisher, swept.pages)
-    exports = export_students(records, tracked, [trial], scratch, listener=listener, card=card)
+    exports = export_students(records, swept.publisher, [trial], scratch, listener=listener, card=card)
     swept.pages.ending = Ending(frozenset({3}), ship=3, verdict="verdict", exports=exports)
     assert swept.close() == ()
     client = MlflowClient(database)
@@ -136,14 +135,14 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
     ship = next((trial for trial in trials if trial.number == number), None)
     monkeypatch.setattr(
         track, "export_students",
-        lambda records, tracked, front, scratch, **_: dict.fromkeys(each.number for each in front),
+        lambda records, publisher, front, scratch, **_: dict.fromkeys(each.number for each in front),
     )  # fmt: skip
-    tracked: Any = MagicMock()
+    publisher: Any = MagicMock()
     track.publish_end(
-        SimpleNamespace(file=file, records=None), tracked, trials, {}, "", Path(), listener=Listener(),  # type: ignore[arg-type]
+        SimpleNamespace(file=file, records=None), publisher, trials, {}, "", Path(), listener=Listener(),  # type: ignore[arg-type]
         ship=ship, verdict="why",
     )  # fmt: skip
-    ending = tracked.pages.ending
+    ending = publisher.pages.ending
     assert list(ending.exports) == models
     assert (ending.front, ending.ship, ending.verdict) == ({0}, number, "why")
 

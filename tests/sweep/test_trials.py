@@ -31,13 +31,17 @@ EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}
 
 
 class Tracked:
-    """Pages that write down which epochs are logged."""
+    """Pages that write down what is logged."""
 
     def __init__(self) -> None:
         self.epochs: list[tuple[int, int, str]] = []
+        self.ended: list[int] = []
 
     def log_epoch(self, number, epoch, metrics, *, run="", stages=()):
         self.epochs.append((number, epoch, run))
+
+    def end_trial(self, number):
+        self.ended.append(number)
 
 
 class Fixed:
@@ -127,6 +131,7 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, tracked):
     assert done.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
     assert (done.settings["student.embedding_dim"], done.settings["corpus.cap"]) == (8, 500)
     assert (failed.state, failed.message, failed.scores.mean("dev")) == ("FAILED", "its process died", None)
+    assert tracked.ended == [1, 0]
 
 
 def test_one_run_asked_for_twice_is_done_once(records, tracked):

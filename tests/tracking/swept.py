@@ -40,9 +40,8 @@ class Swept:
             params=searched_params(tree or {}), tags=texts(tags or {}), **more,
         )  # fmt: skip
         views = Experiment(name, score_name, score_label, targets, run, stages, artifacts)
-        self.publisher = Publisher(uri, views, self.pages.sweep(), warn=warn)
-        self.pages.grown = self.publisher.shown.front_step
-        self.publisher.start(self.pages, seconds)
+        self.publisher = Publisher(uri, views, self.pages, warn=warn)
+        self.publisher.start(seconds)
 
     @property
     def shown(self) -> Any:
@@ -51,13 +50,15 @@ class Swept:
 
     def record(self, *trials: Trial) -> None:
         """Trials begin, or end."""
+        for trial in trials:
+            if trial.state != "RUNNING":
+                self.pages.end_trial(trial.number)
         self._trials |= {trial.number: trial for trial in trials}
 
     def publish(self) -> tuple[str, ...]:
         """Publish now. Returns what is missing."""
-        return self.publisher.publish(self.pages())
+        return self.publisher.publish()
 
     def close(self, state: State = "COMPLETE") -> tuple[str, ...]:
         """The sweep ends. Returns what is missing."""
-        self.pages.state = state
-        return self.publisher.close(patient=state == "COMPLETE")
+        return self.publisher.close(state)

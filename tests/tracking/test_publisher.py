@@ -127,7 +127,6 @@ def test_what_is_published_twice_changes_nothing(database, client, name):
         assert swept.publish() == ()
         swept.shown.client = Mortal(swept.shown.client, 0)
         assert swept.publish() == ()
-        assert swept.publisher.publish(swept.pages()) == ()
         before = shown(client, name)
     swept.shown.is_known = False  # as after an error
     assert swept.publish() == ()
@@ -161,6 +160,36 @@ def test_a_resumed_sweep_finds_its_runs_again(database, client, name):
     commits = {n: r.data.tags["git_commit"] for n, r in children.items()}
     assert commits == {1: "first", 2: "first", 3: "second"}, "what a trial was begun with stays"
     assert parent.data.tags["git_commit"] == "second"
+
+
+def test_an_epoch_that_no_driver_had_time_to_publish_is_shown_when_its_run_has_ended(database, client, name):
+    """A run that goes on after the last checkpoint reports later epochs alone; its result has all of them."""
+    first = Swept(database, name)
+    first.record(trial(1, "RUNNING"))
+    first.pages.log_epoch(1, 0, {"loss": 3.0})
+    assert first.publish() == ()
+    second = Swept(database, name)
+    second.record(trial(1, "RUNNING"))
+    second.pages.log_epoch(1, 2, {"loss": 1.0})
+    assert second.publish() == ()
+    for epoch, loss in enumerate((3.0, 2.0, 1.0)):
+        second.pages.log_epoch(1, epoch, {"loss": loss})
+    second.record(trial(1))
+    assert second.close() == ()
+    assert sorted(points(client, runs(client, name)[1][1], "epoch/loss")) == [(0, 3.0), (1, 2.0), (2, 1.0)]
+
+
+def test_a_trial_of_an_earlier_driver_is_not_shown_as_ended_before_its_epochs_are_read(
+    database, client, name
+):
+    swept = Swept(database, name)
+    swept._trials[1] = trial(1)
+    assert swept.publish() == ()
+    assert runs(client, name)[1] == {}
+    swept.pages.log_epoch(1, 0, {"loss": 3.0})
+    swept.pages.end_trial(1)
+    assert swept.publish() == ()
+    assert points(client, runs(client, name)[1][1], "epoch/loss") == [(0, 3.0)]
 
 
 WRITES = ("create_run", "log_batch", "log_inputs", "log_artifact", "set_terminated", "update_run")

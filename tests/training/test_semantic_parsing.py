@@ -135,7 +135,7 @@ def test_the_loaded_model_says_what_was_scored(trained):
     assert sum(found[i] == gold[i] for i in english) / len(english) == pytest.approx(
         result.scores.get("test").mean
     )
-    assert loaded.labels == SEMANTIC_PARSING.labels(corpus.tag_set).tags
+    assert loaded.labels == STEPS.predicted(corpus.tag_set).tags
     with pytest.raises(TypeError, match="call trees"):
         loaded.label(words)
     with pytest.raises(TypeError, match="call trees"):
@@ -307,7 +307,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     ready = prepare(asked, Storage(str(tmp_path / "store")))
     run = student_of(ready, asked)
     before = asked.student.pinned().build(
-        BuildInputs(vocabulary_size=0, tag_set=SEMANTIC_PARSING.labels(ready.corpus.tag_set))
+        BuildInputs(vocabulary_size=0, tag_set=STEPS.predicted(ready.corpus.tag_set))
     )
     kept = before.embedding_matrix().clone()
     executed(ready, run)

@@ -62,6 +62,7 @@ function scoreRange(front, dominated, compared) {
   return [Math.min(...all) - room, top + room];
 }
 function latencyRange(times, teacher) {
+  if (!times.length) return {log: false, range: [0, 1], slower: false};
   const slowest = Math.max(...times), slower = teacher > slowest + .5 * Math.max(span(times), .6 * slowest);
   const all = teacher && !slower ? [...times, teacher] : times, [fast, slow] = [Math.min(...all), Math.max(...all)];
   const log = fast > 0 && slow / fast >= 6, [left, right] = log ? [Math.log10(fast), Math.log10(slow)] : [fast, slow];

@@ -55,14 +55,9 @@ def measure_costs(
     shapes = sweep.shapes()
     runs = _timed_runs(sweep, shapes)
     sweep.timed_on = measure_all(
-        sweep.storage.uri,
-        runs,
-        resources=sweep.file.resources,
-        cluster=cluster,
-        listener=listener,
-        nodes=sweep.nodes,
-        runtimes=_runtimes(sweep, runtimes),
-    )
+        sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener,
+        nodes=sweep.nodes, runtimes=_runtimes(sweep, runtimes),
+    )  # fmt: skip
     where = sweep.timed_on["processor"]
     if GPU in sweep.timed_on:
         where += f" and {sweep.timed_on[GPU]['name']}"

@@ -66,17 +66,12 @@ class Search(Phase):
         note_unused_text(sweep, self.listener)
         teachers = save_teachers(sweep, self.listener)
         log_teachers(sweep, teachers, self._pages)
+        score_name = sweep.file.labels.score_name
+        constraints = Constraints.of(sweep.file.search.constraints, score_name, teacher_score(teachers))
         recorder = Recorder(
-            sweep.records,
-            self._pages,
-            self.listener,
-            sweep.file.objectives,
-            lambda setting: cost_of(sweep, setting),
-            Constraints.of(
-                sweep.file.search.constraints, sweep.file.labels.score_name, teacher_score(teachers)
-            ),
-            grid=keep_grid(sweep),
-        )
+            sweep.records, self._pages, self.listener, sweep.file.objectives,
+            lambda setting: cost_of(sweep, setting), constraints, grid=keep_grid(sweep),
+        )  # fmt: skip
         renew_costs(sweep, recorder)
         return recorder
 

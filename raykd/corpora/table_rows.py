@@ -133,7 +133,7 @@ def sentences_of(
     names: Sequence[str] | None,
     labelled: bool,
     first: int = 0,
-) -> list[Sentence | Faulty]:
+) -> Iterator[Sentence | Faulty]:
     """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
     a larger one, from row `first` on.
 
@@ -143,19 +143,27 @@ def sentences_of(
     Raises:
         CorpusError: a column is missing or of another type, or a row has a null or an unknown tag.
     """
+    tags: Sequence[list[str] | None] = [None] * table.num_rows
     if columns.text is None:
         tokens = _words(table, columns.token, file, first)
-        tags = _tags(table, columns.tag, names, file, first) if labelled else [None] * table.num_rows
+        tags = _tags(table, columns.tag, names, file, first) if labelled else tags
     else:
         tokens = [text.split() for text in _texts(table, columns.text, "text", file, first)]
         if columns.second is not None:
             others = _texts(table, columns.second, "second", file, first)
             tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
-        tags = _classes(table, columns.label, names, file, first) if labelled else [None] * table.num_rows
+        tags = _classes(table, columns.label, names, file, first) if labelled else tags
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
         row_languages = _column(table, columns.language, "language", file).cast(pa.string()).to_pylist()
-    return list(_rows(tokens, tags, row_languages, set(languages), file, first, columns.unit))
+    for row, (words, own, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
+        if language not in languages or not words:
+            continue
+        if own is not None and len(words) != len(own) and columns.unit == "word":
+            problem = f"row {row} has {counted(len(words), 'word')} and {counted(len(own), 'tag')}"
+            yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
+        else:
+            yield Sentence(words, own, language, (f"{file} row {row}", None), columns.unit)
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -167,25 +175,6 @@ def class_names(feature: Any) -> list[str] | None:
     if "names" in feature:
         return list(feature["names"])
     return class_names(feature.get("feature"))
-
-
-def _rows(
-    tokens: Sequence[list[str] | None],
-    tags: Sequence[list[str] | None],
-    row_languages: Sequence[str],
-    languages: set[str],
-    file: str,
-    first: int,
-    unit: Unit,
-) -> Iterator[Sentence | Faulty]:
-    for row, (words, row_tags, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
-        if language not in languages or not words:
-            continue
-        if row_tags is not None and len(words) != len(row_tags) and unit == "word":
-            problem = f"row {row} has {counted(len(words), 'word')} and {counted(len(row_tags), 'tag')}"
-            yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
-            continue
-        yield Sentence(words, row_tags, language, (f"{file} row {row}", None), unit)
 
 
 def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:

@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 
 from raykd.corpora.config import READERS, SOURCES, CorpusConfig
-from raykd.corpora.conllu import WIDTH
 from raykd.corpora.conversion import convert
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.faults import Faults
-from raykd.corpora.files import read_lines
 from raykd.corpora.guess import Guess, Target
 from raykd.corpora.look import look_at
 from raykd.corpora.pool import read_pool
@@ -47,8 +45,7 @@ READING = (
 """The settings of a corpus that say how a file is read; the others choose sentences."""
 OWN_SCHEME = ("conllu", "tsv", *UTTERANCES)
 """Sources whose labels need no scheme."""
-BY_NAME = {".parquet": "parquet", ".jsonl": "jsonl"}
-"""The source of a file by the end of its name, where that decides."""
+TABLES = ("parquet", "jsonl")
 
 
 @dataclass(frozen=True)
@@ -171,8 +168,7 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
 
 def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
     """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
-    folder, _, name = file.name.rpartition("/")
-    guess = look_at(Storage(folder or "."), name)
+    guess = _look_at(file)
     asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
     if not (guess.readable and guess.labelled) or (asked and asked[-1] != guess.source):
         return {}
@@ -222,36 +218,28 @@ def _config(
     file: LabelledFile, found: dict[str, Any], unit: Unit, scheme: FileScheme, overrides: Sequence[str]
 ) -> Any:
     folder, _, name = file.name.rpartition("/")
-    source = found.get("source") or _source(Storage(folder or "."), name, unit)
+    source = found.get("source") or _source(file, unit)
     tree: dict[str, Any] = {
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **found,
     }  # fmt: skip
     if source not in OWN_SCHEME:
         tree["scheme"] = scheme
-    if unit == "sentence" and source in BY_NAME.values() and "columns" not in found:
+    if unit == "sentence" and source in TABLES and "columns" not in found:
         tree["columns"] = {"text": "text"}
     document = overridden(Document(file.name, {"corpus": tree}, {}), overrides)
     check(document, _File)
     return _File.model_validate_json(json.dumps(document.tree)).corpus
 
 
-def _source(storage: Storage, name: str, unit: Unit) -> str:
-    """The source that reads a file: CoNLL columns, unless its name or its first line say otherwise."""
-    end = Path(name.removesuffix(".gz")).suffix
-    if end in BY_NAME and BY_NAME[end] in SOURCES:
-        return BY_NAME[end]
-    if unit == "sentence":
-        return "tsv"
-    # Some call any columns CoNLL-U.
-    return "conllu" if end == ".conllu" and _columns(storage, name) == WIDTH else "conll"
+def _source(file: LabelledFile, unit: Unit) -> str:
+    """The source that reads a file whose labels are not recognised."""
+    source = _look_at(file).source
+    if source in (*TABLES, "conllu"):
+        return source
+    return "tsv" if unit == "sentence" else "conll"
 
 
-def _columns(storage: Storage, name: str) -> int:
-    """The columns between tabs of a file's first line with a word."""
-    lines = (
-        line
-        for line in read_lines(storage, name, "utf-8")
-        if isinstance(line, str) and line.strip() and line[0] != "#"
-    )
-    return next(lines, "").count("\t") + 1
+def _look_at(file: LabelledFile) -> Guess:
+    folder, _, name = file.name.rpartition("/")
+    return look_at(Storage(folder or "."), name)
