@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from raykd.cluster import background
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 from raykd.sweep import lease as lease_module
@@ -60,7 +61,7 @@ def beats(monkeypatch) -> Beats:
     """The beats of the one lease that is held."""
     made = Beats()
     monkeypatch.setattr(
-        lease_module, "threading", SimpleNamespace(**{**vars(threading), "Event": lambda: made})
+        background, "threading", SimpleNamespace(**{**vars(threading), "Event": lambda: made})
     )
     return made
 
