@@ -30,7 +30,7 @@ CURVES = ("epoch/", "front/")
 """Metrics below these names are curves: one point per step. All others are results: the last value counts."""
 OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
 """Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
-SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.figures.trial", "raykd.teacher"
+SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.trial", "raykd.teacher"
 Key = tuple[str, str]
 """Tag and value that find a run again."""
 

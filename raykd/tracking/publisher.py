@@ -165,12 +165,19 @@ class Publisher:
 
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
-            self.publish()
-        self.publish()
+            self._publish_guarded()
+        self._publish_guarded()
         until = time.monotonic() + self._last_s
         while self.trouble and time.monotonic() < until:
             time.sleep(LAST_PAUSE_S)
+            self._publish_guarded()
+
+    def _publish_guarded(self) -> None:
+        """`publish`; what fails outside of the server, such as a store that does not answer, ends no thread."""
+        try:
             self.publish()
+        except Exception as error:
+            self._report(reason(error))
 
     def close(self, state: State) -> tuple[str, ...]:
         """Publish the last time, and end; what hangs is left after `CLOSE_S`.
@@ -194,7 +201,7 @@ class Publisher:
             self._thread.join(min(LOOK_S, left_s))
         missing = self.missing()
         trouble = self.trouble or "it does not answer in time"
-        return (f"tracking server: {trouble}", *missing) if missing else ()
+        return (f"tracking server: {trouble}", *missing) if missing or self.trouble else ()
 
     def missing(self) -> tuple[str, ...]:
         """What the server does not show yet, one line per run; empty when it shows everything."""

@@ -30,7 +30,7 @@ FIGURES = (*(figure.name for figure in COLUMNS), "bytes", "bytes_int8", "over_go
 FORM = MappingProxyType({"raykd.form": "python_function"})
 """What distinguishes models that MLflow serves from other files of a run."""
 SHIP, SET_BY_RAYKD, NOWHERE = "ship", "raykd.ship", "none"
-OF_TRIAL = ("raykd.figures.trial", "run_id", "objective", "shape")
+OF_TRIAL = ("raykd.trial", "run_id", "objective", "shape")
 """Tags of a trial's run that its version has too."""
 
 

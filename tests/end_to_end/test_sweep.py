@@ -151,7 +151,7 @@ def test_mlflow_shows_every_trial_once(swept):
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     teachers = [run for run in runs if run.data.tags.get("role") == "teacher"]
     others = [run for run in runs if run not in [*parents, *teachers]]
-    children = {run.data.tags["raykd.figures.trial"].rsplit("/")[-1]: run for run in others}
+    children = {run.data.tags["raykd.trial"].rsplit("/")[-1]: run for run in others}
     assert [run.info.status for run in [*parents, *teachers]] == ["FINISHED"] * 2
     assert len(runs) == 2 + len(children)
     assert {number: run.info.status for number, run in children.items()} == {

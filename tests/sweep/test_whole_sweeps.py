@@ -79,8 +79,8 @@ class Swept:
         experiment = self.client.get_experiment_by_name(self.tree["name"])
         assert experiment is not None
         found = self.client.search_runs([experiment.experiment_id])
-        trials = [run for run in found if "raykd.figures.trial" in run.data.tags]
-        return {int(run.data.tags["raykd.figures.trial"].split("/")[1]): run for run in trials}
+        trials = [run for run in found if "raykd.trial" in run.data.tags]
+        return {int(run.data.tags["raykd.trial"].split("/")[1]): run for run in trials}
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ def logged(client, name):
 def versions(client, name):
     """Version → trial."""
     found = client.search_model_versions(f"name='{name}'")
-    return {str(version.version): int(version.tags["raykd.figures.trial"].split("/")[1]) for version in found}
+    return {str(version.version): int(version.tags["raykd.trial"].split("/")[1]) for version in found}
 
 
 def shipped(client, name):

@@ -54,7 +54,7 @@ def runs(client, name):
     experiment = client.get_experiment_by_name(name)
     found = client.search_runs([experiment.experiment_id])
     parents = [run for run in found if "mlflow.parentRunId" not in run.data.tags]
-    children = {int(r.data.tags["raykd.figures.trial"].split("/")[1]): r for r in found if r not in parents}
+    children = {int(r.data.tags["raykd.trial"].split("/")[1]): r for r in found if r not in parents}
     assert len(parents) == 1
     assert len(children) == len(found) - 1, "a trial has two runs"
     assert all(r.data.tags["mlflow.parentRunId"] == parents[0].info.run_id for r in children.values())
@@ -322,7 +322,7 @@ def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
     assert len(found) == 4
     assert (
-        len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.figures.trial" in r.data.tags}) == 2
+        len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
     )
 
 
@@ -419,6 +419,25 @@ def test_the_thread_publishes_without_being_asked(database, client, name):
     until(lambda: not swept.publisher.missing())
     assert points(client, runs(client, name)[1][1], "dev_f1") == [(0, 0.5)]
     assert swept.close() == ()
+
+
+def test_records_that_cannot_be_read_are_reported_and_tried_again(database, client, name):
+    """The store may not answer for a while: that ends no thread, and the sweep does not say that all is in MLflow."""
+    said, failing = [], [True]
+
+    def trials():
+        if failing[0]:
+            raise OSError("the store does not answer")
+        return [trial(1, scores=scores(0.5))]
+
+    swept = Swept(database, name, warn=said.append, seconds=0.05)
+    swept.pages.trials = trials
+    swept.pages.end_trial(1)
+    until(lambda: said)
+    assert "the store does not answer" in said[0]
+    failing[0] = False
+    assert swept.close() == ()
+    assert sorted(runs(client, name)[1]) == [1]
 
 
 def test_nothing_is_written_by_a_driver_that_has_lost_the_sweep(database, client, name):
