@@ -25,7 +25,6 @@ from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.layers.checkpoint import unchanged
-from raykd.layers.piece_vectors import in_half
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
 from raykd.storage.store import Storage
@@ -125,6 +124,8 @@ class WordVectors:
     def compute(self, batch: TokenBatch) -> Tensor:
         """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
         import torch
+
+        from raykd.layers.piece_vectors import in_half
 
         vectors_WD = _vectors(self._file, self.key)
         ids_BT = batch.pieces_BP - 2
