@@ -42,16 +42,16 @@ from raykd.cluster.data_parallel import (
     strong_efficiency,
     strong_tokens,
 )
-from raykd.corpora.encoding import TokenBatch
-from raykd.corpora.pieces import Special
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.word_pieces import Special
 from raykd.forms import SPANS
 from raykd.layers.model import Model
 from raykd.layers.model_config import BuildInputs
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.latency import PIECES, synthetic_batch
 from raykd.precompute.processor import processor
-from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
 TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])

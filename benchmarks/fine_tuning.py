@@ -30,7 +30,7 @@ from raykd.recipes.recipe import Recipe
 from raykd.storage.store import Storage
 from raykd.training.data import part_of
 from raykd.training.execute import training_plan_of
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker

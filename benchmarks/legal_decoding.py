@@ -33,7 +33,7 @@ from raykd.structures import Chain, LegalTransitions
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, labels_of, part_of
 from raykd.training.evaluate import predict
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
 
 PARTS = ("dev", "test")

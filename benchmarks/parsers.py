@@ -41,9 +41,9 @@ from pydantic import TypeAdapter
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus
-from raykd.corpora.encoding import EncodedText, encode_text
+from raykd.corpora.encoded_text import EncodedText, encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, WordVocabulary
-from raykd.forms.tree.column import TreeColumn
+from raykd.forms.tree.tree_column import TreeColumn
 from raykd.layers.model_config import BuildInputs
 from raykd.metrics.attachment import Attachment, attachment
 from raykd.structures import Arcs, best_trees, path_loss

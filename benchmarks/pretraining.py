@@ -37,7 +37,7 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.data import part_of
 from raykd.training.execute import execute, training_plan_of
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare, student_runs
 from raykd.training.training_loop import Distiller
 from raykd.training.transformers_checkpoint import export_checkpoint

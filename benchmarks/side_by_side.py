@@ -53,7 +53,7 @@ from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.training.execute import execute, training_plan_of
 from raykd.training.learning_rate import make_optimiser
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.training.training_loop import Distiller, _seed
 from raykd.training.worker import Worker

@@ -22,8 +22,8 @@ import torch
 from safetensors.torch import save
 from transformers import BertConfig, BertForTokenClassification
 
-from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.word_pieces import Special
 from raykd.deploy.deployed import Session, deployed
 from raykd.forms import SPANS
 from raykd.layers.hf_tagger import HFTagger
@@ -31,7 +31,7 @@ from raykd.layers.label_map import match_labels
 from raykd.layers.model import Model
 from raykd.layers.model_config import BuildInputs
 from raykd.precompute.latency import BATCH, labelling, synthetic_batch, time_in_turns
-from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
 ROWS, WIDTH = 119_547, 768

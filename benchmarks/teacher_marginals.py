@@ -25,7 +25,7 @@ from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of, part_of
 from raykd.training.evaluate import predict
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
 
 DECODINGS = ("best labelling", "likeliest labels")

@@ -40,7 +40,7 @@ from raykd.storage.store import Storage
 from raykd.structures import token_marginals
 from raykd.training.data import part_of
 from raykd.training.execute import execute, training_plan_of
-from raykd.training.models import build_model, load_model
+from raykd.training.model_folder import build_model, load_model
 from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker

@@ -13,13 +13,13 @@ from functools import partial
 from statistics import fmean
 
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of
 from raykd.training.evaluate import predict
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
 
 

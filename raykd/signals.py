@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from torch import Tensor
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.model import Output
     from raykd.structures import Chain, LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs

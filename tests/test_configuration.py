@@ -12,7 +12,7 @@ import raykd
 
 ROOT = Path(raykd.__file__).parents[1]
 NETWORKS = ("torch", "transformers")
-COMPUTING = ("losses", "single_loss", "weighted_losses", "chunks", "softmax", "vocabularies")
+COMPUTING = ("losses", "single_loss", "weighted_losses", "chunks", "softmax", "stored_vocabulary")
 """The modules of these rooms that compute."""
 JOINED = [
     "raykd.sweep.spec",

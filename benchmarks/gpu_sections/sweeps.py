@@ -17,7 +17,7 @@ from raykd.figures.results import RunResult
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.execute import execute
-from raykd.training.models import MODEL, RESULT
+from raykd.training.model_folder import MODEL, RESULT
 from raykd.training.worker import Worker
 
 SWEEP_S = 77.0

@@ -29,7 +29,7 @@ from raykd.storage.layout import CARD
 from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
-    from raykd.deploy.exported import Evaluated, LoadedExport
+    from raykd.deploy.export_scores import Evaluated, LoadedExport
     from raykd.metrics.by_label import ByLabel, Counted
     from raykd.metrics.confusions import Confusion, Example
 
@@ -86,8 +86,8 @@ def evaluate(
         if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
             refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
-        from raykd.deploy.exported import LoadedExport  # torch takes seconds to import
-        from raykd.deploy.exported import evaluate as evaluated
+        from raykd.deploy.export_scores import LoadedExport  # torch takes seconds to import
+        from raykd.deploy.export_scores import evaluate as evaluated
 
         models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
         task, tagger = models[0].task, pos and LoadedExport(pos, int8=int8, threads=threads)

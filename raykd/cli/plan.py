@@ -27,7 +27,7 @@ from raykd.figures.trial import shape_name
 from raykd.precompute.features import feature_plan
 from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary, unknown_share
+from raykd.recipes.stored_vocabulary import open_vocabulary, unknown_share
 from raykd.report.readable_numbers import FORMS, percent, share
 from raykd.sweep.forecast import Forecast, forecast, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
@@ -39,7 +39,7 @@ from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of
 from raykd.training.execute import find_result
-from raykd.training.models import is_trained, model_config
+from raykd.training.model_folder import is_trained, model_config
 
 NAMED = 3
 """Shapes that a note names."""

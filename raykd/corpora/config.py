@@ -9,7 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, text, tsv, utterances
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, text, tsv
+from raykd.corpora import utterance_files as utterances
 from raykd.corpora.guess import Guess, Head, no_guess, settle
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.text_files import Parse, read_text_files

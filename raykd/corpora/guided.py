@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from raykd.corpora.encoding import EncodedText, TokenBatch
+    from raykd.corpora.encoded_text import EncodedText, TokenBatch
     from raykd.forms.steps import StepColumn
 
 

@@ -30,7 +30,7 @@ from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import without_unknown_tags
-from raykd.corpora.utterances import PARSERS as UTTERANCES
+from raykd.corpora.utterance_files import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
 from raykd.forms.form import Labelled

@@ -18,8 +18,8 @@ import torch
 from raykd.forms.ragged import offsets_of
 
 if TYPE_CHECKING:
-    from raykd.corpora.encoding import EncodedText, TokenBatch
-    from raykd.corpora.pieces import Special
+    from raykd.corpora.encoded_text import EncodedText, TokenBatch
+    from raykd.corpora.word_pieces import Special
 
 SHARE = 0.15
 """Of the pieces of a sentence that are predicted (Devlin et al. 2019, §3.1)."""

@@ -25,7 +25,7 @@ from raykd.corpora.semantic_trees import tree_of_text
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
-from raykd.corpora.utterances import with_utterance
+from raykd.corpora.utterance_files import with_utterance
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer, decoders
 
-from raykd.corpora.pieces import CONTINUING
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import WordPieceVocabulary, WordVocabulary
+from raykd.corpora.word_pieces import CONTINUING
 
 if TYPE_CHECKING:
     from jaxtyping import Int
 
-    from raykd.corpora.pieces import Vocabulary
+    from raykd.corpora.word_pieces import Vocabulary
 
 MARKS = (CONTINUING, "▁")
 """What stands before pieces: WordPiece marks those that continue a word, SentencePiece those that begin one."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Tokenizer
 
-from raykd.corpora.pieces import Special, split_words
 from raykd.corpora.pruning import prune as pruned_tokenizer
+from raykd.corpora.word_pieces import Special, split_words
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.marks import UTTERANCE
 from raykd.forms.ragged import Ragged, offsets_of

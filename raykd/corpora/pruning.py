@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from raykd.corpora.pieces import CONTINUING, split_words
+from raykd.corpora.word_pieces import CONTINUING, split_words
 from raykd.errors import CorpusError
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ import numpy as np
 from pydantic import Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from raykd.corpora.pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
 from raykd.corpora.sentence import SEPARATOR
+from raykd.corpora.word_pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.forms.ragged import Ragged, flatten_lists, offsets_of, table_column
 from raykd.spec import Frozen
 

@@ -14,7 +14,7 @@ from raykd.serving.labeller.session import open_session
 if TYPE_CHECKING:
     import numpy as np
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 IN_8_BITS = ("LSTM", "MatMul", "Gather")
 """The operators whose weights are stored in 8 bits. Embeddings are read by Gather."""

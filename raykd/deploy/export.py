@@ -27,7 +27,7 @@ import torch
 
 from raykd.corpora.conllu import Pos
 from raykd.corpora.corpus import Corpus
-from raykd.corpora.encoding import EncodedText, TokenBatch
+from raykd.corpora.encoded_text import EncodedText, TokenBatch
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
@@ -47,7 +47,7 @@ from raykd.training.data import corpus_of, languages_of
 from raykd.training.evaluate import Decode, evaluation_plan, predict
 from raykd.training.label_sets import plain_legal
 from raykd.training.load import Tagger, load_tagger
-from raykd.training.models import model_config
+from raykd.training.model_folder import model_config
 from raykd.training.worker import Worker
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD

@@ -12,7 +12,7 @@ from torch import nn
 
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.dropout import Dropout, hashed_rows
-from raykd.layers.embedding import TokenEmbedding
+from raykd.layers.piece_embedding import TokenEmbedding
 from raykd.layers.piece_vectors import last_states
 
 if TYPE_CHECKING:

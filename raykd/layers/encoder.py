@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 HEADS = (
     ("cls",),

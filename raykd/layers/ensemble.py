@@ -14,7 +14,7 @@ from raykd.structures import Mixture, log_linear_pool
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 
 class Ensemble(Model):

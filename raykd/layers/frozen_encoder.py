@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
@@ -30,7 +30,7 @@ from raykd.structures.padding import mask_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raykd.corpora.pieces import Special
+    from raykd.corpora.word_pieces import Special
     from raykd.layers.contextual import EncoderConfig
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from torch import Tensor
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.contextual import ContextualConfig, FrozenFeatures
 
 

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 Value = str
 """The name of a value of a graph."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from torch import Tensor
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.structures import Distribution, LegalTransitions
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from raykd.corpora.pieces import Special
+from raykd.corpora.word_pieces import Special
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from transformers import PreTrainedModel
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.forms import TagSet
 
 STEPS = 256

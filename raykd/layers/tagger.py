@@ -16,9 +16,9 @@ from raykd.errors import ExportError
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.embedding import TokenEmbedding
 from raykd.layers.heads import head_of
 from raykd.layers.model import Model, Output, checked_layer
+from raykd.layers.piece_embedding import TokenEmbedding
 from raykd.layers.piece_vectors import (
     add_words_to_pieces_to,
     first_of_pieces,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from torch import Tensor
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.frozen_inputs import Context
     from raykd.layers.graph import Batch, Graph, Value
 

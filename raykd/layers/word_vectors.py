@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float32, Int
     from torch import Tensor, nn
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 LANGUAGE = "{lang}"
 WORD = "word"

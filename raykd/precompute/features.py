@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from raykd.corpora.batching import plan_batches
-from raykd.corpora.encoding import TokenBatch, encode_text
-from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.encoded_text import TokenBatch, encode_text
+from raykd.corpora.word_pieces import Vocabulary
 from raykd.layers.contextual import FrozenConfig, FrozenFeatures
 from raykd.precompute.plan import PrecomputePlan, PrecomputeTask
 from raykd.precompute.shard_writer import TeacherHandle

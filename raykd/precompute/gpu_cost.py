@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.figures.results import Cost
 from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
 from raykd.layers.model import Model
@@ -35,11 +35,11 @@ from raykd.precompute.model_cost import (
 )
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred, fetched
 from raykd.training.device import given_device
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 
 WARM_UP = 3
 """Calls before a graph is captured: kernels are compiled, and libraries take their memory."""

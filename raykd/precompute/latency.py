@@ -17,16 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from raykd.corpora.encoding import TokenBatch
-from raykd.corpora.pieces import Vocabulary
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.corpora.vocabulary import WordVocabulary
+from raykd.corpora.word_pieces import Vocabulary
 from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.processor import processor
 from raykd.progress import with_progress
-from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.structures import viterbi
 
 # What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.

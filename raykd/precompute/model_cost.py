@@ -50,10 +50,10 @@ from raykd.precompute.latency import (
 from raykd.precompute.machine_load import LoadMeter, load_before
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
 from raykd.training.data import labels_of
-from raykd.training.models import build_model, model_config
+from raykd.training.model_folder import build_model, model_config
 
 FORMAT = 7
 MOST_TOGETHER, MOST_BYTES = 16, 2**30

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from raykd.corpora.batching import plan_batches
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.layers.model import Output
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 from raykd.training.stored_features import FeatureReader, encoder_ids
 
 CPU = torch.device("cpu")

@@ -44,7 +44,7 @@ from raykd.transfer import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.model import Output
 
 

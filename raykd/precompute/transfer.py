@@ -30,7 +30,7 @@ from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.data import corpus_of
 from raykd.training.execute import find_result
-from raykd.training.models import legal_of, signals_id
+from raykd.training.model_folder import legal_of, signals_id
 from raykd.training.prepare import PlannedTeacher, stored_of
 from raykd.transfer import Text
 

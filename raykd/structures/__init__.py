@@ -27,6 +27,7 @@ from raykd.structures.arcs import Arcs, head_log_marginals
 from raykd.structures.chain import Chain
 from raykd.structures.decoding import kbest, path_weights, sample
 from raykd.structures.distributions import Distribution, log_partition, score, token_marginals, viterbi
+from raykd.structures.labelled_spans import Spans, SpanTags
 from raykd.structures.legal import LegalTransitions
 from raykd.structures.mean_field import mean_field
 from raykd.structures.mixture import Mixture, log_linear_pool
@@ -40,7 +41,6 @@ from raykd.structures.moments import (
     posterior_kl,
     tempered_moments,
 )
-from raykd.structures.spans import Spans, SpanTags
 from raykd.structures.unscored import UnscoredChain, chunked_scores, tokens
 
 __all__ = [

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from raykd.structures import decoding, differentiable, span_decoding, span_sums
 from raykd.structures.chain import Chain
+from raykd.structures.labelled_spans import Spans
 from raykd.structures.mixture import Mixture, log_linear_pool
-from raykd.structures.spans import Spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
-from raykd.structures.spans import Spans
+from raykd.structures.labelled_spans import Spans
 
 
 @dataclass(frozen=True, eq=False)

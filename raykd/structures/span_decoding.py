@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from raykd.structures.labelled_spans import BEGIN, END, INSIDE, OUTSIDE, SINGLE, Spans
 from raykd.structures.padding import check_tags
-from raykd.structures.spans import BEGIN, END, INSIDE, OUTSIDE, SINGLE, Spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

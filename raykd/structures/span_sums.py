@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from raykd.structures.device import indices
+from raykd.structures.labelled_spans import Spans
 from raykd.structures.log_space import log_sum
-from raykd.structures.spans import Spans
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -21,7 +21,7 @@ from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
 from raykd.forms import labels_from
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import vocabulary_from
+from raykd.recipes.stored_vocabulary import vocabulary_from
 from raykd.storage.cache import fresh_copies
 from raykd.storage.layout import (
     CHECKPOINT,
@@ -50,8 +50,8 @@ from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
 from raykd.training.embeddings import open_embeddings
-from raykd.training.encoded import open_encoded
-from raykd.training.models import check_weights, is_trained
+from raykd.training.model_folder import check_weights, is_trained
+from raykd.training.stored_text import open_encoded
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 
 

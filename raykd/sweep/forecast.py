@@ -19,7 +19,7 @@ from raykd.objectives import ObjectiveConfig
 from raykd.precompute.features import Reading, readings
 from raykd.precompute.latency import BATCH, PIECES
 from raykd.recipes.run import Run, validated
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.sweep.early_stopping import RunCourse

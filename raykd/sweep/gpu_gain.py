@@ -11,7 +11,7 @@ from raykd.figures.table import TRAINING_SPEED, TRAINING_SPEED_GPU
 from raykd.recipes.resources import RunRole
 from raykd.recipes.run import Run
 from raykd.sweep.sweep import Sweep
-from raykd.training.models import is_trained
+from raykd.training.model_folder import is_trained
 
 ROLES: tuple[RunRole, ...] = ("teachers", "students")
 

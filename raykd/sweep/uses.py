@@ -34,9 +34,9 @@ from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.training.embeddings import embeddings_id
-from raykd.training.encoded import encoded_id
-from raykd.training.models import signals_id
+from raykd.training.model_folder import signals_id
 from raykd.training.stored_features import FEATURES, encoder_ids, text_ids
+from raykd.training.stored_text import encoded_id
 from raykd.transfer import read_manifest, signal_id
 
 RUN_ID = re.compile(rf"run-{ID}")

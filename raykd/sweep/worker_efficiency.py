@@ -18,7 +18,7 @@ from raykd.precompute.model_cost import shape_key
 from raykd.recipes.run import Run
 from raykd.sweep.forecast import STEP_S
 from raykd.sweep.sweep import Sweep
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.stages import train_only
 
 UPDATE_S = 4.5e-9

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from raykd.forms.tree import GoldTree
-    from raykd.forms.tree.parses import Parse
+    from raykd.forms.tree.best_parse import Parse
 
 PUNCT = "PUNCT"
 """The part of speech of punctuation in Universal Dependencies."""

@@ -19,8 +19,8 @@ from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
 
 from raykd.figures.table import COLUMNS, scores_of
-from raykd.tracking.models import save_model
 from raykd.tracking.pages import CURVES, StudentModel
+from raykd.tracking.student_models import save_model
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import torch
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
-from raykd.corpora.encoding import EncodedText, TokenBatch, encode_text
+from raykd.corpora.encoded_text import EncodedText, TokenBatch, encode_text
 from raykd.corpora.guided import GuidedText
 from raykd.corpora.hashes import sentence_hashes
 from raykd.corpora.masking import MaskedText
@@ -23,14 +23,14 @@ from raykd.forms import LabelForm, Labels
 from raykd.forms.pieces import HiddenPieces, PieceLabels
 from raykd.forms.targets import Column, Targets
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred
 from raykd.tasks import TASKS
-from raykd.training.encoded import encoded_text
 from raykd.training.label_sets import stored_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
+from raykd.training.stored_text import encoded_text
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
 

@@ -22,14 +22,14 @@ from raykd.layers.checkpoint import embedding_matrix
 from raykd.layers.model import Model
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.recipes.run import Run, validated, without_place
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.cache import one_at_a_time
 from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
 from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
 from raykd.students import Student, StudentConfig
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 
 FORMAT = 1
 

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from raykd.corpora.batching import plan_batches
-from raykd.corpora.encoding import EncodedText
+from raykd.corpora.encoded_text import EncodedText
 from raykd.corpora.guided import GuidedText
 from raykd.corpora.masking import MaskedText
 from raykd.figures.results import Group, Score

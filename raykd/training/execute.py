@@ -16,7 +16,7 @@ from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.progress import part_of_work, report_progress
 from raykd.recipes.run import Run, validated
-from raykd.recipes.vocabularies import vocabulary_file
+from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
@@ -27,7 +27,7 @@ from raykd.training.embeddings import start_embeddings
 from raykd.training.epoch_report import EpochReport
 from raykd.training.evaluate import score_part
 from raykd.training.live import live_needs, live_teacher
-from raykd.training.models import (
+from raykd.training.model_folder import (
     MODEL,
     RESULT,
     VOCABULARY,

@@ -21,10 +21,10 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import kbest
 from raykd.training.data import labels_of
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 
 if TYPE_CHECKING:
-    from raykd.corpora.encoding import TokenBatch
+    from raykd.corpora.encoded_text import TokenBatch
 
 
 class LiveTeacher:

@@ -17,12 +17,12 @@ from raykd.forms.steps import tree_of, written
 from raykd.forms.targets import best_labels
 from raykd.layers.model import Model
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import StoredVocabulary, vocabulary_from
+from raykd.recipes.stored_vocabulary import StoredVocabulary, vocabulary_from
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task
 from raykd.training.evaluate import Decode, predict
-from raykd.training.models import (
+from raykd.training.model_folder import (
     LABELS,
     MODEL,
     RESULT,

@@ -12,17 +12,17 @@ from pydantic import BaseModel, TypeAdapter
 
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.corpus import Corpus, read_corpus, write_corpus
-from raykd.corpora.pieces import Vocabulary
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.source import REST
 from raykd.corpora.stored_sources import find_corpus, restricted_corpus
+from raykd.corpora.word_pieces import Vocabulary
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.layers.optimisation import Duration, ScheduleConfig
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
 from raykd.recipes.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.recipes.run import Run, Source, find_start
-from raykd.recipes.vocabularies import open_vocabulary, store_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary, store_vocabulary
 from raykd.redact import redacted
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
@@ -30,7 +30,7 @@ from raykd.students import Student
 from raykd.teachers import Teacher
 from raykd.training.embeddings import embeddings_from
 from raykd.training.label_sets import store_labels
-from raykd.training.models import signals_id
+from raykd.training.model_folder import signals_id
 from raykd.transfer import Text, signal_id
 
 Read = Callable[[CorpusConfig], Corpus]

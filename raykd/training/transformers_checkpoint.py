@@ -10,8 +10,8 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
-from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.word_pieces import Special
 from raykd.errors import ExportError
 from raykd.layers.checkpoint import quietly
 from raykd.layers.encoder import MaskedLanguageModel

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.layers.model import Output
 from raykd.needs import ARCS, CHAIN
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raykd.corpora import masking
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.masking import MaskedText
 from raykd.corpora.vocabulary import BertConfig, WordPieceConfig
 from raykd.forms.pieces import HiddenPieces

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from raykd.corpora.corpus import corpus_id, open_corpus, read_corpus, write_corpus
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.jsonl import JsonlSource
 from raykd.corpora.parquet import ParquetSource
 from raykd.corpora.pretrained import HFVocabulary

@@ -6,9 +6,9 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
-from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+from raykd.corpora.word_pieces import Special
 from tests.teachers.checkpoints import PIECES, make_checkpoint
 
 

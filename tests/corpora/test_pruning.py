@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from raykd.corpora.pieces import Special
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import PretrainedConfig, from_json
+from raykd.corpora.word_pieces import Special
 from tests.teachers.checkpoints import make_checkpoint
 
 LETTERS = "abcdeé"

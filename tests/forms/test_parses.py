@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT, TREE
+from raykd.forms.tree.best_parse import Parse
 from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encoded
-from raykd.forms.tree.parses import Parse
 from raykd.layers.model import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs

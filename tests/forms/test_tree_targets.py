@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT
 from raykd.forms.tree.codes import TreeLabels, encoded, encoded_part
-from raykd.forms.tree.column import TreeColumn
+from raykd.forms.tree.tree_column import TreeColumn
 
 POS = ("NOUN", "VERB", "X")
 RELATIONS = FLAT.tag_set([f"r{number}" for number in range(7)])

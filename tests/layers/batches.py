@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raykd.corpora.encoding import TokenBatch, encode_text
+from raykd.corpora.encoded_text import TokenBatch, encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary
 
 SENTENCES = (

@@ -8,7 +8,7 @@ import torch
 from pydantic import TypeAdapter
 from transformers import AutoModel, AutoTokenizer
 
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.layers.contextual import ContextualConfig, EncoderConfig, parts_of, pinned

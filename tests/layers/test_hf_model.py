@@ -17,7 +17,7 @@ from transformers import (
     RoFormerForMaskedLM,
 )
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.errors import StoreError
 from raykd.layers.encoder import MaskedLanguageModel
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.layers.piece_vectors import first_of_pieces, mean_of_pieces, word_of_piece, words_to_pieces
 
 SPELLINGS = given(

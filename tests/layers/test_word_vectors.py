@@ -5,7 +5,7 @@ import gzip
 import pytest
 import torch
 
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.errors import StoreError
 from raykd.layers.word_vectors import WordVectorsConfig
 

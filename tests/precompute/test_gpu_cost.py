@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from raykd.cluster.topology import Topology
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.errors import PlacementError
 from raykd.layers.model import Model
 from raykd.precompute import gpu_cost
@@ -18,9 +18,9 @@ from raykd.precompute.measurement import check_gpu
 from raykd.precompute.model_cost import find_cost, keep_cost, measure_cost
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
 from tests.fake_gpu import GPU, gpu
 from tests.teachers.checkpoints import make_checkpoint

@@ -17,7 +17,7 @@ from raykd.precompute.measurement import measure_all
 from raykd.precompute.model_cost import find_cost, measure_cost
 from raykd.precompute.processor import processor
 from raykd.recipes.resources import Resources
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
 from raykd.training.execute import build_model

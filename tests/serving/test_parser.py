@@ -12,7 +12,7 @@ from mlflow import pyfunc
 import raykd
 from raykd.serving.labeller import LabellerError, is_tree, load
 from raykd.serving.server import create_app
-from raykd.tracking.models import save_model
+from raykd.tracking.student_models import save_model
 from tests.serving.trained import get, post, served, tree
 
 GOLD = [tree(number) for number in range(100, 130)]

@@ -10,7 +10,7 @@ import pytest
 from raykd.cluster.topology import Topology
 from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
 from raykd.precompute.plan import precompute
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.spec import load
 from raykd.sweep import forecast as forecast_module
 from raykd.sweep.forecast import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.errors import CorpusError
 from raykd.forms import FLAT
-from raykd.forms.tree.parses import Parse
+from raykd.forms.tree.best_parse import Parse
 from raykd.metrics.attachment import is_punctuation
 from raykd.tasks import TASKS
 from raykd.tasks.parsing import PARSING

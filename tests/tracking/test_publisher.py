@@ -321,9 +321,7 @@ def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name
         assert swept.close() == ()
     found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
     assert len(found) == 4
-    assert (
-        len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
-    )
+    assert len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
 
 
 class Away:

@@ -107,8 +107,7 @@ def test_a_server_that_hangs_and_one_that_is_killed_show_everything_once_they_an
         experiment = client.get_experiment_by_name("away")
         assert experiment is not None
         runs = {
-            run.data.tags.get("raykd.trial"): run
-            for run in client.search_runs([experiment.experiment_id])
+            run.data.tags.get("raykd.trial"): run for run in client.search_runs([experiment.experiment_id])
         }
         assert set(runs) == {None, "1/1", "1/2"}
         assert {run.info.status for run in runs.values()} == {"FINISHED"}

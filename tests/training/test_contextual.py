@@ -29,7 +29,7 @@ from raykd.tasks import TASKS
 from raykd.training.data import part_of, training_data
 from raykd.training.evaluate import predict
 from raykd.training.execute import find_result, keep_place
-from raykd.training.models import build_model, load_model
+from raykd.training.model_folder import build_model, load_model
 from raykd.training.prepare import prepare
 from raykd.training.stored_features import FeatureReader, encoder_ids
 from raykd.training.worker import Worker

@@ -15,14 +15,14 @@ from raykd.errors import StoreError
 from raykd.layers.reduction import pca, svd
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import EMBEDDINGS, ROWS
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine, repair
 from raykd.training import embeddings
 from raykd.training.embeddings import embeddings_id, open_embeddings
 from raykd.training.execute import _starting_model, find_result
-from raykd.training.models import build_model, load_model
+from raykd.training.model_folder import build_model, load_model
 from raykd.training.prepare import prepare, student_runs, with_seed
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import executed, prepared, recipe, student_of, train_teachers

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import BertForMaskedLM
 
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import RunError, SignalError, StoreError
 from raykd.forms import FLAT, PIECES
@@ -30,7 +30,7 @@ from raykd.training.data import Batch, part_of
 from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare, seed_runs, student_runs
 from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.teachers.checkpoints import make_checkpoint

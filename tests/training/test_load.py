@@ -23,7 +23,7 @@ from raykd.layers.model_config import BuildInputs
 from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
-from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.storage.store import Storage
 from raykd.students import BiLSTMStudent
 from raykd.tasks import TASKS
@@ -31,7 +31,7 @@ from raykd.training.data import corpus_of, part_of
 from raykd.training.evaluate import predict
 from raykd.training.execute import execute
 from raykd.training.load import COPY, Tagger
-from raykd.training.models import (
+from raykd.training.model_folder import (
     ARCHITECTURE,
     LABELS,
     MODEL,

@@ -15,11 +15,11 @@ from raykd.corpora.batching import language_sampling
 from raykd.errors import ExportError
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.training.data import part_of, training_data
 from raykd.training.load import load_tagger
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
 from raykd.training.transformers_checkpoint import export_checkpoint
 from tests.training.small import executed, student_of

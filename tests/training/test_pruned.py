@@ -13,9 +13,9 @@ from raykd.corpora.vocabulary import WordVocabulary, words_of
 from raykd.precompute import model_cost
 from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe_faults import recipe_faults
-from raykd.recipes.vocabularies import open_vocabulary, unknown_share, vocabulary_id
+from raykd.recipes.stored_vocabulary import open_vocabulary, unknown_share, vocabulary_id
 from raykd.storage.store import Storage
-from raykd.training.models import load_model
+from raykd.training.model_folder import load_model
 from raykd.training.prepare import prepare
 from tests.teachers.checkpoints import PIECES, make_checkpoint
 from tests.training.small import called_once, executed, recipe, student_of

@@ -24,7 +24,7 @@ from raykd.training.data import Batch, training_data
 from raykd.training.learner import Learner
 from raykd.training.live import live_needs, live_teacher
 from raykd.training.load import load_tagger
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare, student_runs
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import called_once, executed, recipe, student_of, train_teachers

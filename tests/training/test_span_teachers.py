@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.corpora.encoding import encode_text
+from raykd.corpora.encoded_text import encode_text
 from raykd.recipes.recipe_faults import recipe_faults
-from raykd.recipes.vocabularies import open_vocabulary
+from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.training.data import corpus_of

@@ -20,7 +20,7 @@ from raykd.signals import Sizes
 from raykd.storage.layout import WEIGHTS
 from raykd.training import execute as module
 from raykd.training.execute import training_plan_of
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.stages import labelled_share, split_held_out
 from tests.training.loops import changed, distiller, opened, same, weights_of
 from tests.training.projected import with_projection

@@ -10,7 +10,7 @@ from raykd.errors import StoreError
 from raykd.layers.model import load_weights
 from raykd.storage.layout import WEIGHTS
 from raykd.training.execute import _starting_model
-from raykd.training.models import build_model
+from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
 from tests.training.loops import same, weights_of
 from tests.training.small import executed, recipe, student_of

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from raykd.corpora.encoding import TokenBatch
+from raykd.corpora.encoded_text import TokenBatch
 from raykd.layers.model import Output
 from raykd.needs import CHAIN, to_store
 from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute

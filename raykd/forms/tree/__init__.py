@@ -18,13 +18,13 @@ from raykd.forms.form import Facts, LabelForm, Labelled, Names, ScoredWords, Ser
 from raykd.forms.labels import Labels
 from raykd.forms.targets import Scored
 from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encoded_part
-from raykd.forms.tree.column import GoldTree, TreeColumn
 from raykd.forms.tree.drawing import drawn
+from raykd.forms.tree.tree_column import GoldTree, TreeColumn
 from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
 from raykd.metrics.confusions import Confusion, arc_confusions
 
 if TYPE_CHECKING:
-    from raykd.forms.tree.parses import Parse
+    from raykd.forms.tree.best_parse import Parse
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
 
 _UNLABELLED = pa.schema(
@@ -119,7 +119,7 @@ class Tree(LabelForm):
         Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
         (`best_trees`).
         """
-        from raykd.forms.tree.parses import parses_of_arcs, parses_of_labels
+        from raykd.forms.tree.best_parse import parses_of_arcs, parses_of_labels
         from raykd.structures import Chain
 
         given: Any = output.distribution
@@ -176,7 +176,7 @@ class Tree(LabelForm):
 
     def served(self, model: Served, sentences: Names, pos: Any, *, batch: int) -> list[Parse]:
         """The trees, whose relations are names."""
-        from raykd.forms.tree.parses import Parse
+        from raykd.forms.tree.best_parse import Parse
 
         found = model.arcs(sentences, pos, batch=batch)
         return [

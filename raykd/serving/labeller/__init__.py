@@ -10,7 +10,7 @@ words.py          text → words with their places
 normalization.py  words → parts, as tokenizers write them
 pieces.py         words → pieces and characters → the numbers that a model reads
 session.py        batches and windows → labels and scores, by ONNX Runtime
-chains.py         scores → probabilities, and the best labelling
+lattice.py        scores → probabilities, and the best labelling
 spans.py          labels → spans, intent and slots
 trees.py          labels → heads and relations
 folder.py         the files of an export
@@ -19,8 +19,8 @@ model.py          all of it together
 
 from __future__ import annotations
 
-from .chains import Chain, Lattice, best_path
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, WEIGHTS, LabellerError, model_file
+from .lattice import Chain, Lattice, best_path
 from .model import READ_AHEAD, Labeller, load
 from .normalization import UnsupportedError
 from .pieces import Split, splitter, with_package

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .chains import Chain
+from .lattice import Chain
 
 FLOAT32, INT8 = "model.onnx", "model-int8.onnx"
 CARD, LABELS, VOCABULARY, WEIGHTS = "export.json", "labels.json", "vocabulary.json", "model.safetensors"

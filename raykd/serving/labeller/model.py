@@ -9,8 +9,8 @@ from typing import overload
 
 import numpy as np
 
-from .chains import Lattice, legal_chain, sum_of_chains
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
+from .lattice import Lattice, legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
 from .session import Reader, Scored, Session
 from .spans import INTENT, Labelled, describe_sentence, describe_words

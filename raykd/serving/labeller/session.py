@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .chains import Chain, best_path
 from .folder import LabellerError
+from .lattice import Chain, best_path
 from .pieces import Split, beginning, character_inputs, model_inputs
 from .words import UTTERANCE, Sentences
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .chains import Lattice
+from .lattice import Lattice
 from .words import Places
 
 INTENT = "intent:"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .chains import log_sum
+from .lattice import log_sum
 from .spans import Labelled, Span
 from .words import Places
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.encoding import EncodedText, encode_text
+from raykd.corpora.encoded_text import EncodedText, encode_text
 from raykd.errors import StoreError
 from raykd.forms.ragged import Ragged
 from raykd.identity import identity
-from raykd.recipes.vocabularies import StoredVocabulary
+from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.storage.cache import one_at_a_time
 from raykd.storage.layout import ENCODED, ENCODED_MANIFEST
 from raykd.storage.sealed import DOCTOR

@@ -1,6 +1,6 @@
 import torch
 
-from raykd.layers.embedding import TokenEmbedding
+from raykd.layers.piece_embedding import TokenEmbedding
 
 
 def test_vectors_have_length_one_on_average():

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus
-from raykd.corpora.encoding import EncodedText, Features, encode_text
+from raykd.corpora.encoded_text import EncodedText, Features, encode_text
 from raykd.corpora.vocabulary import (
     CharacterVocabulary,
     Vocabulary,

@@ -21,7 +21,7 @@ from raykd.layers.model import Model, load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
 from raykd.layers.optimisation import TrainingConfig
 from raykd.recipes.run import Run, validated
-from raykd.recipes.vocabularies import StoredVocabulary, open_vocabulary, vocabulary_file
+from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.storage.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage

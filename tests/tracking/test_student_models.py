@@ -147,7 +147,7 @@ print(json.dumps(by_frame))
 def test_students_of_single_languages_are_one_model_that_asks_for_the_language(export, tmp_path):
     from mlflow.pyfunc import load_model
 
-    from raykd.tracking.models import save_model
+    from raykd.tracking.student_models import save_model
 
     for language in ("de", "en"):
         shutil.copytree(export, tmp_path / "both" / language)

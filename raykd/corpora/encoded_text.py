@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int64
     from torch import Tensor
 
-    from raykd.corpora.pieces import Special, Vocabulary
     from raykd.corpora.vocabulary import CharacterVocabulary
+    from raykd.corpora.word_pieces import Special, Vocabulary
 
 
 @dataclass(frozen=True)

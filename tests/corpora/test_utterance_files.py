@@ -6,7 +6,7 @@ import pytest
 
 from raykd.corpora.corpus import corpus_id, open_corpus, read_corpus, write_corpus
 from raykd.corpora.describe import describe, examples
-from raykd.corpora.utterances import PARSERS, UtteranceSource, spoken
+from raykd.corpora.utterance_files import PARSERS, UtteranceSource, spoken
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 from tests.corpora.parts import read

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from raykd.corpora.encoding import EncodedText, encode_text
-from raykd.corpora.pieces import Special
+from raykd.corpora.encoded_text import EncodedText, encode_text
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
+from raykd.corpora.word_pieces import Special
 from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure
