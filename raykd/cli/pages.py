@@ -13,7 +13,6 @@ from ruamel.yaml import YAML
 
 from raykd import __version__
 from raykd.cli.console import span
-from raykd.counted import counted
 from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validated
@@ -23,7 +22,6 @@ from raykd.report.stopped_trials import stopped_of
 from raykd.report.training_curves import Curve, curves_of
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
-from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels
 from raykd.sweep.status import Status
@@ -97,27 +95,6 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
         run=records.run_place(),
         file=text.getvalue(),
     )
-
-
-class Report(Phase):
-    """The phase `report`: writes the files of the sweep's folder."""
-
-    name = "report"
-
-    def __init__(self, context: PhaseContext):
-        super().__init__(context)
-        self.files: dict[str, bytes] = {}
-
-    def run(self) -> tuple[()]:
-        records = self.sweep.records
-        self.listener.begin(self.name, 1)
-        self.files = report_files(records.trials(), records.teachers(), records)
-        for name, data in self.files.items():
-            records.save_file(name, data)
-        return ()
-
-    def summary(self) -> str:
-        return f"{counted(len(self.files), 'file')} in the sweep's folder"
 
 
 class RunningPage:

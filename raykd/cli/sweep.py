@@ -23,7 +23,8 @@ from raykd.cli.options import (
     as_good_as,
     document,
 )
-from raykd.cli.pages import Report, page_kept
+from raykd.cli.pages import page_kept
+from raykd.cli.report_phase import Report
 from raykd.counted import counted
 from raykd.errors import RaykdError, UnlearntError
 from raykd.figures.front import front_of

@@ -21,6 +21,7 @@ from raykd.storage.store import Storage
 from raykd.sweep import track
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.track import export_students, gains_of
+from raykd.tasks import TASKS
 from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.training.execute import execute
 from raykd.training.prepare import prepare, student_runs, with_seed
@@ -126,7 +127,7 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
         name="sweep",
         objectives={"f1": "max"},
         tracking=SimpleNamespace(models="front"),
-        labels=SimpleNamespace(structure="bioes"),
+        labels=TASKS["ner"],
     )
     trials = [
         Trial(0, "COMPLETE", objective="structural", scores=scores(0.5)),

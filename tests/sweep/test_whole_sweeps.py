@@ -385,9 +385,9 @@ def test_pretraining_sweeps_without_teachers_or_labels(swept, capsys):
 def test_each_corpus_is_read_once(tmp_path, monkeypatch):
     read, seen = settings_module.read_corpus, []
 
-    def counted(config):
+    def counted(config, *given):
         seen.append(config.unlabelled_cap)
-        return read(config)
+        return read(config, *given)
 
     monkeypatch.setattr(settings_module, "read_corpus", counted)
     (tmp_path / "sweep.yaml").write_text(f"name: read\nobjective: {{kind: structural}}\n{SHARED}")

@@ -1,0 +1,28 @@
+"""The phase `report`: the front as files of the sweep's folder."""
+
+from __future__ import annotations
+
+from raykd.cli.pages import report_files
+from raykd.counted import counted
+from raykd.sweep.phases.interface import Phase, PhaseContext
+
+
+class Report(Phase):
+    """Writes the files."""
+
+    name = "report"
+
+    def __init__(self, context: PhaseContext):
+        super().__init__(context)
+        self.files: dict[str, bytes] = {}
+
+    def run(self) -> tuple[()]:
+        records = self.sweep.records
+        self.listener.begin(self.name, 1)
+        self.files = report_files(records.trials(), records.teachers(), records)
+        for name, data in self.files.items():
+            records.save_file(name, data)
+        return ()
+
+    def summary(self) -> str:
+        return f"{counted(len(self.files), 'file')} in the sweep's folder"
