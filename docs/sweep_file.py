@@ -18,7 +18,8 @@ from raykd.corpora.source import Split
 from raykd.corpora.table_rows import TableColumns
 from raykd.corpora.tsv import Columns as TsvColumns
 from raykd.layers.contextual import EncoderConfig
-from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import ScheduleConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus

@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
-from raykd.layers.optimisation import Duration, ScheduleConfig, TrainingConfig, with_an_end
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_an_end
 from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
 from raykd.recipes.resources import Resources
 from raykd.signals import Need

@@ -5,7 +5,8 @@ Each is one rule over two statements: what one section has, and what the other a
 
 from __future__ import annotations
 
-from raykd.layers.optimisation import Duration, TrainingConfig, with_an_end
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import Duration, with_an_end
 from raykd.recipes.recipe import Recipe, resolved_vocabulary
 from raykd.recipes.resources import RunRole
 from raykd.recipes.stage_faults import endless_faults, stage_faults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from raykd.layers.optimisation import Duration, with_an_end
+from raykd.layers.stage_schedule import Duration, with_an_end
 from raykd.spec import Document, covering
 from raykd.sweep.spec import plain_sweep, planned_trials
 

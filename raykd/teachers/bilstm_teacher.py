@@ -9,7 +9,8 @@ from pydantic import Field
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
-from raykd.layers.optimisation import Duration, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import Duration
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.teachers.ensemble import Seeded
 

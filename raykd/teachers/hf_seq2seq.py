@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from raykd.forms import STEPS, LabelForm
 from raykd.layers.hf_config import HFConfig
-from raykd.layers.optimisation import Duration, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import Duration
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:

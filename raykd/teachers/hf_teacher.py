@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.checkpoint import refuse_unreadable
 from raykd.layers.hf_config import CLASSES, HFConfig
-from raykd.layers.optimisation import Duration, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import Duration
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:

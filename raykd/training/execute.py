@@ -12,7 +12,8 @@ from typing import Any
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult, Score, Scores
 from raykd.layers.model import Model, load_weights
-from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import ScheduleConfig
 from raykd.objectives import ObjectiveConfig, annealed
 from raykd.progress import part_of_work, report_progress
 from raykd.recipes.run import Run, validated

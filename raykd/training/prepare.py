@@ -17,7 +17,7 @@ from raykd.corpora.source import REST
 from raykd.corpora.stored_sources import find_corpus, restricted_corpus
 from raykd.corpora.word_pieces import Vocabulary
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
-from raykd.layers.optimisation import Duration, ScheduleConfig
+from raykd.layers.stage_schedule import Duration, ScheduleConfig
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
 from raykd.recipes.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs

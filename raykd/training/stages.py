@@ -10,7 +10,8 @@ from torch import nn
 
 from raykd.errors import RunError
 from raykd.layers.model import Model
-from raykd.layers.optimisation import ScheduleConfig, TrainingConfig
+from raykd.layers.optimisation import TrainingConfig
+from raykd.layers.stage_schedule import ScheduleConfig
 from raykd.objectives import Objective
 from raykd.training.data import Part, TrainingData
 from raykd.training.live import LiveTeacher

@@ -131,9 +131,3 @@ def lost_shards(files: Mapping[str, Stamp], entries: Iterable[ShardEntry]) -> tu
     return tuple(
         entry for entry in entries if entry.name not in files or files[entry.name].bytes != entry.bytes
     )
-
-
-def damaged(folder: Storage, name: str, problem: str) -> StoreError:
-    """The error that refuses a damaged shard by name, with its hint."""
-    path = f"{folder.address}/{name}"
-    return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")

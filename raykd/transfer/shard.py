@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from raykd.errors import MissingError, RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.storage.store import Storage
-from raykd.transfer.manifest import AGAIN, Origin, ShardContent, ShardEntry, damaged
+from raykd.transfer.manifest import AGAIN, Origin, ShardContent, ShardEntry
 from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
 from raykd.transfer.names import FORMAT, RowRange
 
@@ -174,3 +174,9 @@ def _entry(header: Header, data: bytes) -> ShardEntry:
     shared = header.model_dump(include={*ShardContent.model_fields})
     sha256 = hashlib.sha256(data).hexdigest()
     return ShardEntry(name=header.rows.name, bytes=len(data), sha256=sha256, **shared)
+
+
+def damaged(folder: Storage, name: str, problem: str) -> StoreError:
+    """The error that refuses a damaged shard by name, with its hint."""
+    path = f"{folder.address}/{name}"
+    return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")

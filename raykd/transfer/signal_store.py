@@ -14,9 +14,9 @@ from raykd.errors import StoreError
 from raykd.signals import SIGNALS
 from raykd.storage.store import Storage
 from raykd.transfer.index import Index, read_index
-from raykd.transfer.manifest import AGAIN, Manifest, damaged, read_manifest
+from raykd.transfer.manifest import AGAIN, Manifest, read_manifest
 from raykd.transfer.names import signal_folder, stored_ks
-from raykd.transfer.shard import decode_columns, open_shard
+from raykd.transfer.shard import damaged, decode_columns, open_shard
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from safetensors.torch import load
 from raykd.corpora.batching import language_sampling
 from raykd.errors import RunError
 from raykd.figures.results import Score
-from raykd.layers.optimisation import TO_CONVERGENCE
+from raykd.layers.stage_schedule import TO_CONVERGENCE
 from raykd.objectives import OBJECTIVES
 from raykd.objectives.losses import Loss
 from raykd.signals import Sizes
