@@ -127,7 +127,7 @@ class TreeColumn:
     def trees(self) -> Iterator[GoldTree]:
         """The tree of every sentence; an empty one where it is unlabelled."""
         names = np.asarray([*self.names, ""], object)
-        pos = (names[pos_T] for pos_T in _rows(self.pos))
+        pos = (names[pos_T].tolist() for pos_T in _rows(self.pos))
         texts = (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
         parts = zip(_rows(self.heads), _rows(self.relations), texts, pos, strict=True)
         return (GoldTree(*own) for own in parts)
