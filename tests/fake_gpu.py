@@ -15,6 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -24,8 +25,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_any, tree_leaves, tree_map, tree_map_only
 
+import raykd
 from raykd.structures import Chain, engine, scaled
 
+PACKAGE = f"{Path(raykd.__file__).parent}/"
 GPU = torch.device("cuda", 0)
 CPU = torch.device("cpu")
 _ATEN = torch.ops.aten
@@ -243,9 +246,9 @@ class _Calls(TorchFunctionMode):
 def place() -> str:
     """Return the file and the line of raykd, or else of another library, that is being executed."""
     frames = traceback.extract_stack()[:-2]  # without this function and what asks it
-    own = [frame for frame in frames if "/raykd/" in frame.filename]
+    own = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
     last = (own or frames)[-1]
-    return f"{last.filename.rsplit('/raykd/', 1)[-1]}:{last.lineno}"
+    return f"{last.filename.removeprefix(PACKAGE)}:{last.lineno}"
 
 
 @contextlib.contextmanager
