@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from raykd.corpora.batching import buckets
 from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
 
 if TYPE_CHECKING:
@@ -196,21 +197,6 @@ def _labelled_arcs(by_signal: Mapping[str, Any]) -> LabelledArcs | None:
 def path_dtype(tags: int) -> np.dtype:
     """The integer type of stored paths: uint8 while the tags fit, else int16."""
     return np.dtype(np.uint8 if tags <= 256 else np.int16)
-
-
-def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
-    """Cut sentences sorted by length into runs whose padded tokens stay within the budget.
-
-    A single longer sentence is its own run. Raises ValueError when the lengths are not ascending.
-    """
-    if np.any(np.diff(lengths_N) < 0):
-        raise ValueError("buckets are cut from sentences sorted by length")
-    runs, first = [], 0
-    for last, length in enumerate(lengths_N.tolist()):
-        if last > first and (last + 1 - first) * length > token_budget:
-            runs.append(slice(first, last))
-            first = last
-    return [*runs, slice(first, len(lengths_N))] if len(lengths_N) else []
 
 
 def _chain_of(output: Output) -> Chain:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, buckets, path_dtype
+from raykd.corpora.batching import buckets
+from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, path_dtype
 from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.structures import Chain, score
 from raykd.structures.labelled_arcs import NEVER

@@ -123,3 +123,18 @@ def _apportion(weights: np.ndarray, total: int) -> list[int]:
     for place in remainders[: total - sum(quotas)]:
         quotas[place] += 1
     return quotas
+
+
+def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
+    """Cut sentences sorted by length into runs whose padded tokens stay within the budget.
+
+    A single longer sentence is its own run. Raises ValueError when the lengths are not ascending.
+    """
+    if np.any(np.diff(lengths_N) < 0):
+        raise ValueError("buckets are cut from sentences sorted by length")
+    runs, first = [], 0
+    for last, length in enumerate(lengths_N.tolist()):
+        if last > first and (last + 1 - first) * length > token_budget:
+            runs.append(slice(first, last))
+            first = last
+    return [*runs, slice(first, len(lengths_N))] if len(lengths_N) else []

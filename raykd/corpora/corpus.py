@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -214,8 +214,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
 
 
 def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
-    tag_set = labels_from(manifest["tag_set"])
-    assert isinstance(tag_set, TagSet)
+    tag_set = cast("TagSet", labels_from(manifest["tag_set"]))
     parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
     return Corpus(
         tag_set, tuple(manifest["languages"]), parts, CorpusReport.from_plain(manifest["report"]),

@@ -19,10 +19,11 @@ import numpy as np
 import torch
 
 from raykd import errors
+from raykd.corpora.batching import buckets
 from raykd.errors import RaykdError, RunError
 from raykd.needs import CHAIN, derives
 from raykd.progress import part_of_work, report_progress, with_progress
-from raykd.signals import SIGNALS, Column, Need, Sizes, buckets
+from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
 from raykd.training.device import CPU_PIECES, given_device, pieces_at_once

@@ -22,7 +22,7 @@ MARKERS = (
     ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("pentagon", "⬟"),
     ("hexagon", "⬢"), ("triangle-up", "▲"), ("cross", "✚"), ("hourglass", "⧗"),
 )  # fmt: skip
-"""The shapes by which kinds are told apart, as plotly names them and as characters; the page has a colour for each."""
+"""The marker of each kind, as plotly names it and as a character; the page has a colour for each."""
 
 
 def kinds_of(trials: Sequence[Trial]) -> dict[str, int]:

@@ -25,12 +25,10 @@ def majority_scores(task: Task, part: pa.Table, tag_set: TagSet) -> dict[str, fl
     Returns:
         Language → score, a fraction. Empty where the task predicts no labels of words or sentences.
     """
+    if task.form.most_frequent(()) is None:
+        return {}
     by_language: dict[str, list[list[str]]] = {}
     for language, numbers in zip(part["language"].to_pylist(), part["tags"].to_pylist(), strict=True):
         by_language.setdefault(language, []).append(tag_set.decode(numbers or ()))
-    guesses = {language: task.form.most_frequent(gold) for language, gold in by_language.items()}
-    return {
-        language: task.metric(by_language[language], guess)
-        for language, guess in guesses.items()
-        if guess is not None
-    }
+    guesses = {language: task.form.most_frequent(gold) or () for language, gold in by_language.items()}
+    return {language: task.metric(gold, guesses[language]) for language, gold in by_language.items()}
