@@ -15,13 +15,15 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import CERTAIN, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import Name, OfEach, TextConfig, for_language
-from raykd.corpora.text_columns import TEXT_WORDS, Cells, classes, longest, texts_in
+from raykd.corpora.text_columns import LABEL_WORDS, TEXT_WORDS, Cells, classes, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 Place = Annotated[int, Field(ge=0)] | Name
 """A column, from 0, or its name in the header."""
+ENOUGH = 20
+"""Lines from which a first one without a value of the others has names."""
 SHOWN = 8
 """Values of a column that an error names."""
 
@@ -212,7 +214,9 @@ def _of_texts(first: list[str], columns: list[Cells], text: Cells) -> Guess:
     labels = classes(columns, text)
     names = dict(zip(columns, first, strict=True))
     header = all(names[column] not in column.values for column in labels or [text])
-    header = header and (bool(labels) or names[text].lower() in TEXT_WORDS)
+    # Of few lines, each has values that the others lack.
+    known = not {name.lower() for name in first}.isdisjoint((*TEXT_WORDS, *LABEL_WORDS))
+    header = header and (known or (bool(labels) and text.rows >= ENOUGH))
     if header:
         for column, name in names.items():
             column.name = name

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import raykd
+from raykd.corpora.word_columns import layout_of
 from raykd.deploy.export import export_run
-from raykd.deploy.label_columns import _sentences
+from raykd.deploy.label_columns import _blocks
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
@@ -36,8 +37,8 @@ def student(tmp_path_factory):
 
 def test_the_start_of_a_document_is_no_word():
     lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
-    found = [words for _, words in _sentences(enumerate(lines, start=1), "x", None)]
-    assert found == [[], ["Ada", "sleeps"]]
+    layout, rest = layout_of(iter(lines), "x")
+    assert [block.words for block in _blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
 
 
 def test_conll_gets_a_column_of_labels(student, tmp_path):
@@ -73,7 +74,7 @@ def test_a_number_sign_is_a_word_where_it_has_all_columns(student, tmp_path):
     call("predict", student, str(source), "--out", str(out))
     (labels,) = raykd.load(student).label([["London", "#"]])
     lines = out.read_text().split("\n")
-    assert lines[:3] == ["# a comment of five words", f"London O\t{labels[0]}", f"# O\t{labels[1]}"]
+    assert lines[:3] == ["# a comment of five words", f"London O {labels[0]}", f"# O {labels[1]}"]
 
 
 def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
@@ -126,12 +127,12 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
             "a.conll",
             b"one\n",
             3,
-            "a.conll:1: the line has 1 column, and words are expected in column 1; set --column",
+            "a.conll:1: 1 column where at least 2 are expected: 'one'; correct the line, or set --column",
         ),
         ("a.jsonl", b'{"text": "x"}\n{"t": 1}\n', 3, 'a.jsonl:2: got \'{"t": 1}\'; expected {"text"'),
         ("a.jsonl", b"{\n", 3, "a.jsonl:1: the line is not JSON"),
         ("a.jsonl", b'{"tokens": []}\n', 3, "with one word at least"),
-        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: the line is not UTF-8; convert"),
+        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: byte 0xff is not utf-8; convert"),
         ("none.txt", None, 3, "there is no such file; give a file, or -"),
     ],
 )
