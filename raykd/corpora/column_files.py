@@ -87,9 +87,10 @@ class Layout(NamedTuple):
     def is_comment(self, line: str) -> bool:
         if not self.comment or not line.startswith(self.comment):
             return False
-        # With an index column first, no word line begins with the comment sign; without, only the number of
-        # columns separates a comment from the word "#".
-        return self.token > 0 or len(self.cut(line)) != self.width
+        # With an index column first, no word line begins with the comment sign; without, a comment differs from the
+        # word "#" in its number of columns, or by the space behind its sign.
+        cells = self.cut(line)
+        return self.token > 0 or len(cells) != self.width or " " in cells[0].strip()
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:

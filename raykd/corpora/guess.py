@@ -154,8 +154,11 @@ def merged(values: Mapping[str, Any]) -> Any:
 def settle(by_language: Mapping[str, list[Guess]]) -> tuple[dict[str, Any], list[str]]:
     """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
     first = {language: files[0].settings for language, files in by_language.items()}
-    keys = sorted({key for settings in first.values() for key in settings})
-    found = {
-        key: merged({language: settings.get(key) for language, settings in first.items()}) for key in keys
-    }
-    return {key: value for key, value in found.items() if value is not False}, []
+    found: dict[str, Any] = {}
+    for key in sorted({key for settings in first.values() for key in settings}):
+        values = {language: settings.get(key) for language, settings in first.items()}
+        if (value := merged(values)) == values:  # a language without a value has the default
+            found[key] = {language: own for language, own in values.items() if own is not None}
+        elif value is not False:
+            found[key] = value
+    return found, []

@@ -15,6 +15,7 @@ from typing import Literal
 
 from raykd.corpora.files import BrokenLine, decoded_lines, opened
 from raykd.corpora.guess import Guess
+from raykd.corpora.tsv import Separator
 from raykd.deploy.label_columns import label_columns
 from raykd.deploy.label_json import label_json
 from raykd.deploy.label_texts import Write, json_line, label_texts, text_cells
@@ -41,6 +42,8 @@ class FileForm:
     """The columns of a table: of TSV their numbers, of JSON Lines their names."""
     header: bool = False
     """Whether the first line has the names of the columns."""
+    separator: Separator = "tab"
+    """Between the columns of a table of texts."""
 
 
 def label_file(
@@ -81,7 +84,7 @@ def label_file(
         first = form.columns.get("text", 0) if column is None else column
         second = form.columns.get("second", int(first) + 1) if labeller.pairs else None
         places = [int(place) for place in (first, second) if place is not None]
-        numbered = text_cells(numbered, name, places, header=form.header)
+        numbered = text_cells(lines, name, places, separator=form.separator, header=form.header)
     return label_texts(labeller, numbered, name, batch, write)
 
 
@@ -101,7 +104,10 @@ def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> Fil
     form = _form(file, guess, labeller) if asked == "auto" else asked
     if form in ("tsv", "jsonl") and guess.source == form:
         columns = {name: place for name, place in guess.settings.get("columns", {}).items() if place != ""}
-        return FileForm(form, columns, header=bool(guess.settings.get("header")))
+        settings = guess.settings
+        return FileForm(
+            form, columns, header=bool(settings.get("header")), separator=settings.get("separator", "tab")
+        )
     return FileForm(form)
 
 

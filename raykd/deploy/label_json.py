@@ -96,7 +96,7 @@ def _of_words(
 def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names) -> dict[str, Any]:
     expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
     try:
-        plain = json.loads(text)
+        plain = json.loads(text, parse_constant=_refused)
         json.dumps(plain, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         problem = "half of a surrogate pair (\\ud800 to \\udfff) is no character"
@@ -122,6 +122,10 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
         except ValueError as error:
             raise CorpusError(file, number, str(error), GIVE_POS) from None
     return plain
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _strings(value: object) -> bool:

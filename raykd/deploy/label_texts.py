@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import SEPARATOR
+from raykd.corpora.tsv import Separator, refuse_width, table_rows
 from raykd.counted import counted
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.errors import CorpusError
@@ -37,35 +39,36 @@ def marked_line(labeller: Labeller, said: Labelled) -> str:
     return f"{text}\n" if said.label is None else f"{said.label}: {text}\n"
 
 
-def text_cells(lines: Numbered, file: str, places: Sequence[int], *, header: bool) -> Numbered:
-    """The text of each line, or its two texts with a tab between them.
+def text_cells(
+    lines: Iterable[str], file: str, places: Sequence[int], *, separator: Separator, header: bool
+) -> Numbered:
+    """The text of each row of a table, or its two texts with a tab between them.
 
     Args:
-        lines: of the file; blank ones are left out.
+        lines: of the file.
         file: its name, for errors.
         places: the columns of the texts, from 0.
-        header: whether the first line has the names of the columns.
+        separator: between the columns.
+        header: whether the first row has the names of the columns.
 
     Raises:
-        CorpusError: a line has other columns than the first one.
+        CorpusError: a row has other columns than the first one.
     """
     width = 0
-    for number, line in lines:
-        if not line.strip():
-            continue
-        cells = line.split("\t")
-        width = width or len(cells)
+    for number, cells in table_rows(lines, separator):
+        if isinstance(cells, BrokenLine):
+            raise CorpusError(file, number, cells.problem, cells.hint)
         if len(cells) <= max(places):
             where = f"the text is expected in column {places[0]}"
             if len(places) > 1:
                 where = f"the texts are expected in columns {places[0]} and {places[1]}"
             problem = f"the line has {counted(len(cells), 'column')}, and {where}"
             raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
-        if len(cells) != width:
-            problem = f"{counted(len(cells), 'column')} between tabs where the first line has {width}"
-            raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
-        if not (header and number == 1):
+        if width and len(cells) != width:
+            refuse_width(len(cells), width, separator, file, number)
+        if width or not header:
             yield number, SEPARATOR.join(cells[place] for place in places)
+        width = len(cells)
 
 
 def _checked(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
