@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Literal, TextIO
 
@@ -107,7 +108,8 @@ def predict(
 def _target(out: Path | None) -> Iterator[TextIO]:
     """What the labelled file is written to, in UTF-8: the standard output, or `out`, in one piece at the end."""
     if out is None:
-        sys.stdout.reconfigure(encoding="utf-8")  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
         return
     part = out.with_name(f".{out.name}.part")
