@@ -118,7 +118,7 @@ class LoadedEncoder:
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         for rows in plan:
             batch = text.gather(rows).to(self._device)
-            yield rows.tolist(), batch, EncoderOutput(self._features.compute(batch))
+            yield rows.tolist(), batch, EncoderOutput({0: self._features.compute(batch)})
 
 
 def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> LoadedEncoder:

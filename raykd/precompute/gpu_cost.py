@@ -17,12 +17,11 @@ from torch import Tensor
 
 from raykd.corpora.encoded_text import TokenBatch
 from raykd.figures.results import Cost
-from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
+from raykd.figures.table import ENDINGS, LATENCY, TRAINING_SPEED_GPU, Runtime
 from raykd.layers.model import Model
 from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
 from raykd.precompute.model_cost import (
     BATCHES,
-    ENDINGS,
     GPU,
     MOST_BYTES,
     MOST_TOGETHER,

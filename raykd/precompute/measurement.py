@@ -27,12 +27,11 @@ from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
 from raykd.figures.cost_grid import beyond_spread
 from raykd.figures.results import LOADED, Cost
-from raykd.figures.table import COSTS, GPU_RUNTIMES, PARAMETERS, Runtime
+from raykd.figures.table import COSTS, ENDINGS, GPU_RUNTIMES, PARAMETERS, Runtime
 from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import hardware
 from raykd.precompute.machine_load import load_before
 from raykd.precompute.model_cost import (
-    ENDINGS,
     MOST_TOGETHER,
     Measured,
     find_cost,

@@ -178,8 +178,8 @@ class ShardWriter:
             return entry
         # Actors may write this at the same time: they write the same bytes.
         sentence = self._text(job.text_id).sentences(np.zeros(1, np.int64))
-        _, batch, output = next(iter(self._teacher(job.teacher).outputs(sentence, 1)))
-        values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, batch, need)]
+        *_, output = next(iter(self._teacher(job.teacher).outputs(sentence, 1)))
+        values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, need)]
         columns, error = encode_columns(need, job.teacher.sizes, np.zeros(0, int), np.zeros(0, int), values)
         return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
 
@@ -267,7 +267,7 @@ def _per_sentence(
 ) -> dict[tuple[Need, int, int], np.ndarray]:
     """(need, column, sentence) → its values [rows, V], padding removed."""
     signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), {}
-    parts = zip(signal.columns, signal.take(output, batch, need), strict=True)
+    parts = zip(signal.columns, signal.take(output, need), strict=True)
     for number, (column, part) in enumerate(parts):
         for place, padded, own in zip(places, _array(part), words, strict=True):
             found[need, number, place] = column.cut(padded, own, job.teacher.unit)
