@@ -282,7 +282,7 @@ def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], 
         for _, cells in table_rows(lines, separator)
         if isinstance(cells, list)
     )
-    first = next(rows)
+    first = next(rows, [])  # of lines that are no text there is none
     columns = [Cells(f"column {place}") for place in range(len(first))]
     # One line alone has no names.
     for row in chain([next(rows, first)], rows):
