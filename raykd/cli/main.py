@@ -122,7 +122,9 @@ def main() -> None:
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     set_defaults(TELEMETRY_OFF)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal that is not UTF-8 shows other signs by their numbers
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # a terminal that is not UTF-8 shows other signs by their numbers
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False, prog_name="raykd")

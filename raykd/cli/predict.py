@@ -21,7 +21,7 @@ import typer
 from raykd.cli.console import stderr
 from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.counted import counted
-from raykd.deploy.label_files import OF_TEXTS, form_of, label_file
+from raykd.deploy.label_files import STANDARD_INPUT, Request, form_of, lines_of
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.tag_schemes import SpanScheme
@@ -84,24 +84,25 @@ def predict(
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
-    form = form_of(file, labeller, format_)
-    if marked and form.form not in OF_TEXTS:
-        raise CorpusError(file, None, f"--marked is for texts, and the file is {form.form}", "leave it out")
-    write = partial(marked_line, labeller) if marked else json_line
+    form, settings = form_of(file, labeller, format_)
+    if marked and not form.of_texts:
+        raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
     with ExitStack() as opened:
+        request = Request(
+            labeller=labeller, lines=lines_of(file, opened), name=STANDARD_INPUT if file == "-" else file,
+            settings=settings, column=column, scheme=scheme, batch=batch,
+            write=partial(marked_line, labeller) if marked else json_line,
+            report=lambda line: stderr.print(f"{Path(file).name}: {line}"),
+        )  # fmt: skip
         target = opened.enter_context(_target(out))
         status = opened.enter_context(stderr.status("labelling …"))
         count = 0
-        labelled = label_file(
-            labeller, file, form, opened, column=column, scheme=scheme, batch=batch, write=write,
-            report=lambda line: stderr.print(f"{Path(file).name}: {line}"),
-        )  # fmt: skip
-        for written in labelled:
+        for written in form.label(request):
             target.write(written)
             count += 1
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
-    stderr.print(f"predict: {counted(count, 'sentence' if form.form == 'conll' else 'text')}")
+    stderr.print(f"predict: {counted(count, form.unit)}")
 
 
 @contextmanager

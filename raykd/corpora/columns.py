@@ -79,12 +79,16 @@ def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
     """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
     of equals the last spans and the first flat tags."""
-    spans = [column for column in reversed(columns) if column.kind == "spans"]
-    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
-    runs = [column for column in columns if column.kind == "runs"]
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
-    return [*spans, *runs, *flat]
+    return [*span_columns(columns), *flat]
+
+
+def span_columns(columns: Sequence[Column]) -> list[Column]:
+    """Those of them that hold spans."""
+    spans = [column for column in reversed(columns) if column.kind == "spans"]
+    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
+    return [*spans, *(column for column in columns if column.kind == "runs")]
 
 
 def _column(place: int, sentences: list[list[str]]) -> Column:

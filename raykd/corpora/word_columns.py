@@ -28,6 +28,8 @@ from raykd.counted import counted
 from raykd.errors import CorpusError
 
 COMMENT = "#"
+MOST_PARTS = 3
+"""Most parts between spaces that words have on average; those of Vietnamese have some."""
 HINT = "correct the line, or set corpus.unlabelled_form"
 Numbered = tuple[int, Cells]
 """A line's number and cells."""
@@ -73,6 +75,10 @@ def layout_of(
         problem = f"{counted(len(cells), 'column')} where most lines with a word have {layout.width}"
         if_text = "if each line is a sentence set corpus.unlabelled_form: sentences"
         raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", if_text)
+    words = [row[layout.token] for _, row in rows if len(row) > layout.token]
+    if sum(len(word.split()) for word in words) > MOST_PARTS * len(words):
+        problem = f"column {layout.token} has texts, not words: {words[0][:60]!r}"
+        raise CorpusError(file, rows[0][0], problem, "split the texts into words, one in each line")
     return layout, chain(start.lines, lines)
 
 

@@ -20,7 +20,7 @@ from raykd.corpora.column_files import (
     row_faults,
     sentence_rows,
 )
-from raykd.corpora.columns import columns_in, tag_columns
+from raykd.corpora.columns import columns_in, span_columns
 from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, WIDTH
 from raykd.corpora.word_columns import COMMENT, is_word, layout_of
 from raykd.counted import counted
@@ -176,7 +176,7 @@ def _in_words(layout: Layout, separator: str, scheme: SpanScheme | None) -> str:
 
 def _scheme_of(start: Beginning, layout: Layout) -> SpanScheme | None:
     """The scheme of the spans that the file has already; None where it has none."""
-    spans = [column for column in tag_columns(columns_in(start)) if column.kind in ("spans", "runs")]
+    spans = span_columns(columns_in(start))
     if not spans:
         return None
     rows = (rows for _, rows in sentence_rows(start.lines, layout))

@@ -9,137 +9,153 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from raykd.corpora.files import BrokenLine, decoded_lines, opened
 from raykd.corpora.guess import Guess
-from raykd.corpora.tsv import Separator
 from raykd.deploy.label_columns import label_columns
 from raykd.deploy.label_json import label_json
-from raykd.deploy.label_texts import Write, json_line, label_texts, text_cells
+from raykd.deploy.label_texts import Numbered, Write, json_line, label_texts, text_cells
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import SpanScheme
 from raykd.serving.labeller import Labeller
 from raykd.storage.store import Storage
 
 Form = Literal["text", "tsv", "conll", "jsonl"]
-OF_TEXTS: tuple[Form, ...] = ("text", "tsv")
-"""Forms of which each text becomes a line."""
 COLUMN_ENDS = (".conll", ".conllu", ".iob2", ".iob", ".bio")
-OF_COLUMNS = ("conll", "conllu")
-"""Sources with a word in each line."""
 STANDARD_INPUT, TO_UTF_8 = "standard input", "convert the file to UTF-8"
 
 
-@dataclass(frozen=True)
-class FileForm:
-    """How a file is read."""
-
-    form: Form
-    columns: Mapping[str, int | str] = field(default_factory=dict)
-    """The columns of a table: of TSV their numbers, of JSON Lines their names."""
-    header: bool = False
-    """Whether the first line has the names of the columns."""
-    separator: Separator = "tab"
-    """Between the columns of a table of texts."""
-
-
-def label_file(
-    labeller: Labeller,
-    file: str,
-    form: FileForm,
-    opened_files: ExitStack,
-    *,
-    column: int | None = None,
-    scheme: SpanScheme | None = None,
-    batch: int = 32,
-    write: Write = json_line,
-    report: Callable[[str], None] = lambda line: None,
-) -> Iterator[str]:
-    """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order.
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A file to be labelled, and how.
 
     Args:
         labeller: the exported model.
-        file: its name; - is the standard input.
-        form: of the file, from `form_of`.
-        opened_files: closes the file.
+        lines: of the file.
+        name: of the file, for errors.
+        settings: of the source that reads such files: the columns of a table.
         column: of the words (conll) or of the text (tsv), from 0; None: the one that they are in.
         scheme: of the labels of columns; None: that of the file's own labels, else BIOES.
         batch: texts or sentences that are read at once.
         write: how a text is written; JSON Lines and columns are written as they were read.
         report: is told in a line of text how columns are read.
-
-    Raises:
-        CorpusError: a line is not of that form, or lacks what the model reads.
     """
-    lines, name = _lines(file, opened_files), STANDARD_INPUT if file == "-" else file
-    if form.form == "conll":
-        return label_columns(labeller, lines, name, column=column, scheme=scheme, batch=batch, report=report)
-    numbered = ((number, _whole(line, name, number)) for number, line in enumerate(lines, start=1))
-    if form.form == "jsonl":
-        return label_json(labeller, numbered, name, form.columns, batch)
-    if form.form == "tsv":
-        first = form.columns.get("text", 0) if column is None else column
-        second = form.columns.get("second", int(first) + 1) if labeller.pairs else None
-        places = [int(place) for place in (first, second) if place is not None]
-        numbered = text_cells(lines, name, places, separator=form.separator, header=form.header)
-    return label_texts(labeller, numbered, name, batch, write)
+
+    labeller: Labeller
+    lines: Iterator[str]
+    name: str
+    settings: Mapping[str, Any]
+    column: int | None = None
+    scheme: SpanScheme | None = None
+    batch: int = 32
+    write: Write = json_line
+    report: Callable[[str], None] = lambda line: None
+
+    @property
+    def numbered(self) -> Numbered:
+        """The lines with their numbers. Raises CorpusError at one that is not text."""
+        for number, line in enumerate(self.lines, start=1):
+            if isinstance(line, BrokenLine):
+                raise CorpusError(self.name, number, line.problem, line.hint)
+            yield number, line
 
 
-def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> FileForm:
-    """How a file is read: as `asked`, or as `raykd init` would take it.
+@dataclass(frozen=True)
+class FileForm:
+    """A form of files."""
+
+    name: Form
+    unit: Literal["text", "sentence"]
+    """What is labelled at once."""
+    label: Callable[[Request], Iterator[str]]
+    """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order. It raises CorpusError
+    where a line is not of that form, or lacks what the model reads."""
+    of_texts: bool = False
+    """Whether each text becomes a line of its own."""
+
+
+def _texts(request: Request) -> Iterator[str]:
+    return label_texts(request.labeller, request.numbered, request.name, request.batch, request.write)
+
+
+def _table(request: Request) -> Iterator[str]:
+    columns, settings = request.settings.get("columns", {}), request.settings
+    first = columns.get("text", 0) if request.column is None else request.column
+    second = columns.get("second", first + 1) if request.labeller.pairs else None
+    cells = text_cells(
+        request.lines, request.name, [place for place in (first, second) if place is not None],
+        separator=settings.get("separator", "tab"), header=settings.get("header", False),
+    )  # fmt: skip
+    return label_texts(request.labeller, cells, request.name, request.batch, request.write)
+
+
+def _objects(request: Request) -> Iterator[str]:
+    columns = request.settings.get("columns", {})
+    return label_json(request.labeller, request.numbered, request.name, columns, request.batch)
+
+
+def _columns(request: Request) -> Iterator[str]:
+    return label_columns(
+        request.labeller, request.lines, request.name, column=request.column, scheme=request.scheme,
+        batch=request.batch, report=request.report,
+    )  # fmt: skip
+
+
+TEXT, TABLE = FileForm("text", "text", _texts, of_texts=True), FileForm("tsv", "text", _table, of_texts=True)
+COLUMNS, OBJECTS = FileForm("conll", "sentence", _columns), FileForm("jsonl", "text", _objects)
+FORMS: Mapping[str, FileForm] = MappingProxyType(
+    {form.name: form for form in (TEXT, TABLE, COLUMNS, OBJECTS)}
+)
+OF_SOURCE: Mapping[str, FileForm] = MappingProxyType({**FORMS, "conllu": COLUMNS, "xsid": COLUMNS})
+"""Source of corpora → the form in which such files are labelled."""
+
+
+def form_of(
+    file: str, labeller: Labeller, asked: Form | Literal["auto"]
+) -> tuple[FileForm, Mapping[str, Any]]:
+    """The form of a file, and the settings of the source that reads it: as `asked`, or as `raykd init` would take it.
 
     Raises:
         CorpusError: the file is missing, or of a form that is not labelled.
     """
+    form = FORMS.get(asked)
     if file == "-":
-        return FileForm("text" if asked == "auto" else asked)
+        return form or TEXT, {}
     if not Path(file).is_file():
         raise CorpusError(file, None, "there is no such file", "give a file, or - for the standard input")
     from raykd.corpora.look import look_at  # the readers of corpora take a while to import
 
     guess = look_at(*_address(file))
-    form = _form(file, guess, labeller) if asked == "auto" else asked
-    if form in ("tsv", "jsonl") and guess.source == form:
-        columns = {name: place for name, place in guess.settings.get("columns", {}).items() if place != ""}
-        settings = guess.settings
-        return FileForm(
-            form, columns, header=bool(settings.get("header")), separator=settings.get("separator", "tab")
-        )
-    return FileForm(form)
+    form = form or _form(file, guess, labeller)
+    return form, guess.settings if form is OF_SOURCE.get(guess.source) else {}
 
 
-def _form(file: str, guess: Guess, labeller: Labeller) -> Form:
+def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     name = file.removesuffix(".gz")
     if name.endswith(".jsonl"):
-        return "jsonl"
-    if labeller.pairs and not name.endswith(".tsv"):
-        return "text"
+        return OBJECTS
+    if (labeller.pairs and not name.endswith(".tsv")) or guess.why == "empty":
+        return TEXT
     if name.endswith(COLUMN_ENDS):
-        return "conll"
+        return COLUMNS
+    hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
     if not guess.readable:
-        if guess.why == "empty":
-            return "text"
-        hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
         raise CorpusError(file, None, f"it is not read: {guess.why.partition(':')[0]}", hint)
-    if guess.source in OF_COLUMNS:
-        # Lines of one word each may be texts: columns are known by their labels.
-        return "conll" if guess.labelled or name.endswith(".tsv") else "text"
-    if guess.source in ("text", "tsv", "jsonl"):
-        return guess.source  # pyright: ignore[reportReturnType]
-    hint = "write it as JSON Lines, or give --format"
-    raise CorpusError(file, None, f"the file is {guess.source}", hint)
+    if (form := OF_SOURCE.get(guess.source)) is None:
+        raise CorpusError(file, None, f"the file is {guess.source}", hint)
+    # Lines of one word each may be texts: columns are known by their labels.
+    return TEXT if form is COLUMNS and not guess.labelled and not name.endswith(".tsv") else form
 
 
-def _address(file: str) -> tuple[Storage, str]:
-    path = Path(file)
-    return Storage(str(path.parent)), path.name
+def lines_of(file: str, opened_files: ExitStack) -> Iterator[str]:
+    """The lines of a file, unpacked where it is packed, or of the standard input (-); none of an empty one.
 
-
-def _lines(file: str, opened_files: ExitStack) -> Iterator[str]:
-    """The lines of a file, unpacked where its name ends in .gz; none of an empty one."""
+    `opened_files` closes the file.
+    """
     if file == "-":
         return decoded_lines(sys.stdin.buffer, STANDARD_INPUT, "utf-8", TO_UTF_8)
     if Path(file).stat().st_size == 0:
@@ -147,8 +163,6 @@ def _lines(file: str, opened_files: ExitStack) -> Iterator[str]:
     return decoded_lines(opened_files.enter_context(opened(*_address(file))), file, "utf-8", TO_UTF_8)
 
 
-def _whole(line: str, file: str, number: int) -> str:
-    """The line. Raises CorpusError where it is not text."""
-    if isinstance(line, BrokenLine):
-        raise CorpusError(file, number, line.problem, line.hint)
-    return line
+def _address(file: str) -> tuple[Storage, str]:
+    path = Path(file)
+    return Storage(str(path.parent)), path.name

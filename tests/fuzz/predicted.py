@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from raykd.deploy.label_files import form_of, label_file
+from raykd.deploy.label_files import Request, form_of, lines_of
 from raykd.serving.labeller import Labelled
 from tests.fuzz.corpora import ENDINGS, PARTS, TEXT, made
 from tests.fuzz.damage import ANYWHERE
@@ -50,6 +50,8 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
 
 def _label(file: str) -> None:
     labeller: Any = Outside()
+    form, settings = form_of(file, labeller, "auto")
     with ExitStack() as opened:
-        for line in label_file(labeller, file, form_of(file, labeller, "auto"), opened):
+        request = Request(labeller=labeller, lines=lines_of(file, opened), name=file, settings=settings)
+        for line in form.label(request):
             line.encode()
