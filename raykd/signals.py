@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from raykd.corpora.batching import buckets
 from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
@@ -86,7 +87,7 @@ class Column:
 
     name: str
     rows: Rows
-    dtype: Callable[[Sizes], Any]
+    dtype: Callable[[Sizes], DTypeLike]
     width: Callable[[Sizes, Need], int]
     encode: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
 
@@ -117,18 +118,18 @@ class Column:
 class Signal:
     """One kind of thing that a teacher gives.
 
-    `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, T, H, V] for those of
-    arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
-    columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
-    the same bytes. `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of
-    the first column's rows into what an objective uses. What is `decoded` depends on which labellings are legal, and
-    its id on the teacher's decoding.
+    `take` gives one tensor per column for an output and its batch: [B, rows, V] for label and word columns,
+    [B, T, H, V] for those of arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns
+    of a shard from the stored columns of `sources` instead, where a teacher offers them: stored values are rounded, so
+    a later derivation gives the same bytes. `read` turns gathered columns, padded with 0 and on the device of the
+    batch, and the lengths [B] of the first column's rows into what an objective uses. What is `decoded` depends on
+    which labellings are legal, and its id on the teacher's decoding.
     """
 
     name: str
     columns: tuple[Column, ...]
-    take: Callable[[Any, TokenBatch, Need], tuple[Tensor, ...]]
-    read: Callable[[tuple[Tensor, ...], Tensor, Need], Any]
+    take: Callable[..., tuple[Tensor, ...]]
+    read: Callable[[tuple[Tensor, ...], Tensor, Need], object]
     sources: tuple[str, ...] = ()
     derive: Derive | None = None
     decoded: bool = False
@@ -167,9 +168,10 @@ class TeacherBatch:
     attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
 
     @staticmethod
-    def of(values: Mapping[Need, Any]) -> TeacherBatch:
+    def of(values: Mapping[Need, object]) -> TeacherBatch:
         """The batch of these values, each as its signal's `read` gave it."""
-        by_signal = {need.signal: value for need, value in values.items()}
+        by_need: dict[Need, Any] = dict(values)
+        by_signal = {need.signal: value for need, value in by_need.items()}
         chain = None
         if "emissions" in by_signal:
             from raykd.structures import Chain
@@ -179,7 +181,7 @@ class TeacherBatch:
             chain,
             *by_signal.get("kbest", (None, None)),
             marginals=by_signal.get("token_marginals"),
-            hidden={need: value for need, value in values.items() if need.layer is not None},
+            hidden={need: value for need, value in by_need.items() if need.layer is not None},
             features=by_signal.get("features"),
             arcs=_labelled_arcs(by_signal),
         )
@@ -351,11 +353,11 @@ def _spread(rows_BRV: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor
     return rows_BRV[sentence_B[:, None, None], row_BTH], inside_BTH, words_B
 
 
-def _float16(sizes: Sizes) -> Any:
+def _float16(sizes: Sizes) -> DTypeLike:
     return np.float16
 
 
-def _float32(sizes: Sizes) -> Any:
+def _float32(sizes: Sizes) -> DTypeLike:
     return np.float32
 
 
