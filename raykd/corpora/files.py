@@ -67,13 +67,15 @@ def files_of(config: FilesConfig) -> list[tuple[str, str, str]]:
 
 
 def find(storage: Storage, pattern: str) -> list[str]:
-    """The names below `storage` that `pattern` matches, in order; a pattern without `*`, `?` or `[` is a name.
+    """The names below `storage` that `pattern` matches, in order. A file that is called like the pattern is that file,
+    also with `*`, `?` or `[` in its name.
 
     Raises:
         CorpusError: there is none; the hint gives the nearest names.
     """
     wild = any(sign in pattern for sign in WILD)
-    if not wild and storage.exists(pattern):
+    # An object store is asked once less: names with such signs are not usual there.
+    if (storage.is_local or not wild) and storage.exists(pattern):
         return [pattern]
     present = _below(storage, pattern)
     found = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []

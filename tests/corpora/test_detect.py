@@ -271,6 +271,10 @@ CASES = {
     "brackets in names": (
         parted(of(IOB2), ["{lang}/a[v1]-{part}.conll"]), {"train": "{lang}/a[[]v1]-train.conll"}
     ),
+    "signs of patterns and uris in names": (
+        parted(of(IOB2), ["a? #b%41 [v1]*{{c}} {part}.conll"], ["xx"]),
+        {"train": "a[?] #b%41 [[]v1][*]{c} train.conll", "languages": ["und"]},
+    ),
     "pairs in json lines": (
         parted(json_pairs, ["{part}.jsonl"], ["xx"]),
         {"columns": {"text": "premise", "second": "hypothesis", "label": "label"}, "scheme": "flat"},

@@ -108,8 +108,8 @@ def no_corpus(name: str) -> str | None:
     last = words[:-2] if words[-1] == "gz" else words
     if any(part.startswith(".") for part in name.split("/")):
         return "hidden"
-    if any(sign in name for sign in "{}"):
-        return "its name has a sign of patterns ({ })"
+    if "{lang}" in name:
+        return "its name has {lang}, which stands for a language in patterns"
     if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
         return "an archive: unpack it"
     if last[-1] in ENDINGS_OF_OTHERS or NO_CORPUS & set(pieces_of(name.lower().split("/")[-1])):
