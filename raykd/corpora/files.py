@@ -9,11 +9,13 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from io import BufferedIOBase
 
 from raykd.corpora.faults import Faults
 from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import FilesConfig
+from raykd.corpora.text_encoding import likely_encoding, same_encoding
 from raykd.errors import CorpusError, StoreError
 from raykd.spec.messages import nearest
 from raykd.storage.layout import PARTS
@@ -26,10 +28,12 @@ BROKEN = (
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
 """Signs that are in no line of a text, with the message for each."""
-_BROKEN = re.compile("[\r\0\ud800-\udfff]").search
+MARK = "\ufeff"
+"""The byte-order mark as a sign of text: no part of any word."""
+LOOKED_AT = 2**20
+"""Bytes of a file's beginning that tell its encoding."""
+_ODD = re.compile(f"[\r\0{MARK}\ud800-\udfff]").search
 _SURROGATES = re.compile("[\ud800-\udfff]").findall
-
-ENCODING_HINT = "set corpus.encoding, for example latin-1"
 
 
 class BrokenLine(str):
@@ -116,28 +120,36 @@ def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
         ) from None
 
 
-def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
-    """The lines of a text file, with Unix or Windows line ends, with or without a byte-order mark.
+def read_lines(storage: Storage, name: str, encoding: str, *, may_be_set: bool = True) -> Iterator[str]:
+    """The lines of a text file, with Unix or Windows line ends, without byte-order marks at their beginnings: files
+    with a mark each, joined to one, have them in the middle.
 
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
     A line with bytes that are not text of `encoding`, a carriage return or a zero byte is a `BrokenLine`.
 
+    Args:
+        storage: what the file is in.
+        name: the file.
+        encoding: of its text.
+        may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
+
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
     file, number = place(storage, name), 1
-    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    advice = _EncodingAdvice(storage, name, encoding, may_be_set)
     blank: list[str] | None = []
     with opened(storage, name) as source:
-        texts = codecs.iterdecode(iter(lambda: source.read(BLOCK), b""), codec, errors="surrogateescape")
+        texts = codecs.iterdecode(iter(lambda: source.read(BLOCK), b""), encoding, errors="surrogateescape")
         try:
             for lines, ended in _lines(texts):
                 number += len(lines)
                 together = "".join(lines)
-                if _BROKEN(together):
+                if _ODD(together):
                     lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                    lines = [_checked(line, encoding) for line in lines]
+                    lines = [_checked(line.lstrip(MARK), advice) for line in lines]
+                    together = "".join(lines)
                 if blank is not None and not together.strip():
                     blank += lines
                 else:
@@ -145,12 +157,14 @@ def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
                     blank = None
         except LookupError:
             problem = f"there is no text encoding {encoding!r}"
-            hint = "set corpus.encoding, for example utf-8 or latin-1"
+            hint = "set corpus.encoding, for example utf-8 or cp1252"
             raise CorpusError(file, None, problem, hint) from None
         except UnicodeDecodeError as error:
             line = number + error.object.count(b"\n", 0, error.start)
             problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
-            raise CorpusError(file, line, problem, ENCODING_HINT) from None
+            raise CorpusError(file, line, problem, advice.hint()) from None
+        except UnicodeError as error:  # UTF-16 without its mark
+            raise CorpusError(file, number, f"it is not {encoding} ({error})", advice.hint()) from None
     if blank is not None:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
 
@@ -170,12 +184,43 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
         yield [last], False
 
 
-def _checked(line: str, encoding: str) -> str:
+class _EncodingAdvice:
+    """What helps where a file is not text of the encoding in which it is read; its bytes are looked at then."""
+
+    def __init__(self, storage: Storage, name: str, encoding: str, may_be_set: bool):
+        self._storage, self._name, self.encoding, self._may_be_set = storage, name, encoding, may_be_set
+
+    @cached_property
+    def _head(self) -> bytes:
+        with opened(self._storage, self._name) as source:
+            return source.read(LOOKED_AT)
+
+    def likely(self, line: bytes = b"") -> str | None:
+        """The encoding that the file is likely to have, `line` being one of its lines."""
+        return likely_encoding(self._head + b"\n" + line)
+
+    def hint(self, line: bytes = b"") -> str:
+        """The encoding to set, with the line as it is read then."""
+        encoding = self.likely(line)
+        if encoding and same_encoding(encoding, self.encoding):
+            return "correct the line: the rest of the file is in this encoding"
+        if not self._may_be_set:
+            return f"write the file in UTF-8{f': it looks like {encoding}' if encoding else ''}"
+        if encoding is None:
+            return "set corpus.encoding to that of the file, or write it in UTF-8"
+        text = line.decode(encoding, "replace")
+        return f"set corpus.encoding: {encoding}{f'; the line is {text[:60]!r} then' if line else ''}"
+
+
+def _checked(line: str, advice: _EncodingAdvice) -> str:
+    if "\0" in line and (encoding := advice.likely()) and encoding.startswith(("utf-16", "utf-32")):
+        return BrokenLine.of(line, f"the file is {encoding}, not {advice.encoding}", advice.hint())
     for sign, problem, hint in BROKEN:
         if sign in line:
             return BrokenLine.of(line, problem, hint)
     if lost := lost_bytes(line):
-        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {encoding}", ENCODING_HINT)
+        hint = advice.hint(line.encode(advice.encoding, "surrogateescape"))
+        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {advice.encoding}", hint)
     return line
 
 

@@ -43,7 +43,7 @@ def _read_file(
     keys = [*columns.texts]
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
-    rows = _objects(read_lines(storage, name, "utf-8"), file, keys)
+    rows = _objects(read_lines(storage, name, "utf-8", may_be_set=False), file, keys)
     first = 0
     while block := list(islice(rows, ROWS)):
         for faulty, own in groupby(block, lambda row: isinstance(row, CorpusError)):
