@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedIOBase
+from types import MappingProxyType
 
 from raykd.corpora.faults import Faults
 from raykd.corpora.sentence import Faulty
@@ -23,6 +24,12 @@ from raykd.storage.store import Storage
 from raykd.storage.streams import BLOCK
 
 WILD = "*?["
+GZIP = b"\x1f\x8b"
+PACKED = MappingProxyType(
+    {b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7-zip"}
+    | {b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)}
+)
+"""How files begin that are packed in other forms."""
 BROKEN = (
     ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
@@ -109,11 +116,15 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 
 @contextmanager
 def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
-    """A file's bytes as a stream, unpacked when its name ends in .gz; CorpusError, also later, when it cannot be
-    read."""
+    """A file's bytes as a stream, unpacked where they are of gzip, whatever its name is; CorpusError, also later, when
+    it cannot be read."""
     try:
         with storage.open(name) as file:
-            yield gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
+            begins = file.peek(max(map(len, PACKED)))
+            if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
+                problem = f"it is packed with {packed}"
+                raise CorpusError(place(storage, name), None, problem, "unpack it, or pack it with gzip")
+            yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
     except (OSError, EOFError, zlib.error, StoreError) as error:
         raise CorpusError(
             place(storage, name), None, f"cannot be read ({error})", "correct the file"

@@ -1,6 +1,8 @@
 """Lines of text files, read in blocks of any size."""
 
+import bz2
 import gzip
+import lzma
 
 import pytest
 from hypothesis import given
@@ -75,3 +77,15 @@ def test_a_name_with_signs_of_patterns_is_that_file(tmp_path, name):
     (tmp_path / name).unlink()
     if "#" not in name:
         assert name not in find(Storage(str(tmp_path)), name), "now it is a pattern"
+
+
+def test_what_is_packed_is_told_by_its_bytes(tmp_path):
+    for name, data in (("t.gz", b"a\n"), ("T.GZ", gzip.compress(b"a\n")), ("t", gzip.compress(b"a\n"))):
+        assert lines_of(tmp_path, data, 64, name=name) == ["a"]
+    for form, packed in (
+        ("bzip2", bz2.compress(b"a\n")),
+        ("xz", lzma.compress(b"a\n")),
+        ("zip", b"PK\x03\x04rest"),
+    ):
+        with pytest.raises(CorpusError, match=f"it is packed with {form}; unpack it, or pack it with gzip"):
+            lines_of(tmp_path, packed, 64)
