@@ -195,6 +195,10 @@ CASES = {
         parted(of(IOB2), ["{lang}/{part}.txt"], ["north", "south"]),
         {"languages": ["north", "south"], "train": "{lang}/train.txt"},
     ),
+    "folders outside ascii that differ": (
+        parted(of(IOB2), ["x/{lang}/{part}.txt"], ["中文", "हि 日本"]),
+        {"languages": ["हि 日本", "中文"], "train": "x/{lang}/train.txt"},
+    ),
     "no dev": (
         parted(of(IOB2), parts=["train", "test"]),
         {"split": {"train": 9, "dev": 1, "test": 0}, "test": "{lang}/test.conll"},

@@ -127,7 +127,10 @@ def named(names: Sequence[str]) -> list[Named]:
 
 
 def with_lang(name: str, language: str) -> str:
-    """The name with `{lang}` in the places of its language."""
+    """The name with `{lang}` in the places of its language: of a folder, or of a word."""
+    folders = name.split("/")
+    if language in folders:
+        return "/".join("{lang}" if folder == language else folder for folder in folders)
     return "".join("{lang}" if piece == language else piece for piece in pieces_of(name))
 
 
@@ -181,15 +184,16 @@ def _language(name: str) -> str | None:
 
 
 def _differing(found: Sequence[Named]) -> list[str | None]:
-    """Where several files have one part, the word in which their names differ."""
+    """Where several files have one part, the folder in which their names differ, or else the word."""
     parts = Counter(each.parts for each in found if each.parts)
-    rows = [pieces_of(each.name) for each in found]
-    if not parts or max(parts.values()) == 1 or len({len(row) for row in rows}) > 1:
+    if not parts or max(parts.values()) == 1:
         return [None] * len(found)
     commonest = parts.most_common(1)[0][0]
-    own = [row for row, each in zip(rows, found, strict=True) if each.parts == commonest]
-    places = [
-        place for place in range(len(rows[0]))
-        if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own)
-    ]  # fmt: skip
-    return [row[places[0]] for row in rows] if places else [None] * len(found)
+    for rows in ([each.name.split("/")[:-1] for each in found], [pieces_of(each.name) for each in found]):
+        if len({len(row) for row in rows}) > 1:
+            continue
+        own = [row for row, each in zip(rows, found, strict=True) if each.parts == commonest]
+        for place in range(len(rows[0])):
+            if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own):
+                return [row[place] for row in rows]
+    return [None] * len(found)
