@@ -395,6 +395,8 @@ def test_what_cannot_be_read_is_named_with_what_is_expected(tmp_path, files, mes
         ("english/test.tsv", "test", "english"),
         ("data/raw/en/train.txt", "train", "en"),
         ("en.raw.txt", "unlabelled", "en"),
+        ("wiki.train.raw", "unlabelled", None),
+        ("wiki.test.raw", "test", None),
         ("corpus.txt", None, None),
         ("wnut17train.conll", "train", None),
         ("dev_v2.txt", "dev", None),

@@ -138,8 +138,10 @@ def parts_of(name: str) -> tuple[str, ...]:
     """The parts that a file's name says, or where it says none those of the innermost folder that does."""
     *folders, file = name.split("/")
     if parts := _parts_in(file):
-        # Text without labels may be cut like the rest: `train.raw` is no train.
-        return ("unlabelled",) if "unlabelled" in parts else parts
+        if "unlabelled" not in parts:
+            return parts
+        # Text without labels may be cut like the rest: `train.raw` is no train. But `test.raw` is the text of the test.
+        return tuple(part for part in parts if part not in ("unlabelled", "train")) or ("unlabelled",)
     for folder in reversed(folders):
         # `raw` as a folder is where a corpus was unpacked.
         parts = tuple(part for part in _parts_in(folder) if part != "unlabelled")
