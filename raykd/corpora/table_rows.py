@@ -4,7 +4,6 @@ data sets have in common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Self
@@ -16,6 +15,7 @@ from raykd.corpora.files import files_of, place
 from raykd.corpora.guess import CERTAIN, Guess
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
+from raykd.corpora.table_origins import Rows
 from raykd.corpora.text_columns import Cells, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -123,29 +123,6 @@ def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) 
         if empty:
             problem = f"the file has no sentence of {', '.join(languages)}"
             raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Where the rows of a table stand in its file."""
-
-    file: str
-    first: int = 0
-    """The number of the first row, from 0, as pandas and `datasets` count."""
-    lines: Sequence[int] | None = None
-    """Of a file of text: the line of each row, from 1."""
-
-    def origin(self, row: int) -> tuple[str, int | None]:
-        """The file and the line of a sentence."""
-        if self.lines is not None:
-            return self.file, self.lines[row]
-        return f"{self.file} row {self.first + row} (the first is 0)", None
-
-    def fault(self, row: int, problem: str, hint: str) -> CorpusError:
-        """The error that names the row; `problem` says what it has."""
-        if self.lines is not None:
-            return CorpusError(self.file, self.lines[row], f"the line {problem}", hint)
-        return CorpusError(self.file, None, f"row {self.first + row} (the first is 0) {problem}", hint)
 
 
 def sentences_of(
@@ -329,6 +306,10 @@ def guess_table(
     by = language_column(table.schema)
     kinds = {field.name: field.type for field in table.schema}
     lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
+    if several := _several_classes(table):
+        return known(
+            readable=False, why=f"{several} has several classes of one text: give every text one class"
+        )
     if lists:
         token = _first(TOKENS, lists) or lists[0]
         tags = [
@@ -363,14 +344,26 @@ def guess_table(
 
 def _with_plain_classes(table: pa.Table) -> pa.Table:
     """The same, where a text has its class as a list of one: a text and a list are no words and tags."""
-    plain = [_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)]
-    if longest(plain) is None:
+    if _longest_text(table) is None:
         return table
     for number, field in enumerate(table.schema):
         lists = table[field.name].to_pylist() if _is_list(field.type) and field.name not in TOKENS else []
         if lists and all(values and len(values) == 1 for values in lists):
             table = table.set_column(number, field.name, pa.array([value for (value,) in lists]))
     return table
+
+
+def _several_classes(table: pa.Table) -> str | None:
+    """The column that has lists of classes beside a text; lists of words have more different values."""
+    lists = [field.name for field in table.schema if _is_list_of(field.type, _is_text, pa.types.is_integer)]
+    if len(lists) != 1 or lists[0] in TOKENS or _longest_text(table) is None:
+        return None
+    values = {value for row in table[lists[0]].to_pylist() for value in row or ()}
+    return lists[0] if len(values) <= table.num_rows else None
+
+
+def _longest_text(table: pa.Table) -> Cells | None:
+    return longest([_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)])
 
 
 def language_column(schema: pa.Schema) -> str | None:

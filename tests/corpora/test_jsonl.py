@@ -132,6 +132,21 @@ def test_init_sees_a_class_in_a_list_of_one_and_skips_a_line_that_is_broken(tmp_
         read_corpus(found.config)
 
 
+def test_init_does_not_take_several_classes_for_words(tmp_path):
+    row = json.dumps({"text": "a text of words", "label": ["good", "long"]})
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(f"{row}\n" * 9)
+    with pytest.raises(CorpusError, match="label has several classes of one text: give every text one class"):
+        detect(str(tmp_path))
+    # Of words of another name each sentence has its own.
+    for part in ("train", "dev", "test"):
+        rows = [
+            {"text": "it is x", "ws": ["it", "is", f"{part}{n}"], "ner": ["O", "O", "B-X"]} for n in range(9)
+        ]
+        (tmp_path / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert detect(str(tmp_path)).settings["columns"] == {"token": "ws", "tag": "ner"}
+
+
 def test_the_line_of_a_sentence_is_that_of_the_file(tmp_path):
     found = sentences(
         tmp_path, [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": []}), json.dumps(WORDS)]
