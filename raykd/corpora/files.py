@@ -131,7 +131,9 @@ def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
         ) from None
 
 
-def read_lines(storage: Storage, name: str, encoding: str, *, may_be_set: bool = True) -> Iterator[str]:
+def read_lines(
+    storage: Storage, name: str, encoding: str, *, may_be_set: bool = True, keep_marks: bool = True
+) -> Iterator[str]:
     """The lines of a text file, with Unix or Windows line ends, without byte-order marks at their beginnings: files
     with a mark each, joined to one, have them in the middle.
 
@@ -144,6 +146,7 @@ def read_lines(storage: Storage, name: str, encoding: str, *, may_be_set: bool =
         name: the file.
         encoding: of its text.
         may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
+        keep_marks: whether byte-order marks inside of lines stay: offsets of characters count them.
 
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
@@ -159,7 +162,8 @@ def read_lines(storage: Storage, name: str, encoding: str, *, may_be_set: bool =
                 together = "".join(lines)
                 if _ODD(together):
                     lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                    lines = [_checked(line.lstrip(MARK), advice) for line in lines]
+                    lines = [line.lstrip(MARK) if keep_marks else line.replace(MARK, "") for line in lines]
+                    lines = [_checked(line, advice) for line in lines]
                     together = "".join(lines)
                 if blank is not None and not together.strip():
                     blank += lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -31,6 +32,7 @@ from raykd.storage.store import Storage
 
 TEXT, LABEL = frozenset({str}), frozenset({str, int, float, bool})
 """The types of words and texts, and those of tags, classes and languages."""
+_HALVES = re.compile("[\ud800-\udfff]").search
 
 
 class JsonlSource(TableFiles):
@@ -125,10 +127,9 @@ def _fault(value: Any, key: str, columns: TableColumns) -> str:
         odd := [one for one in values if isinstance(one, float) and not math.isfinite(one)]
     ):
         return f"has {odd[0]}, which is no label"
-    try:
-        "".join(one for one in values if isinstance(one, str)).encode()
-    except UnicodeEncodeError as error:
-        return f"has half of a character ({_shown(error.object[error.start])}): the other half is missing"
+    text = "".join(values if kinds == TEXT else (one for one in values if isinstance(one, str)))
+    if not text.isascii() and (half := _HALVES(text)):
+        return f"has half of a character ({_shown(half[0])}): the other half is missing"
     return ""
 
 

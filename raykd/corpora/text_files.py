@@ -7,7 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from raykd.corpora import plain_text, word_columns
-from raykd.corpora.files import MARK, BrokenLine, files_of, place, read_lines
+from raykd.corpora.files import files_of, place, read_lines
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
@@ -31,7 +31,7 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
     storage = Storage(config.root)
     for part, language, name in with_progress(files_of(config)):
         encoding = for_language(config.encoding, language) or "utf-8"
-        lines = _without_marks(read_lines(storage, name, encoding))
+        lines = read_lines(storage, name, encoding, keep_marks=False)
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
         sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)
@@ -45,9 +45,3 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
         except CorpusError as error:
             # What is wrong with the other files is reported too.
             yield part, Faulty(language, (error,), whole_file=True)
-
-
-def _without_marks(lines: Iterator[str]) -> Iterator[str]:
-    """The lines without byte-order marks inside: they are no signs of a word."""
-    for line in lines:
-        yield line if MARK not in line or type(line) is BrokenLine else line.replace(MARK, "")
