@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from raykd.metrics.by_label import ByLabel, Counted
     from raykd.metrics.confusions import Confusion, Example
 
-LANGUAGE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)=(.+)")
+LANGUAGE = re.compile(r"([^\W\d_][\w-]*)=(.+)")
 SHOWN = 10
 """Most confusions that are shown; JSON has all."""
 AROUND = 8

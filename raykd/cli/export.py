@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ def export(
     for name in (name for name, value in options.items() if not value.strip()):
         message = "is empty; name a licence as Hugging Face does (cc-by-4.0), or omit it"
         raise SpecError((Fault(f"--{name.replace('_', '-')}", None, "", message),))
-    if "#" in what or all_ or _is_sweep(what, store):
+    if all_ or _is_sweep(what, store):
         sources = _of_sweep(what, store, seed, options, every=all_)
     elif seed is not None:
         raise SpecError((Fault("--seed", None, "", "only a trial (SWEEP#TRIAL) has seeds; omit --seed"),))
@@ -119,7 +120,7 @@ def export(
         )
         return
     stdout.print(
-        f"export: {count} in {target.address}. Next: raykd predict {targets[0].address} FILE "
+        f"export: {count} in {target.address}. Next: raykd predict {shlex.quote(targets[0].address)} FILE "
         "(or three lines of Python: docs/EXPORT.md)"
     )
 
@@ -145,20 +146,29 @@ def _refuse_files(targets: list[Storage]) -> None:
 
 
 def _is_sweep(what: str, store: str | None) -> bool:
-    """Whether a name that is no run's, and no folder, is a sweep's."""
+    """Whether a name that is no run's, and no folder, is a sweep's or a trial's."""
     if RUN.fullmatch(what) or Storage(what).exists(MODEL):
         return False
+    if "#" in what.rpartition("/")[2]:
+        return True
     with suppress(StoreError):
         records_of(what, store, None, False)
         return True
     return False
 
 
+def _trial_of(what: str) -> tuple[str, str]:
+    """`SWEEP#TRIAL` as its two names; folders above a file may have the sign too."""
+    folder, slash, name = what.rpartition("/")
+    sweep, sign, number = name.rpartition("#")
+    return (f"{folder}{slash}{sweep}", number) if sign else (what, "")
+
+
 def _of_sweep(
     what: str, store: str | None, seed: int | None, options: dict[str, str], *, every: bool
 ) -> list[_Source]:
     """The models of one trial, or of the whole front, each trial in a folder of its own."""
-    sweep, _, number = what.rpartition("#") if "#" in what else (what, "", "")
+    sweep, number = _trial_of(what)
     if every and number:
         raise SpecError(
             (Fault("--all", None, "", f"the whole front is asked for, and trial {number}; omit one"),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated
 
 import typer
@@ -12,6 +12,7 @@ from raykd.cli.console import stdout, warn
 from raykd.cli.options import Overrides, Small, SweepName, SweepStore, Variants, again, as_good_as, at
 from raykd.cli.pages import report_files
 from raykd.cli.records import records_of
+from raykd.errors import StoreError
 from raykd.figures.table import COSTS, Directions, cost_columns, latency_searched
 from raykd.figures.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
 from raykd.report.cost_notes import cost_notes
@@ -48,13 +49,11 @@ def front(
     score_name = score_name_of([*teachers, *trials])
     condition = parse(where, score_name) if where else None
     if condition is None and best is None:
-        for name, data in report_files(trials, teachers, records).items():
-            records.folder.write(name, data)
+        written = _write(report_files(trials, teachers, records), records)
         judged = judge(trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels())
         show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
-            f"front: front.html, front.csv and trials.parquet are in {records.folder.address}. "
-            f"Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
+            f"front: {written}. Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
             f"{as_good_as(teachers, score_name)}--best {latency_searched(records.objectives).name}"
         )
         return
@@ -72,6 +71,19 @@ def front(
             trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels(), chosen=chosen[0]
         )
     )
+
+
+def _write(files: Mapping[str, bytes], records: SweepRecords) -> str:
+    """Write the report and say where it is. Where the store takes nothing the table is shown all the same."""
+    *first, last = files
+    names = f"{', '.join(first)} and {last}"
+    try:
+        for name, data in files.items():
+            records.folder.write(name, data)
+    except StoreError as error:
+        warn(error)
+        return f"{names} could not be written"
+    return f"{names} are in {records.folder.address}"
 
 
 def show_front(

@@ -89,8 +89,8 @@ def predict(
         raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
     with ExitStack() as opened:
         request = Request(
-            labeller=labeller, lines=lines_of(file, opened), name=STANDARD_INPUT if file == "-" else file,
-            settings=settings, column=column, scheme=scheme, batch=batch,
+            labeller=labeller, lines=lines_of(file, keep_marks=form.keep_marks),
+            name=STANDARD_INPUT if file == "-" else file, settings=settings, column=column, scheme=scheme, batch=batch,
             write=partial(marked_line, labeller) if marked else json_line,
             report=lambda line: stderr.print(f"{Path(file).name}: {line}"),
         )  # fmt: skip

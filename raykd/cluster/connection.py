@@ -15,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import ray
+from ray._common.utils import get_default_system_temp_dir
 from ray._private import ray_constants
 from ray._private import state as ray_state
 from ray._private import worker as ray_worker
@@ -154,12 +155,26 @@ def _start() -> bool:
             Exception
         ) as error:  # Ray raises many kinds, and Exception itself where a node starts too slowly
             ray.shutdown()
+            if "AF_UNIX path" in str(error):
+                raise PlacementError(_path_too_long()) from error
             tries, dashboard = tries - 1, "dashboard" not in str(error).lower()
             if not tries:
                 raise PlacementError(
                     f"Ray does not start on this machine ({_reason(error)}); make room in its folder "
                     "($RAY_TMPDIR, else /tmp/ray), in /dev/shm and in memory"
                 ) from error
+
+
+def _path_too_long() -> str:
+    folder = get_default_system_temp_dir()
+    named = next(
+        (f"${name}" for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name) == folder), "its default"
+    )
+    return (
+        f"Ray does not start on this machine: the path of its temporary folder, {folder} ({named}), has "
+        f"{len(os.fsencode(folder))} bytes, and those of its sockets below are longer than the system allows; set "
+        "RAY_TMPDIR to a folder with a short path: RAY_TMPDIR=/tmp"
+    )
 
 
 def _quietly() -> dict[str, Any]:

@@ -7,15 +7,18 @@ import fnmatch
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property, partial
 from io import BufferedIOBase
 from itertools import chain
+from types import MappingProxyType
 from typing import BinaryIO
 
 from raykd.corpora.faults import Faults
 from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import FilesConfig
+from raykd.corpora.text_encoding import likely_encoding, same_encoding
 from raykd.errors import CorpusError, StoreError
 from raykd.spec.messages import nearest
 from raykd.storage.layout import PARTS
@@ -23,15 +26,23 @@ from raykd.storage.store import Storage
 from raykd.storage.streams import BLOCK
 
 WILD = "*?["
+GZIP = b"\x1f\x8b"
+PACKED = MappingProxyType(
+    {b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7-zip"}
+    | {b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)}
+)
+"""How files begin that are packed in other forms."""
 BROKEN = (
     ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
 """Signs that are in no line of a text, with the message for each."""
-_BROKEN = re.compile("[\r\0\ud800-\udfff]").search
+MARK = "\ufeff"
+"""The byte-order mark as a sign of text: no part of any word."""
+LOOKED_AT = 2**20
+"""Bytes of a file's beginning that tell its encoding."""
+_ODD = re.compile(f"[\r\0{MARK}\ud800-\udfff]").search
 _SURROGATES = re.compile("[\ud800-\udfff]").findall
-
-ENCODING_HINT = "set corpus.encoding, for example latin-1"
 
 
 class BrokenLine(str):
@@ -69,13 +80,15 @@ def files_of(config: FilesConfig) -> list[tuple[str, str, str]]:
 
 
 def find(storage: Storage, pattern: str) -> list[str]:
-    """The names below `storage` that `pattern` matches, in order; a pattern without `*`, `?` or `[` is a name.
+    """The names below `storage` that `pattern` matches, in order. A file that is called like the pattern is that file,
+    also with `*`, `?` or `[` in its name.
 
     Raises:
         CorpusError: there is none; the hint gives the nearest names.
     """
     wild = any(sign in pattern for sign in WILD)
-    if not wild and storage.exists(pattern):
+    # An object store is asked once less: names with such signs are not usual there.
+    if (storage.is_local or not wild) and storage.exists(pattern):
         return [pattern]
     present = _below(storage, pattern)
     found = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []
@@ -105,26 +118,40 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 
 @contextmanager
 def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
-    """A file's bytes as a stream, unpacked when its name ends in .gz; CorpusError, also later, when it cannot be
-    read."""
+    """A file's bytes as a stream, unpacked where they are of gzip, whatever its name is; CorpusError, also later, when
+    it cannot be read."""
     try:
         with storage.open(name) as file:
-            yield gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file
+            begins = file.peek(max(map(len, PACKED)))
+            if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
+                problem = f"it is packed with {packed}"
+                raise CorpusError(place(storage, name), None, problem, "unpack it, or pack it with gzip")
+            yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
     except (OSError, EOFError, zlib.error, StoreError) as error:
         raise CorpusError(
             place(storage, name), None, f"cannot be read ({error})", "correct the file"
         ) from None
 
 
-def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
+def read_lines(
+    storage: Storage, name: str, encoding: str, *, may_be_set: bool = True, keep_marks: bool = True
+) -> Iterator[str]:
     """The lines of a text file, as `decoded_lines` gives them.
+
+    Args:
+        storage: what the file is in.
+        name: the file.
+        encoding: of its text.
+        may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
+        keep_marks: whether byte-order marks inside of lines stay: offsets of characters count them.
 
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
     file, blank = place(storage, name), list[str]()
+    advice = EncodingAdvice(encoding, may_be_set, partial(_head, storage, name))
     with opened(storage, name) as source:
-        lines = decoded_lines(source, file, encoding)
+        lines = decoded_lines(source, file, advice, keep_marks=keep_marks)
         for line in lines:
             blank.append(line)
             if line.strip():
@@ -134,43 +161,58 @@ def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
     raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
 
 
+def _head(storage: Storage, name: str) -> bytes:
+    with opened(storage, name) as source:
+        return source.read(LOOKED_AT)
+
+
 def decoded_lines(
-    source: BinaryIO | BufferedIOBase, file: str, encoding: str, hint: str = ENCODING_HINT
+    source: BinaryIO | BufferedIOBase, file: str, advice: EncodingAdvice, *, keep_marks: bool = True
 ) -> Iterator[str]:
-    """The lines of a stream of bytes, with Unix or Windows line ends, with or without a byte-order mark.
+    """The lines of a stream of bytes, with Unix or Windows line ends, without byte-order marks at their beginnings:
+    files with a mark each, joined to one, have them in the middle.
 
     Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
 
-    A line with bytes that are not text of `encoding` (`hint`: what to do then), a carriage return or a zero byte is a
-    `BrokenLine`.
+    A line with bytes that are not text, a carriage return or a zero byte is a `BrokenLine`.
+
+    Args:
+        source: the bytes.
+        file: their name, for errors.
+        advice: their encoding, and what helps where they are not text of it.
+        keep_marks: whether byte-order marks inside of lines stay: offsets of characters count them.
 
     Raises:
         CorpusError: its bytes cannot be cut into lines.
     """
-    return chain.from_iterable(_blocks(source, file, encoding, hint))
+    return chain.from_iterable(_blocks(source, file, advice, keep_marks))
 
 
-def _blocks(source: BinaryIO | BufferedIOBase, file: str, encoding: str, hint: str) -> Iterator[list[str]]:
-    number = 1
-    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+def _blocks(
+    source: BinaryIO | BufferedIOBase, file: str, advice: EncodingAdvice, keep_marks: bool
+) -> Iterator[list[str]]:
+    number, encoding = 1, advice.encoding
     # A pipe gives what it has, not as much as is asked for.
     read = getattr(source, "read1", source.read)
-    texts = codecs.iterdecode(iter(lambda: read(BLOCK), b""), codec, errors="surrogateescape")
+    texts = codecs.iterdecode(iter(lambda: read(BLOCK), b""), encoding, errors="surrogateescape")
     try:
         for lines, ended in _lines(texts):
             number += len(lines)
-            if _BROKEN("".join(lines)):
+            if _ODD("".join(lines)):
                 lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                lines = [_checked(line, encoding, hint) for line in lines]
+                lines = [line.lstrip(MARK) if keep_marks else line.replace(MARK, "") for line in lines]
+                lines = [_checked(line, advice) for line in lines]
             yield lines
     except LookupError:
         problem = f"there is no text encoding {encoding!r}"
-        hint = "set corpus.encoding, for example utf-8 or latin-1"
+        hint = "set corpus.encoding, for example utf-8 or cp1252"
         raise CorpusError(file, None, problem, hint) from None
     except UnicodeDecodeError as error:
         line = number + error.object.count(b"\n", 0, error.start)
         problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
-        raise CorpusError(file, line, problem, hint) from None
+        raise CorpusError(file, line, problem, advice.hint()) from None
+    except UnicodeError as error:  # UTF-16 without its mark
+        raise CorpusError(file, number, f"it is not {encoding} ({error})", advice.hint()) from None
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
@@ -188,12 +230,47 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
         yield [last], False
 
 
-def _checked(line: str, encoding: str, hint: str) -> str:
+class EncodingAdvice:
+    """What helps where a file is not text of the encoding in which it is read; its bytes are looked at then."""
+
+    def __init__(self, encoding: str, may_be_set: bool, head: Callable[[], bytes] = bytes):
+        """Args:
+        encoding: of the text.
+        may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
+        head: the first bytes, where they can be read again.
+        """
+        self.encoding, self._may_be_set, self._read_head = encoding, may_be_set, head
+
+    @cached_property
+    def _head(self) -> bytes:
+        return self._read_head()
+
+    def likely(self, line: bytes = b"") -> str | None:
+        """The encoding that the file is likely to have, `line` being one of its lines."""
+        return likely_encoding(self._head + b"\n" + line)
+
+    def hint(self, line: bytes = b"") -> str:
+        """The encoding to set, with the line as it is read then."""
+        encoding = self.likely(line)
+        if encoding and same_encoding(encoding, self.encoding):
+            return "correct the line: the rest of the file is in this encoding"
+        if not self._may_be_set:
+            return f"write the file in UTF-8{f': it looks like {encoding}' if encoding else ''}"
+        if encoding is None:
+            return "set corpus.encoding to that of the file, or write it in UTF-8"
+        text = line.decode(encoding, "replace")
+        return f"set corpus.encoding: {encoding}{f'; the line is {text[:60]!r} then' if line else ''}"
+
+
+def _checked(line: str, advice: EncodingAdvice) -> str:
+    if "\0" in line and (encoding := advice.likely()) and encoding.startswith(("utf-16", "utf-32")):
+        return BrokenLine.of(line, f"the file is {encoding}, not {advice.encoding}", advice.hint())
     for sign, problem, otherwise in BROKEN:
         if sign in line:
             return BrokenLine.of(line, problem, otherwise)
     if lost := lost_bytes(line):
-        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {encoding}", hint)
+        hint = advice.hint(line.encode(advice.encoding, "surrogateescape"))
+        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {advice.encoding}", hint)
     return line
 
 

@@ -13,11 +13,13 @@ from typing import Any
 
 from raykd.corpora.column_files import Beginning, beginning
 from raykd.corpora.columns import Column, columns_in
-from raykd.corpora.files import BrokenLine, lost_bytes, opened, read_lines
+from raykd.corpora.files import LOOKED_AT, MARK, BrokenLine, lost_bytes, opened, read_lines
+from raykd.corpora.text_encoding import MARKS, likely_encoding
 from raykd.storage.store import Storage
 
-LINES, BYTES = 4000, 2**20
-"""What is looked at of a file's beginning."""
+LINES = 4000
+"""The lines of a file that are looked at."""
+LOOK = "look at the example, and set corpus.encoding where it is wrong"
 CERTAIN, LIKELY, POSSIBLE, FALLBACK = 1.0, 0.8, 0.5, 0.1
 """How sure a format is: nothing else looks like this; most files like this are of it; some are; where nothing fits."""
 
@@ -65,15 +67,16 @@ class Head:
     def __init__(self, storage: Storage, name: str):
         self.storage, self.name = storage, name
         with opened(storage, name) as source:
-            self.data: bytes = source.read(BYTES)
+            self.data: bytes = source.read(LOOKED_AT)
 
     @cached_property
     def encoded(self) -> tuple[str | None, str]:
         """The encoding of the whole file, and what is odd about it; None where there is no text, and why."""
         if not self.data.strip():
             return None, "nothing but white space in its beginning"
-        if self.data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            return "utf-16", ""
+        wide = likely_encoding(self.data)
+        if wide is not None and wide.startswith(("utf-16", "utf-32")):
+            return wide, "" if wide in MARKS.values() else f"many zero bytes: taken as {wide}; {LOOK}"
         others, first, whole = bytearray(), "", 0
         for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
             if "\0" in line:
@@ -84,14 +87,16 @@ class Head:
             whole += sum(not sign.isascii() for sign in line) - len(lost)
             if lost and not others:
                 first = f"byte 0x{lost[0]:02x} in line {number} is not UTF-8"
-            others += lost
+            if lost and len(others) < LOOKED_AT:
+                others += line.encode("utf-8", "surrogateescape") + b"\n"
         if not others:
             return ("utf-8" if whole else "ascii"), ""
-        if whole > len(others):
+        if whole > len(lost_bytes(others.decode("utf-8", "surrogateescape"))):
             return "utf-8", f"{first}, and the rest is: correct the line"
-        other = "cp1252" if any(0x80 <= byte <= 0x9F for byte in others) else "latin-1"
-        hint = "look at the example, and set corpus.encoding where it is wrong"
-        return other, f"{first}: taken as {other}; {hint}"
+        other = likely_encoding(bytes(others))
+        if other is None or other == "utf-8":
+            return None, f"{first}, and its encoding is not recognised: write it in UTF-8"
+        return other, f"{first}: taken as {other}; {LOOK}"
 
     @property
     def encoding(self) -> str:
@@ -103,11 +108,10 @@ class Head:
         """The first lines; none where the file is no text."""
         if self.encoded[0] is None:
             return []
-        encoding = "utf-8-sig" if self.encoding in ("utf-8", "ascii") else self.encoding
-        text = self.data.decode(encoding, "replace")
+        text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").replace(MARK, "")
         lines = [line.removesuffix("\r") for line in islice(text.split("\n"), LINES)]
         # The last line may be cut off, and after a line feed there is none.
-        cut = len(lines) > 1 and (len(self.data) == BYTES or not lines[-1])
+        cut = len(lines) > 1 and (len(self.data) == LOOKED_AT or not lines[-1])
         return lines[:-1] if cut else lines
 
     @cached_property

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby, islice
@@ -12,13 +14,25 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from raykd.corpora.chunks import ROWS
+from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine, place, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
-from raykd.corpora.table_rows import TableFiles, guess_table, language_column, read_table_files, sentences_of
+from raykd.corpora.table_rows import (
+    TableColumns,
+    TableFiles,
+    guess_table,
+    language_column,
+    read_table_files,
+    sentences_of,
+)
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
+
+TEXT, LABEL = frozenset({str}), frozenset({str, int, float, bool})
+"""The types of words and texts, and those of tags, classes and languages."""
+_HALVES = re.compile("[\ud800-\udfff]").search
 
 
 class JsonlSource(TableFiles):
@@ -43,35 +57,36 @@ def _read_file(
     keys = [*columns.texts]
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
-    rows = _objects(read_lines(storage, name, "utf-8"), file, keys)
-    first = 0
+    rows = _objects(read_lines(storage, name, "utf-8", may_be_set=False), file, keys, columns)
     while block := list(islice(rows, ROWS)):
-        for faulty, own in groupby(block, lambda row: isinstance(row, CorpusError)):
-            found = list(own)
+        for faulty, group in groupby(block, lambda row: isinstance(row[1], CorpusError)):
+            lines, found = zip(*group, strict=True)
             if faulty:
                 yield from (Faulty(languages[0], (fault,)) for fault in found)
             else:
                 yield from sentences_of(
-                    _table(found, keys, file), columns, file=file, languages=languages, names=config.tag_names,
-                    labelled=labelled, first=first,
+                    _table(found, keys, file, lines), columns, file=file, languages=languages, names=config.tag_names,
+                    labelled=labelled, lines=lines,
                 )  # fmt: skip
-            first += len(found)
 
 
-def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[Any]:
-    """The objects of a file's lines that are not empty, with these keys alone, or what is wrong with a line."""
+def _objects(
+    lines: Iterator[str], file: str, keys: list[str], columns: TableColumns
+) -> Iterator[tuple[int, Any]]:
+    """Line numbers with the objects of a file's lines that are not empty, with these keys alone, or with what is wrong
+    with a line."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                found = _object(line, file, number, keys)
+                found = _object(line, file, number, keys, columns)
             except CorpusError as fault:
-                yield fault
+                yield number, fault
             else:
                 if found[keys[0]]:  # a row without words would have no type
-                    yield found
+                    yield number, found
 
 
-def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any]:
+def _object(line: str, file: str, number: int, keys: list[str], columns: TableColumns) -> dict[str, Any]:
     if isinstance(line, BrokenLine):
         raise CorpusError(file, number, line.problem, line.hint)
     try:
@@ -83,15 +98,66 @@ def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any
     if missing := [key for key in keys if found.get(key) is None]:
         hint = f"set corpus.columns ({', '.join(map(str, found))})"
         raise CorpusError(file, number, f"there is no {missing[0]!r} in the object", hint)
-    return {key: found[key] for key in keys}
+    values = {key: _plain(found[key], key, columns) for key in keys}
+    for key, value in values.items():
+        if problem := _fault(value, key, columns):
+            raise CorpusError(file, number, f"{key!r} {problem}", "correct the line, or set corpus.columns")
+    return values
 
 
-def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
+def _plain(value: Any, key: str, columns: TableColumns) -> Any:
+    """The same; the class of a text as it is, where it is a list of one."""
+    is_class = columns.unit == "sentence" and key == columns.target
+    return value[0] if is_class and isinstance(value, list) and len(value) == 1 else value
+
+
+def _fault(value: Any, key: str, columns: TableColumns) -> str:
+    """The fault of a value that is read, in words."""
+    is_text, lists = key in columns.texts, columns.unit == "word" and key != columns.language
+    if isinstance(value, list) != lists:
+        return (
+            f"has {_shown(value)} where {'a list' if lists else 'one text' if is_text else 'one'} is expected"
+        )
+    values = value if lists else [value]
+    kinds = set(map(type, values))
+    if not kinds <= (TEXT if is_text else LABEL):
+        odd = next(one for one in values if type(one) not in (TEXT if is_text else LABEL))
+        return f"has {_shown(odd)} where a {'text' if is_text else 'label'} is expected"
+    if float in kinds and (
+        odd := [one for one in values if isinstance(one, float) and not math.isfinite(one)]
+    ):
+        return f"has {odd[0]}, which is no label"
+    text = "".join(values if kinds == TEXT else (one for one in values if isinstance(one, str)))
+    if not text.isascii() and (half := _HALVES(text)):
+        return f"has half of a character ({_shown(half[0])}): the other half is missing"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value)[:40]
+
+
+def _table(rows: Sequence[dict[str, Any]], keys: list[str], file: str, lines: Sequence[int]) -> pa.Table:
+    columns = {key: [row[key] for row in rows] for key in keys}
     try:
-        return pa.table({key: pa.array([row[key] for row in rows]) for key in keys})
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError) as error:
-        problem = f"the values of one key are of several types ({str(error).splitlines()[0][:100]})"
-        raise CorpusError(file, None, problem, "give every line the same types") from None
+        return pa.table(columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        line, key = next(
+            (line, key)
+            for row, line in zip(rows, lines, strict=True)
+            for key in keys
+            if not _alike(columns[key][0], row[key])
+        )
+        problem = f"{key!r} is not of the type that it has in line {lines[0]}"
+        raise CorpusError(file, line, problem, "give every line the same types") from None
+
+
+def _alike(one: Any, other: Any) -> bool:
+    try:
+        pa.array([one, other])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False
+    return True
 
 
 def guess(head: Head) -> Guess | None:
@@ -101,9 +167,12 @@ def guess(head: Head) -> Guess | None:
             why = "JSON, and not one object per line: write a text and its class per line, with a tab between them"
             return Guess(source="jsonl", why=f"{why} (.tsv)", sure=CERTAIN, readable=False)
         return None
+    rows = [row for line in head.filled if (row := _parsed(line)) is not None]
     try:
-        table = pa.Table.from_pylist([json.loads(line) for line in head.filled])
-    except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
+        if len(rows) < ALMOST * len(head.filled) - 1:
+            raise ValueError("lines are no objects")
+        table = pa.Table.from_pylist(rows)
+    except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         why = "it begins like JSON Lines, and is not one object of equal types per line"
         return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
     languages = set[str]()
@@ -115,3 +184,13 @@ def guess(head: Head) -> Guess | None:
     return guess_table(
         table, "jsonl", "JSON Lines", {}, [each for each in languages if each and isinstance(each, str)]
     )
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    """The object of a line; None where it is none, or has halves of characters, which reading reports."""
+    try:
+        found = json.loads(line)
+        json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

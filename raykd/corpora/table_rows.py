@@ -15,6 +15,7 @@ from raykd.corpora.files import files_of, place
 from raykd.corpora.guess import CERTAIN, Guess
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
+from raykd.corpora.table_origins import Rows
 from raykd.corpora.text_columns import Cells, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -133,9 +134,10 @@ def sentences_of(
     names: Sequence[str] | None,
     labelled: bool,
     first: int = 0,
+    lines: Sequence[int] | None = None,
 ) -> Iterator[Sentence | Faulty]:
     """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
-    a larger one, from row `first` on.
+    a larger one, from row `first` on; of a file of text `lines` has the line of each row.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
     are skipped.
@@ -143,27 +145,30 @@ def sentences_of(
     Raises:
         CorpusError: a column is missing or of another type, or a row has a null or an unknown tag.
     """
+    rows = Rows(file, first, lines)
     tags: Sequence[list[str] | None] = [None] * table.num_rows
     if columns.text is None:
-        tokens = _words(table, columns.token, file, first)
-        tags = _tags(table, columns.tag, names, file, first) if labelled else tags
+        tokens = _words(table, columns.token, rows)
+        tags = _tags(table, columns.tag, names, rows) if labelled else tags
     else:
-        tokens = [text.split() for text in _texts(table, columns.text, "text", file, first)]
+        tokens = [text.split() for text in _texts(table, columns.text, "text", rows)]
         if columns.second is not None:
-            others = _texts(table, columns.second, "second", file, first)
+            others = _texts(table, columns.second, "second", rows)
             tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
-        tags = _classes(table, columns.label, names, file, first) if labelled else tags
+        tags = _classes(table, columns.label, names, rows) if labelled else tags
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
         row_languages = _column(table, columns.language, "language", file).cast(pa.string()).to_pylist()
-    for row, (words, own, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
+    for row, (words, own, language) in enumerate(zip(tokens, tags, row_languages, strict=True)):
         if language not in languages or not words:
             continue
         if own is not None and len(words) != len(own) and columns.unit == "word":
-            problem = f"row {row} has {counted(len(words), 'word')} and {counted(len(own), 'tag')}"
-            yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
+            problem = f"has {counted(len(words), 'word')} and {counted(len(own), 'tag')}"
+            yield Faulty(language, (rows.fault(row, problem, "give one tag per word"),))
+        elif problem := _odd_words(words):
+            yield Faulty(language, (rows.fault(row, problem, "correct the word"),))
         else:
-            yield Sentence(words, own, language, (f"{file} row {row}", None), columns.unit)
+            yield Sentence(words, own, language, rows.origin(row), columns.unit)
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -177,70 +182,84 @@ def class_names(feature: Any) -> list[str] | None:
     return class_names(feature.get("feature"))
 
 
-def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:
-    column = _column(table, name, "token", file, "lists of words", lambda kind: _is_list_of(kind, _is_text))
-    return _rows_without_nulls(column, file, first)
+def _odd_words(words: Sequence[str]) -> str:
+    if "" in words:
+        return "has an empty word"
+    return "has a zero byte in a word" if "\0" in "".join(words) else ""
 
 
-def _tags(
-    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
-) -> list[list[str] | None]:
+def _words(table: pa.Table, name: str, rows: Rows) -> list[list[str] | None]:
+    column = _column(
+        table, name, "token", rows.file, "lists of words", lambda kind: _is_list_of(kind, _is_text)
+    )
+    return _rows_without_nulls(column, rows)
+
+
+def _tags(table: pa.Table, name: str, names: Sequence[str] | None, rows: Rows) -> list[list[str] | None]:
     column = _column(
         table,
         name,
         "tag",
-        file,
+        rows.file,
         "lists of tags",
         lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
     )
-    rows = [tags or [] for tags in _rows_without_nulls(column, file, first)]
+    values = [tags or [] for tags in _rows_without_nulls(column, rows)]
     if not pa.types.is_integer(column.type.value_type):
-        return rows
+        return values
     if names is None:
         problem = f"column {name!r} has numbers, and the names of these tags are unknown"
-        raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
-    return [_named(numbers, names, file, row) for row, numbers in enumerate(rows, first)]
+        raise CorpusError(rows.file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
+    return [_named(numbers, names, rows, row) for row, numbers in enumerate(values)]
 
 
-def _texts(table: pa.Table, name: str, key: str, file: str, first: int) -> list[str]:
-    return _values(_column(table, name, key, file, "texts", _is_text), file, first)
+def _texts(table: pa.Table, name: str, key: str, rows: Rows) -> list[str]:
+    return _values(_column(table, name, key, rows.file, "texts", _is_text), rows)
 
 
-def _classes(
-    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
-) -> list[list[str]]:
-    column = _column(table, name, "label", file)
-    numbers = pa.types.is_integer(column.type)
-    values = _values(column, file, first)
-    if not numbers or names is None:
+def _classes(table: pa.Table, name: str, names: Sequence[str] | None, rows: Rows) -> list[list[str]]:
+    column = _column(table, name, "label", rows.file)
+    values = _values(column, rows)
+    if _is_list(column.type):
+        values = [_only(classes, rows, row) for row, classes in enumerate(values)]
+    if nan := [row for row, value in enumerate(values) if value != value]:
+        raise rows.fault(nan[0], "has NaN for its class", "give every text and its class")
+    if names is None or not all(isinstance(value, int) for value in values):
         # Numbers without names are names themselves: a class is only ever compared.
         return [[str(value)] for value in values]
-    return [_named([value], names, file, row) for row, value in enumerate(values, first)]
+    return [_named([value], names, rows, row) for row, value in enumerate(values)]
 
 
-def _values(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
+def _only(classes: Sequence[Any], rows: Rows, row: int) -> Any:
+    """The class of a list of one."""
+    if len(classes) == 1 and classes[0] is not None:
+        return classes[0]
+    raise rows.fault(
+        row, f"has {counted(len(classes), 'class', 'classes')}: {classes}", "give every text one class"
+    )
+
+
+def _values(column: pa.ChunkedArray, rows: Rows) -> list[Any]:
     values = column.to_pylist()
     if column.null_count:
-        raise CorpusError(
-            file, None, f"row {values.index(None) + first} has a null", "give every text and its class"
-        )
+        raise rows.fault(values.index(None), "has a null", "give every text and its class")
     return values
 
 
-def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) -> list[str]:
+def _named(numbers: Sequence[int], names: Sequence[str], rows: Rows, row: int) -> list[str]:
     if all(0 <= number < len(names) for number in numbers):
         return [names[number] for number in numbers]
-    problem = f"row {row} has a tag number outside 0 … {len(names) - 1}: {numbers}"
-    raise CorpusError(file, None, problem, "correct the row, or set corpus.tag_names")
+    problem = f"has a tag number outside 0 … {len(names) - 1}: {numbers}"
+    raise rows.fault(row, problem, "correct the row, or set corpus.tag_names")
 
 
-def _rows_without_nulls(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
+def _rows_without_nulls(column: pa.ChunkedArray, rows: Rows) -> list[Any]:
     """The rows of a list column; a row may be null as a whole, a value inside a row may not."""
-    rows = column.to_pylist()
+    lists = column.to_pylist()
     if column.combine_chunks().flatten().null_count:
-        row = next(place for place, values in enumerate(rows, first) if values and None in values)
-        raise CorpusError(file, None, f"row {row} has a null", "give every word and every tag")
-    return rows
+        row = next(place for place, values in enumerate(lists) if values and None in values)
+        raise rows.fault(row, "has a null", "give every word and every tag")
+    return lists
 
 
 def _column(
@@ -263,8 +282,11 @@ def _column(
 
 
 def _is_list_of(kind: pa.DataType, *allowed: Callable[[pa.DataType], bool]) -> bool:
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return is_list and any(test(kind.value_type) for test in allowed)
+    return _is_list(kind) and any(test(kind.value_type) for test in allowed)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -278,11 +300,16 @@ def guess_table(
 
     `features` describe the columns of a Hugging Face data set, `languages` are those in its column of languages.
     """
+    table = _with_plain_classes(table)
     names = ", ".join(table.column_names)
     known = partial(Guess, source=source, sure=CERTAIN, why=f"{form} with the columns {names}")
     by = language_column(table.schema)
     kinds = {field.name: field.type for field in table.schema}
     lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
+    if several := _several_classes(table):
+        return known(
+            readable=False, why=f"{several} has several classes of one text: give every text one class"
+        )
     if lists:
         token = _first(TOKENS, lists) or lists[0]
         tags = [
@@ -313,6 +340,30 @@ def guess_table(
         settings, doubts = {"scheme": "flat"}, found.doubts
     columns |= {"language": by} if by else {}
     return known(settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts)
+
+
+def _with_plain_classes(table: pa.Table) -> pa.Table:
+    """The same, where a text has its class as a list of one: a text and a list are no words and tags."""
+    if _longest_text(table) is None:
+        return table
+    for number, field in enumerate(table.schema):
+        lists = table[field.name].to_pylist() if _is_list(field.type) and field.name not in TOKENS else []
+        if lists and all(values and len(values) == 1 for values in lists):
+            table = table.set_column(number, field.name, pa.array([value for (value,) in lists]))
+    return table
+
+
+def _several_classes(table: pa.Table) -> str | None:
+    """The column that has lists of classes beside a text; lists of words have more different values."""
+    lists = [field.name for field in table.schema if _is_list_of(field.type, _is_text, pa.types.is_integer)]
+    if len(lists) != 1 or lists[0] in TOKENS or _longest_text(table) is None:
+        return None
+    values = {value for row in table[lists[0]].to_pylist() for value in row or ()}
+    return lists[0] if len(values) <= table.num_rows else None
+
+
+def _longest_text(table: pa.Table) -> Cells | None:
+    return longest([_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)])
 
 
 def language_column(schema: pa.Schema) -> str | None:

@@ -30,7 +30,8 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
     after the other; of each the first `most` sentences."""
     storage = Storage(config.root)
     for part, language, name in with_progress(files_of(config)):
-        lines = read_lines(storage, name, for_language(config.encoding, language) or "utf-8")
+        encoding = for_language(config.encoding, language) or "utf-8"
+        lines = read_lines(storage, name, encoding, keep_marks=False)
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
         sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)

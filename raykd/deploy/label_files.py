@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from raykd.corpora.files import BrokenLine, decoded_lines, opened
+from raykd.corpora.files import BrokenLine, EncodingAdvice, decoded_lines, read_lines
 from raykd.corpora.guess import Guess
 from raykd.deploy.label_columns import label_columns
 from raykd.deploy.label_json import label_json
@@ -26,7 +25,7 @@ from raykd.storage.store import Storage
 
 Form = Literal["text", "tsv", "conll", "jsonl"]
 COLUMN_ENDS = (".conll", ".conllu", ".iob2", ".iob", ".bio")
-STANDARD_INPUT, TO_UTF_8 = "standard input", "convert the file to UTF-8"
+STANDARD_INPUT = "standard input"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +75,8 @@ class FileForm:
     where a line is not of that form, or lacks what the model reads."""
     of_texts: bool = False
     """Whether each text becomes a line of its own."""
+    keep_marks: bool = True
+    """Whether byte-order marks inside of lines stay: places in texts count them, and words have none."""
 
 
 def _texts(request: Request) -> Iterator[str]:
@@ -106,7 +107,10 @@ def _columns(request: Request) -> Iterator[str]:
 
 
 TEXT, TABLE = FileForm("text", "text", _texts, of_texts=True), FileForm("tsv", "text", _table, of_texts=True)
-COLUMNS, OBJECTS = FileForm("conll", "sentence", _columns), FileForm("jsonl", "text", _objects)
+COLUMNS, OBJECTS = (
+    FileForm("conll", "sentence", _columns, keep_marks=False),
+    FileForm("jsonl", "text", _objects),
+)
 FORMS: Mapping[str, FileForm] = MappingProxyType(
     {form.name: form for form in (TEXT, TABLE, COLUMNS, OBJECTS)}
 )
@@ -138,7 +142,8 @@ def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     name = file.removesuffix(".gz")
     if name.endswith(".jsonl"):
         return OBJECTS
-    if (labeller.pairs and not name.endswith(".tsv")) or guess.why == "empty":
+    # What no format recognises, for want of text, its lines say when they are read.
+    if (labeller.pairs and not name.endswith(".tsv")) or not guess.source:
         return TEXT
     if name.endswith(COLUMN_ENDS):
         return COLUMNS
@@ -151,16 +156,17 @@ def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     return TEXT if form is COLUMNS and not guess.labelled and not name.endswith(".tsv") else form
 
 
-def lines_of(file: str, opened_files: ExitStack) -> Iterator[str]:
+def lines_of(file: str, *, keep_marks: bool) -> Iterator[str]:
     """The lines of a file, unpacked where it is packed, or of the standard input (-); none of an empty one.
 
-    `opened_files` closes the file.
+    `keep_marks`: whether byte-order marks inside of lines stay.
     """
     if file == "-":
-        return decoded_lines(sys.stdin.buffer, STANDARD_INPUT, "utf-8", TO_UTF_8)
+        advice = EncodingAdvice("utf-8", may_be_set=False)
+        return decoded_lines(sys.stdin.buffer, STANDARD_INPUT, advice, keep_marks=keep_marks)
     if Path(file).stat().st_size == 0:
         return iter(())
-    return decoded_lines(opened_files.enter_context(opened(*_address(file))), file, "utf-8", TO_UTF_8)
+    return read_lines(*_address(file), "utf-8", may_be_set=False, keep_marks=keep_marks)
 
 
 def _address(file: str) -> tuple[Storage, str]:

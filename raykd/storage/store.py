@@ -84,12 +84,14 @@ class Storage:
     @property
     def address(self) -> str:
         """The URI as it is shown: without passwords and options."""
+        if self.is_local:
+            return self.uri.rstrip("/")  # signs of URIs are signs of names here
         return redacted(self.uri).partition("?")[0].rstrip("/")
 
     def child(self, *names: str) -> Storage:
         """The folder `names` below this one; it need not exist."""
         below = Storage.__new__(Storage)
-        address, question, options = self.uri.partition("?")
+        address, question, options = (self.uri, "", "") if self.is_local else self.uri.partition("?")
         below.uri = "/".join((address.rstrip("/"), *map(_checked, names))) + question + options
         below.is_local, below._system, below._reach = self.is_local, self._system, self._reach
         below._root = "/".join((self._root.rstrip("/"), *names))

@@ -8,11 +8,12 @@ losses of each of several stages below its own name (`epoch/stage2_logits/loss`)
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ CURVES = ("epoch/", "front/")
 OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
 """Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
 SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.trial", "raykd.teacher"
+_REFUSED = re.compile(r"[^\w./: -]|_(?=u[0-9a-f]+_)")
 Key = tuple[str, str]
 """Tag and value that find a run again."""
 
@@ -84,14 +86,16 @@ def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
 
     What is not a finite number is left out: MLflow's databases handle NaN in different ways.
     """
-    flat: dict[str, float] = {}
+    return {clean(name): value for name, value in _finite(metrics, prefix)}
+
+
+def _finite(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in metrics.items():
-        name = clean(f"{prefix}{key}")
+        name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            flat |= flatten(value, f"{name.removesuffix('_by_language')}/")
+            yield from _finite(value, f"{name.removesuffix('_by_language')}/")
         elif isinstance(value, int | float) and math.isfinite(value):
-            flat[name] = float(value)
-    return flat
+            yield name, float(value)
 
 
 def points(values: Mapping[str, float], step: int) -> list[Metric]:
@@ -110,7 +114,7 @@ def loss_prefixes(stages: Sequence[str]) -> tuple[str, ...]:
     `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called."""
     if len(stages) == 1:
         return ("",)
-    return tuple(f"stage{number}_{name}/" for number, name in enumerate(stages, 1))
+    return tuple(f"stage{number}_{name.replace('+', '_')}/" for number, name in enumerate(stages, 1))
 
 
 def epoch_values(
@@ -141,8 +145,13 @@ def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
 
 
 def clean(key: str) -> str:
-    """`key` with what MLflow refuses in names replaced, and cut to the length it takes."""
-    return re.sub(r"[^\w./: -]", "_", key, flags=re.ASCII)[:KEY_LENGTH]
+    """Return `key` as MLflow takes it: a sign that it refuses becomes its number, `a+b` `a_u2b_b`, and two keys never
+    one name. It takes letters and digits of all scripts; vowel signs and accents that stand alone it refuses."""
+    name = _REFUSED.sub(lambda sign: f"_u{ord(sign[0]):x}_", key)
+    if len(name) <= KEY_LENGTH:
+        return name
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{name[: KEY_LENGTH - len(digest) - 1]}-{digest}"
 
 
 def text(value: object) -> str:
@@ -176,14 +185,15 @@ def rounded(exact: Mapping[str, float]) -> dict[str, float]:
 
 def searched_params(tree: Mapping[str, Any]) -> dict[str, str]:
     """A sweep file's values by their dotted paths; what is searched is one value, as JSON."""
-    found: dict[str, str] = {}
+    return texts(dict(_values(tree)))
+
+
+def _values(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in tree.items():
         if isinstance(value, Mapping) and not {"choice", "int", "float"} & value.keys():
-            found |= {f"{key}.{name}": inner for name, inner in searched_params(value).items()}
+            yield from ((f"{key}.{name}", inner) for name, inner in _values(value))
         else:
-            plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            found[clean(key)] = text(plain)
-    return found
+            yield key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def trial_tags(trial: Trial) -> dict[str, str]:

@@ -191,6 +191,14 @@ def test_a_folder_that_is_no_export(tmp_path, capsys):
     assert "give a folder that raykd export wrote" in said(capsys)
 
 
+def test_languages_and_files_may_be_called_as_people_call_them(small, tmp_path, capsys):
+    source = tmp_path / "a[1]? #%41 *.conll"
+    source.write_text((small[0] / "en.conll").read_text())
+    call("evaluate", str(small[0] / "student"), "--json", f"中文={source}")
+    (found,) = json.loads(capsys.readouterr().out)["exports"]
+    assert list(found["by_language"]) == ["中文"]
+
+
 def test_sentences_that_cannot_be_read_are_left_out_where_asked(small, tmp_path, capsys):
     folder, _, _ = small
     whole = (folder / "en.conll").read_text()

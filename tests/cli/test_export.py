@@ -25,9 +25,9 @@ from tests.training.small import executed, recipe
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A store with a sweep of one student per language, of which there are two, with two seeds each."""
+    """A store, its path with signs of URIs, with a sweep of one student for each of two languages, with two seeds."""
     asked = recipe(student={"scope": "language"}, objective={"kind": "gold"}, schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("export") / "store")))
+    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("export") / "a#1 50%?")))
     runs = [with_seed(run, offset) for offset in (0, 1) for run in student_runs(asked, ready)]
     for run in runs:
         executed(ready, run)

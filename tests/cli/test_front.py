@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import signal
 import sys
 
@@ -63,6 +65,38 @@ def test_the_next_command_names_the_task_s_score(front, tmp_path):
         in output
     )
     assert (tmp_path / "sweeps/pos/front.csv").read_text().startswith('"number","name"')
+
+
+def test_the_table_is_shown_where_nothing_can_be_written(front, tmp_path):
+    # A folder in the place of a file cannot be replaced by anybody, whatever the rights are.
+    (tmp_path / "sweeps/pos/front.csv/in the way").mkdir(parents=True)
+    output, code = front()
+    assert code == 0
+    assert "2 of 2 students on the front" in output
+    assert f"warning {tmp_path}/sweeps/pos/front.csv: cannot be written" in output
+    assert (
+        "front: front.html, front.csv and trials.parquet could not be written. Next: raykd front pos"
+        in output
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes another user's place, for root alone")
+def test_another_user_s_store_is_read(front, tmp_path):
+    folder = tmp_path / "sweeps/pos"
+    before = sorted(path.name for path in folder.iterdir())
+    for path in (tmp_path, *tmp_path.parents):
+        if path.stat().st_mode & 0o055 != 0o055:  # those of pytest
+            path.chmod(path.stat().st_mode | 0o055)
+    os.seteuid(pwd.getpwnam("nobody").pw_uid)
+    try:
+        output, code = front()
+    finally:
+        os.seteuid(0)
+    assert code == 0
+    assert "2 of 2 students on the front" in output
+    assert "cannot be written (permission denied)" in output
+    assert "make the folder writable" in output
+    assert sorted(path.name for path in folder.iterdir()) == before
 
 
 @pytest.mark.parametrize(

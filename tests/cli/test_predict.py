@@ -139,7 +139,7 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
         ("a.jsonl", b'{"text": "x"}\n{"t": 1}\n', 3, 'a.jsonl:2: got \'{"t": 1}\'; expected {"text"'),
         ("a.jsonl", b"{\n", 3, "a.jsonl:1: the line is not JSON"),
         ("a.jsonl", b'{"tokens": []}\n', 3, "with one word at least"),
-        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: byte 0xff is not utf-8; convert"),
+        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: byte 0xff is not utf-8; write the file in UTF-8"),
         ("none.txt", None, 3, "there is no such file; give a file, or -"),
     ],
 )

@@ -128,3 +128,19 @@ def test_ray_that_does_not_start_is_one_sentence(tmp_path):
         .splitlines()[-1]
         .startswith("raykd.errors.PlacementError: Ray does not start on this machine (")
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["TMPDIR", "RAY_TMPDIR"])
+def test_a_temporary_folder_whose_path_is_too_long_is_named(tmp_path, variable):
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    program = "from raykd.cluster.connection import connected\nwith connected(): pass"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=named | {variable: str(folder), "PYTHONPATH": os.getcwd()},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    last = ended.stderr.strip().splitlines()[-1]
+    assert f"the path of its temporary folder, {folder} (${variable}), has {len(str(folder))} bytes" in last
+    assert last.endswith("set RAY_TMPDIR to a folder with a short path: RAY_TMPDIR=/tmp")

@@ -156,7 +156,7 @@ def test_patterns_find_files_per_language(tmp_path):
             {},
             2,
             "byte 0xfc is not utf-8",
-            "set corpus.encoding, for example latin-1",
+            "set corpus.encoding: latin-1; the line is 'Müller\\tO' then",
         ),
         ("A\tO\n", {"encoding": "utf-9"}, None, "there is no text encoding 'utf-9'", "corpus.encoding"),
         ("A\tO\rB\tO\r\rC\tO\r", {}, 1, "a carriage return is inside the line", "end lines with LF or CR LF"),

@@ -200,6 +200,10 @@ CASES = {
         parted(of(IOB2), ["{lang}/{part}.txt"], ["north", "south"]),
         {"languages": ["north", "south"], "train": "{lang}/train.txt"},
     ),
+    "folders outside ascii that differ": (
+        parted(of(IOB2), ["x/{lang}/{part}.txt"], ["中文", "हि 日本"]),
+        {"languages": ["हि 日本", "中文"], "train": "x/{lang}/train.txt"},
+    ),
     "no dev": (
         parted(of(IOB2), parts=["train", "test"]),
         {"split": {"train": 9, "dev": 1, "test": 0}, "test": "{lang}/test.conll"},
@@ -211,9 +215,29 @@ CASES = {
     "one file": (
         {"corpus.conll": conll(IOB2, 60)}, {"split": {"train": 8, "dev": 1, "test": 1}, "train": "corpus.conll"}
     ),
-    "no train": (
-        parted(of(IOB2), parts=["valid", "test"]),
-        {"train": "{lang}/valid.conll", "split": {"train": 9, "dev": 1, "test": 0}},
+    "wnut17": (
+        parted(of(IOB2), ["{part}"], ["xx"], ["wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"]),
+        {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated", "split": None},
+    ),
+    "parts inside of words": (
+        parted(of(IOB2), ["eng{part}.bio"], ["xx"], ["train", "test"]),
+        {"train": "engtrain.bio", "test": "engtest.bio", "split": {"train": 9, "dev": 1, "test": 0}},
+    ),
+    "train and eval": (
+        parted(of(IOB2), ["{part}.txt"], ["xx"], ["train", "eval", "test"]),
+        {"train": "train.txt", "dev": "eval.txt", "test": "test.txt"},
+    ),
+    "train and devtest": (
+        parted(of(IOB2), ["{part}.txt"], ["xx"], ["train", "dev", "devtest"]),
+        {"train": "train.txt", "dev": "dev.txt", "test": "devtest.txt"},
+    ),
+    "a language in one name alone": (
+        parted(of(IOB2), ["{part}.txt"], ["xx"], ["enTrain", "dev_v2", "test"]),
+        {"languages": ["en"], "train": "enTrain.txt", "dev": "dev_v2.txt", "test": "test.txt"},
+    ),
+    "a file of two parts beside the others": (
+        parted(of(IOB2), ["{part}.tsv"], ["xx"], ["train", "devel", "test"]) | {"train_dev.tsv": conll(IOB2, 38)},
+        {"train": "train.tsv", "dev": "devel.tsv", "test": "test.tsv"},
     ),
     "a language to transfer to": (
         {**parted(of(IOB2)), "sw/test.conll": conll(IOB2, 5, 900)},
@@ -262,6 +286,10 @@ CASES = {
     ),
     "brackets in names": (
         parted(of(IOB2), ["{lang}/a[v1]-{part}.conll"]), {"train": "{lang}/a[[]v1]-train.conll"}
+    ),
+    "signs of patterns and uris in names": (
+        parted(of(IOB2), ["a? #b%41 [v1]*{{c}} {part}.conll"], ["xx"]),
+        {"train": "a[?] #b%41 [[]v1][*]{c} train.conll", "languages": ["und"]},
     ),
     "pairs in json lines": (
         parted(json_pairs, ["{part}.jsonl"], ["xx"]),
@@ -379,13 +407,71 @@ def test_what_cannot_be_read_is_named_with_what_is_expected(tmp_path, files, mes
         ("english/test.tsv", "test", "english"),
         ("data/raw/en/train.txt", "train", "en"),
         ("en.raw.txt", "unlabelled", "en"),
+        ("wiki.train.raw", "unlabelled", None),
+        ("wiki.test.raw", "test", None),
         ("corpus.txt", None, None),
+        ("wnut17train.conll", "train", None),
+        ("dev_v2.txt", "dev", None),
+        ("nl-ud-valid.conllu", "dev", "nl"),
+        ("testa", "dev", None),
+        ("emerging.test.annotated", "test", None),
+        ("train-00000-of-00003.parquet", "train", None),
+        ("NER-de-train.tsv", "train", "de"),
+        ("test2.txt", "test", None),
+        ("trainset", "train", None),
+        ("devset.tsv.gz", "dev", None),
+        ("DEV.TXT", "dev", None),
+        ("TestB.txt", "test", None),
+        ("validation.jsonl", "dev", None),
+        ("enTrain.txt", "train", "en"),
+        ("trainEN.txt", "train", "EN"),
+        ("NERtrain.txt", "train", None),
+        ("训练train.txt", "train", None),
+        ("train (en).txt", "train", "en"),
+        ("train_v2/nl.txt", "train", "nl"),
     ],
 )
 def test_names_say_part_and_language(name, part, language):
     assert no_corpus(name) is None
     (found,) = named([name])
-    assert (found.part, found.language) == (part, language)
+    assert (found.parts, found.language) == ((part,) if part else (), language)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "latest.txt", "contest", "CONTEST.txt", "trains.txt", "develop.txt", "retrain.conll", "attested", "Strain.txt",
+        "détest.txt", "validated.tsv", "invalid.txt", "retrieval.txt", "train-test-split/corpus.txt",
+    ],
+)  # fmt: skip
+def test_longer_words_are_no_parts(name):
+    assert named([name])[0].parts == ()
+
+
+def test_a_file_that_could_be_two_parts_is_asked_about(tmp_path):
+    write(tmp_path, CASES["a file of two parts beside the others"][0])
+    found = detect(str(tmp_path))
+    assert found.unused == {"train_dev.tsv": "its name says train and dev"}
+    asked = "train_dev.tsv: its name says train and dev: it is not read; give it the name of one part, or write it"
+    assert any(note.startswith(asked) for note in found.notes)
+    (tmp_path / "eval.tsv").write_text(conll(IOB2, 9, 900))
+    assert detect(str(tmp_path)).unused["eval.tsv"] == "its name says dev or test, and there are both"
+
+
+@pytest.mark.parametrize(
+    ("names", "messages"),
+    [
+        (("dev.txt", "test.txt"), ("no file is called train (dev is dev.txt, test is test.txt)",)),
+        (("eval.txt",), ("no file is called train (test is eval.txt)",)),
+        (("train_dev.txt", "test.txt"), ("(test is test.txt)", "Not read: train_dev.txt: its name says train and dev")),
+        (("corpus.txt", "dev.txt", "test.txt"), ("Not read: corpus.txt: its name says no part",)),
+    ],
+)  # fmt: skip
+def test_nothing_is_trained_on_dev_or_test_for_want_of_train(tmp_path, names, messages):
+    write(tmp_path, {name: conll(IOB2, 20, 20 * place) for place, name in enumerate(names)})
+    with pytest.raises(CorpusError, match="write train into the name of the file to train on") as refused:
+        detect(str(tmp_path))
+    assert all(message in str(refused.value) for message in messages)
 
 
 def test_a_file_of_one_class_that_is_called_train_is_not_left_for_the_test(tmp_path):

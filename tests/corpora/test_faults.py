@@ -168,7 +168,7 @@ def test_parquet_rows_skip_too(tmp_path):
     plain = {"source": "parquet", "root": str(tmp_path), "languages": ["en"]} | {
         part: f"{part}.parquet" for part in ("train", "dev", "test")
     }
-    with pytest.raises(CorpusError, match="row 1 has 1 word and 2 tags") as caught:
+    with pytest.raises(CorpusError, match=r"row 1 \(the first is 0\) has 1 word and 2 tags") as caught:
         read_corpus(CONFIG.validate_json(json.dumps(plain)))
     assert len(caught.value.others) == 2
     found = read_corpus(CONFIG.validate_json(json.dumps(plain | {"on_error": "skip"})))

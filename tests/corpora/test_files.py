@@ -1,13 +1,15 @@
 """Lines of text files, read in blocks of any size."""
 
+import bz2
 import gzip
+import lzma
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora import files
-from raykd.corpora.files import BrokenLine, read_lines
+from raykd.corpora.files import BrokenLine, find, read_lines
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -65,3 +67,25 @@ def test_several_packed_members_and_one_that_is_cut(tmp_path):
     assert lines_of(tmp_path, data, 64, name="t.gz") == ["a"] * 100 + ["b"] * 100
     with pytest.raises(CorpusError, match="cannot be read"):
         lines_of(tmp_path, data[:-3], 64, name="t.gz")
+
+
+@pytest.mark.parametrize("name", ["train[1].conll", "a?b.conll", "a*.conll", "#1 50%.conll"])
+def test_a_name_with_signs_of_patterns_is_that_file(tmp_path, name):
+    for present in (name, "train1.conll", "axb.conll", "ax.conll"):
+        (tmp_path / present).write_text("a O\n")
+    assert find(Storage(str(tmp_path)), name) == [name]
+    (tmp_path / name).unlink()
+    if "#" not in name:
+        assert name not in find(Storage(str(tmp_path)), name), "now it is a pattern"
+
+
+def test_what_is_packed_is_told_by_its_bytes(tmp_path):
+    for name, data in (("t.gz", b"a\n"), ("T.GZ", gzip.compress(b"a\n")), ("t", gzip.compress(b"a\n"))):
+        assert lines_of(tmp_path, data, 64, name=name) == ["a"]
+    for form, packed in (
+        ("bzip2", bz2.compress(b"a\n")),
+        ("xz", lzma.compress(b"a\n")),
+        ("zip", b"PK\x03\x04rest"),
+    ):
+        with pytest.raises(CorpusError, match=f"it is packed with {form}; unpack it, or pack it with gzip"):
+            lines_of(tmp_path, packed, 64)

@@ -1,6 +1,7 @@
 """Parquet files and Hugging Face data sets: tags as text or numbers, names of numbers, languages, faults."""
 
 import json
+import re
 import sys
 
 import datasets
@@ -97,15 +98,29 @@ def test_texts_with_a_class_each(tmp_path, source, labels, names):
     ("columns", "settings", "message"),
     [
         ({"text": [1, 2, 3]}, {}, "column 'text' has int64, not texts"),
-        ({"text": ["a", None, "b"]}, {}, "row 1 has a null"),
-        ({"label": ["pos", "neg", None]}, {}, "row 2 has a null"),
-        ({"label": [0, 2, 1]}, {"tag_names": ["neg", "pos"]}, "row 1 has a tag number outside 0 … 1"),
+        ({"text": ["a", None, "b"]}, {}, "row 1 (the first is 0) has a null"),
+        ({"label": ["pos", "neg", None]}, {}, "row 2 (the first is 0) has a null"),
+        (
+            {"label": [0, 2, 1]},
+            {"tag_names": ["neg", "pos"]},
+            "row 1 (the first is 0) has a tag number outside 0 … 1",
+        ),
+        ({"label": [["a"], ["a", "b"], ["b"]]}, {}, "row 1 (the first is 0) has 2 classes: ['a', 'b']"),
+        ({"label": [["a"], ["b"], []]}, {}, "row 2 (the first is 0) has 0 classes: []"),
+        ({"label": [1.5, float("nan"), 2.0]}, {}, "row 1 (the first is 0) has NaN for its class"),
     ],
 )
 def test_faults_of_texts(tmp_path, columns, settings, message):
     pq.write_table(pa.table({**TEXTS, **columns}), tmp_path / "t.parquet")
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(CorpusError, match=re.escape(message)):
         read(parquet(tmp_path, **AS_TEXT, **settings))
+
+
+@pytest.mark.parametrize("classes", [[["neg"], ["pos"], ["neg"]], [[0], [1], [0]]])
+def test_a_list_of_one_class_is_that_class(tmp_path, classes):
+    pq.write_table(pa.table({**TEXTS, "label": classes}), tmp_path / "t.parquet")
+    found = read(parquet(tmp_path, **AS_TEXT, tag_names=["neg", "pos"]))["train"]
+    assert [sentence.tags for sentence in found] == [["neg"], ["pos"], ["neg"]]
 
 
 def test_a_class_is_no_span(tmp_path):
@@ -151,22 +166,27 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
         (
             {"tokens": WORDS, "ner_tags": NUMBERS},
             {"tag_names": ["O", "B-PER"]},
-            "row 0 has a tag number outside 0 … 1",
+            "row 0 (the first is 0) has a tag number outside 0 … 1",
             "tag_names",
         ),
         (
             {"tokens": WORDS, "ner_tags": [["O"], ["O"]]},
             {},
-            "row 0 has 3 words and 1 tag",
+            "row 0 (the first is 0) has 3 words and 1 tag",
             "one tag per word",
         ),
         (
             {"tokens": WORDS, "ner_tags": [["O"] * 3, None]},
             {},
-            "row 1 has 1 word and 0 tags",
+            "row 1 (the first is 0) has 1 word and 0 tags",
             "one tag per word",
         ),
-        ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 has a null", "every word"),
+        (
+            {"tokens": [["a", None]], "ner_tags": [["O", "O"]]},
+            {},
+            "row 0 (the first is 0) has a null",
+            "every word",
+        ),
         (
             {"tokens": pa.array([[]], pa.list_(pa.string())), "ner_tags": TAGS[1:]},
             {},
@@ -326,5 +346,5 @@ def test_blocks_of_rows_give_the_same_sentences_and_rows(tmp_path, monkeypatch, 
     assert words_and_tags(whole["dev"]) == (WORDS * 2, TAGS * 2)
     monkeypatch.setattr(f"raykd.corpora.{source}.ROWS", 2)
     assert read(config) == whole
-    with pytest.raises(CorpusError, match="row 4 has 1 word and 2 tags"):
+    with pytest.raises(CorpusError, match=r"row 4 \(the first is 0\) has 1 word and 2 tags"):
         read(written([*TAGS, [], TAGS[0], ["O", "O"]]))

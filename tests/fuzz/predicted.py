@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -51,7 +50,6 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
 def _label(file: str) -> None:
     labeller: Any = Outside()
     form, settings = form_of(file, labeller, "auto")
-    with ExitStack() as opened:
-        request = Request(labeller=labeller, lines=lines_of(file, opened), name=file, settings=settings)
-        for line in form.label(request):
-            line.encode()
+    lines = lines_of(file, keep_marks=form.keep_marks)
+    for line in form.label(Request(labeller=labeller, lines=lines, name=file, settings=settings)):
+        line.encode()

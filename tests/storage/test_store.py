@@ -228,6 +228,18 @@ def test_options_of_a_uri_stay_at_its_end(monkeypatch):
     assert below._root == "bucket/x/a/b"
 
 
+def test_signs_of_uris_and_patterns_mean_themselves_in_local_paths(tmp_path):
+    folder = f"{tmp_path}/a?b #c%41 [d]*{{e}}"
+    below = Storage(folder).child("f?g", "h#i")
+    below.write("j?k", b"1")
+    assert (Storage(folder).address, below.address) == (folder, f"{folder}/f?g/h#i")
+    assert Storage(folder).names() == ["f?g/h#i/j?k"]
+    assert pickle.loads(pickle.dumps(below)).read("j?k") == b"1"
+    with pytest.raises(StoreError) as refused:
+        below.read("no")
+    assert f"{folder}/f?g/h#i/no" in str(refused.value)
+
+
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
 def test_names_cannot_leave_the_store(storage, name):
     with pytest.raises(ValueError, match="must be below"):

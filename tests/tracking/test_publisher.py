@@ -12,7 +12,16 @@ from raykd.errors import TrackingError
 from raykd.figures.trial import Teacher, Trial
 from raykd.tracking import publisher as publisher_module
 from raykd.tracking.origin import git_commit
-from raykd.tracking.pages import KEY_LENGTH, VALUE_LENGTH, dataset, epoch_values, flatten, text
+from raykd.tracking.pages import (
+    KEY_LENGTH,
+    VALUE_LENGTH,
+    clean,
+    dataset,
+    epoch_values,
+    flatten,
+    searched_params,
+    text,
+)  # fmt: skip
 from raykd.tracking.shown import PAIRS_PER_BATCH
 from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.tracking.views import VIEWS, front_links
@@ -95,6 +104,47 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     assert tags["run_id"] == "run-a, run-b"
     assert tags["transfer_id"] == parent.data.tags["transfer_id"] == "transfer-1"
     assert (tags["state"], tags["on_front"]) == ("COMPLETE", "false")
+
+
+def test_languages_of_all_scripts_have_metrics_of_their_own(database, client, name):
+    languages = [
+        "中文",
+        "日本",
+        "हिन्दी",
+        "हिन्दु",
+        "français",
+        "franc\u0327ais",
+        "a+b",
+        "a_b",
+        "a_u2b_b",
+        "😀",
+        "zh/TW",
+    ]
+    dev = {language: (place + 1) / 20 for place, language in enumerate(languages)}
+    swept = Swept(database, name)
+    swept.record(trial(state="RUNNING"))
+    swept.pages.log_epoch(7, 0, {"dev": 0.5, "dev_by_language": dev})
+    swept.record(trial(scores=scores(score(0.7, 0.8, languages=dev))))
+    assert swept.close() == ()
+    shown = runs(client, name)[1][7].data.metrics
+    for kind in ("dev_f1/", "epoch/dev_f1/"):
+        values = {key.removeprefix(kind): value for key, value in shown.items() if key.startswith(kind)}
+        assert sorted(values.values()) == sorted(dev.values())
+        assert {key: values[key] for key in ("中文", "日本", "français", "a_b", "zh/TW")} == {
+            key: dev[key] for key in ("中文", "日本", "français", "a_b", "zh/TW")
+        }
+        assert (values["a_u2b_b"], values["a_u5f_u2b_b"], values["_u1f600_"]) == (
+            dev["a+b"],
+            dev["a_u2b_b"],
+            dev["😀"],
+        )
+
+
+def test_long_keys_and_keys_of_mappings_are_not_mixed_up():
+    one, other = (clean("k" * KEY_LENGTH + end) for end in "ab")
+    assert len(one) == len(other) == KEY_LENGTH
+    assert one != other
+    assert searched_params({"a+b": {"train": {"中文": "x"}}}) == {"a_u2b_b.train.中文": "x"}
 
 
 @pytest.mark.parametrize(("state", "status"), [("PRUNED", "KILLED"), ("FAILED", "FAILED")])
@@ -504,8 +554,8 @@ def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
     swept.record(Trial(1, "COMPLETE", settings))
     assert swept.close() == ()
     params = runs(client, name)[1][1].data.params
-    assert len(params["corpus.root _d_j__"]) == VALUE_LENGTH
-    assert params["k" * KEY_LENGTH] == "1"
+    assert len(params["corpus.root _u28_déjà_u29_"]) == VALUE_LENGTH
+    assert params[clean("k" * 400)] == "1"
     assert params["none"] == ""
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from raykd.corpora.columns import in_words
 from raykd.corpora.config import FORMATS, CorpusConfig
-from raykd.corpora.detect.names import no_corpus, part_of
+from raykd.corpora.detect.names import no_corpus, parts_of
 from raykd.corpora.detect.parts import Parts, shown
 from raykd.corpora.guess import Guess
 from raykd.corpora.look import look_at
@@ -89,7 +89,7 @@ def detect(root: str) -> Detected:
     guesses = [look_at(storage, name) for name in every if name not in unused]
     unused |= {guess.name: guess.why for guess in guesses if not guess.readable}
     source, files = _of_one_format(root, [guess for guess in guesses if guess.readable], unused)
-    parts = Parts(every, unused)
+    parts = Parts(root, every, unused)
     parts.sort(files)
     settings = parts.roles()
     if not any("train" in own for own in parts.files.values()):
@@ -140,7 +140,7 @@ def _of_one_format(root: str, files: list[Guess], unused: dict[str, str]) -> tup
 
 def _is_unlabelled_text(file: Guess) -> bool:
     """Whether it is plain text that is not the text of a labelled part: that would have the test's sentences."""
-    return file.source == "text" and part_of(file.name) in (None, "unlabelled")
+    return file.source == "text" and parts_of(file.name) in ((), ("unlabelled",))
 
 
 def _doubts(files: list[Guess]) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 
 
@@ -13,16 +14,31 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+HELD_OUT = "held out"
+"""The part of a file that is called `eval` or `devtest`: dev or test, by what the other files are called."""
+
 _SPELLINGS = {
     "train": "train training trn",
     "dev": "dev devel development valid validation val testa trial",
-    "test": "test testing testb tst eval",
+    "test": "test testing testb tst",
+    HELD_OUT: "eval evaluation devtest testdev",
     "unlabelled": "unlabelled unlabeled unlab unsup unsupervised mono raw",
 }
 PART_WORDS: Mapping[str, str] = MappingProxyType(
     {word: part for part, words in _SPELLINGS.items() for word in words.split()}
 )
 """A word of a file's name → its part. CoNLL-2002 and -2003 name dev `testa` and test `testb`."""
+
+_LONGEST_FIRST = "|".join(sorted(PART_WORDS, key=len, reverse=True))
+# Latin letters alone make longer words: `训练train` is two.
+_LATIN = r"A-Za-z\u00c0-\u024f\u0300-\u036f"
+_BEFORE = rf"(?:(?<![{_LATIN}])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Z][A-Z])(?=[a-z]))"
+_AFTER = rf"(?:(?![{_LATIN}])|(?<=[a-z])(?=[A-Z]))"
+_PART = re.compile(rf"{_BEFORE}(?i:({_LONGEST_FIRST})(?:sets?|data|files?|splits?|parts?|corpus)?){_AFTER}")
+"""The name of a part between signs, digits or the capital letters of camel case; never inside another word."""
+
+_GLUED = re.compile("train|valid|dev|test")
+"""The names of parts that are looked for inside of words, where several files differ by them alone."""
 
 NO_CORPUS = _words(
     """
@@ -66,7 +82,7 @@ WORDS = _words(
 UNKNOWN = "und"
 """ISO 639's code for a language that is not determined."""
 
-_PIECES = re.compile(r"[^/._-]+|[/._-]")
+_PIECES = re.compile(r"[^\W_]+|[\W_]")
 
 
 @dataclass(frozen=True)
@@ -74,24 +90,26 @@ class Named:
     """A file's name and what it says."""
 
     name: str
-    part: str | None
+    parts: tuple[str, ...]
+    """The parts that it names: none, one, or several, of which nobody can tell which is right."""
     language: str | None
     """As the name spells it."""
 
 
 def pieces_of(name: str) -> list[str]:
-    """The words of a name and the signs between them."""
-    return _PIECES.findall(name)
+    """The words of a name and the signs between them; the name of a part is a word of its own, as in `enTrain`."""
+    edges = sorted({0, len(name), *(edge for match in _PART.finditer(name) for edge in match.span())})
+    return [piece for start, end in pairwise(edges) for piece in _PIECES.findall(name[start:end])]
 
 
 def no_corpus(name: str) -> str | None:
     """Why a file is taken for no part of a corpus by its name alone; None where it may be one."""
     words = [piece.lower() for piece in pieces_of(name)]
-    last = words[-2:] if words[-1] == "gz" else words
+    last = words[:-2] if words[-1] == "gz" else words
     if any(part.startswith(".") for part in name.split("/")):
         return "hidden"
-    if any(sign in name for sign in "{}"):
-        return "its name has a sign of patterns ({ })"
+    if "{lang}" in name:
+        return "its name has {lang}, which stands for a language in patterns"
     if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
         return "an archive: unpack it"
     if last[-1] in ENDINGS_OF_OTHERS or NO_CORPUS & set(pieces_of(name.lower().split("/")[-1])):
@@ -101,32 +119,56 @@ def no_corpus(name: str) -> str | None:
 
 def named(names: Sequence[str]) -> list[Named]:
     """Part and language of each file, by its own name and, where no name has a language, by what differs."""
-    found = [Named(name, part_of(name), _language(name)) for name in names]
+    glued = _glued_parts([name for name in names if not parts_of(name)])
+    found = [Named(name, parts_of(name) or glued.get(name, ()), _language(name)) for name in names]
     if any(each.language for each in found):
         return found
     return [replace(each, language=language) for each, language in zip(found, _differing(found), strict=True)]
 
 
 def with_lang(name: str, language: str) -> str:
-    """The name with `{lang}` in the places of its language."""
+    """The name with `{lang}` in the places of its language: of a folder, or of a word."""
+    folders = name.split("/")
+    if language in folders:
+        return "/".join("{lang}" if folder == language else folder for folder in folders)
     return "".join("{lang}" if piece == language else piece for piece in pieces_of(name))
 
 
-def part_of(name: str) -> str | None:
-    """Which part a file is called, if any."""
-    folders, _, file = name.rpartition("/")
-    words = [piece.lower() for piece in pieces_of(file)]
-    if any(PART_WORDS.get(word) == "unlabelled" for word in words):
-        return "unlabelled"
-    # The last word decides: `test-train.conll` is rare, `mytest.train` is not.
-    for word in reversed(words):
-        if word in PART_WORDS:
-            return PART_WORDS[word]
-    for folder in reversed(folders.lower().split("/")):
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts that a file's name says, or where it says none those of the innermost folder that does."""
+    *folders, file = name.split("/")
+    if parts := _parts_in(file):
+        if "unlabelled" not in parts:
+            return parts
+        # Text without labels may be cut like the rest: `train.raw` is no train. But `test.raw` is the text of the test.
+        return tuple(part for part in parts if part not in ("unlabelled", "train")) or ("unlabelled",)
+    for folder in reversed(folders):
         # `raw` as a folder is where a corpus was unpacked.
-        if folder in PART_WORDS and folder != "raw":
-            return PART_WORDS[folder]
-    return None
+        parts = tuple(part for part in _parts_in(folder) if part != "unlabelled")
+        if folder.lower() in PART_WORDS and folder.lower() != "raw":
+            parts = (PART_WORDS[folder.lower()],)
+        if len(parts) == 1:
+            return parts
+    return ()
+
+
+def _parts_in(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(PART_WORDS[match.group(1).lower()] for match in _PART.finditer(text)))
+
+
+def _glued_parts(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parts of names that have them inside of a word and differ by them alone: `engtrain.bio`, `engtest.bio`."""
+    families: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in names:
+        for match in _GLUED.finditer(name.lower()):
+            start, end = match.span()
+            families[f"{name[:start]}/{name[end:]}"][name] = PART_WORDS[match.group()]
+    return {
+        name: (part,)
+        for family in families.values()
+        if len(set(family.values())) > 1
+        for name, part in family.items()
+    }
 
 
 def _language(name: str) -> str | None:
@@ -144,15 +186,16 @@ def _language(name: str) -> str | None:
 
 
 def _differing(found: Sequence[Named]) -> list[str | None]:
-    """Where several files have one part, the word in which their names differ."""
-    parts = Counter(each.part for each in found if each.part)
-    rows = [pieces_of(each.name) for each in found]
-    if not parts or max(parts.values()) == 1 or len({len(row) for row in rows}) > 1:
+    """Where several files have one part, the folder in which their names differ, or else the word."""
+    parts = Counter(each.parts for each in found if each.parts)
+    if not parts or max(parts.values()) == 1:
         return [None] * len(found)
-    part = parts.most_common(1)[0][0]
-    own = [row for row, each in zip(rows, found, strict=True) if each.part == part]
-    places = [
-        place for place in range(len(rows[0]))
-        if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own)
-    ]  # fmt: skip
-    return [row[places[0]] for row in rows] if places else [None] * len(found)
+    commonest = parts.most_common(1)[0][0]
+    for rows in ([each.name.split("/")[:-1] for each in found], [pieces_of(each.name) for each in found]):
+        if len({len(row) for row in rows}) > 1:
+            continue
+        own = [row for row, each in zip(rows, found, strict=True) if each.parts == commonest]
+        for place in range(len(rows[0])):
+            if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own):
+                return [row[place] for row in rows]
+    return [None] * len(found)

@@ -8,15 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import escape
 from typing import Any
 
-from raykd.corpora.detect.names import UNKNOWN, named, part_of, pieces_of, with_lang
+from raykd.corpora.detect.names import HELD_OUT, UNKNOWN, Named, named, parts_of, pieces_of, with_lang
 from raykd.corpora.guess import Guess, merged
 from raykd.errors import CorpusError
+
+Row = tuple[str | None, str | None, Guess]
+"""A file with its language and its part, where its name says them."""
 
 
 class Parts:
     """The files of each language and part, with what is doubtful about them and what is not read."""
 
-    def __init__(self, present: Sequence[str], unused: Mapping[str, str]):
+    def __init__(self, root: str, present: Sequence[str], unused: Mapping[str, str]):
+        self.root = root
         self.present = present
         """The names of all files in the folder."""
         self.unused = dict(unused)
@@ -39,25 +43,21 @@ class Parts:
         return {language: files for language, files in found.items() if files}
 
     def sort(self, files: Sequence[Guess]) -> None:
-        """Put each file into its part. One whose name says no part is train where there is no other."""
+        """Put each file into its part. One whose name says no part is train where there is no other; one whose name
+        says several is left, with a note."""
         names = named([file.name for file in files])
+        self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
         every = [
-            (language, name.part, file)
+            (language, next(iter(name.parts), None), file)
             for name, file in zip(names, files, strict=True)
             for language in file.languages or (name.language,)
+            if len(name.parts) < 2
         ]
-        languages = {language for language, _, _ in every if language}
-        if not languages:
-            self.notes.append(
-                f"no name of a file or folder says a language: it is called {UNKNOWN!r} here; any other name will do"
-            )
-        silent = sum(language is None for language, _, _ in every)
-        alone = UNKNOWN if not languages or 2 * silent > len(every) else None
-        alone = next(iter(languages)) if alone is None and len(languages) == 1 else alone
+        alone = self._language_of_silent(every)
+        every = self._held_out([(language or alone, part, file) for language, part, file in every])
         # Files without a part come last: they are train where a language has no part.
         open_ones: dict[str, list[Guess]] = {}
-        for spelled, part, file in every:
-            language = spelled or alone
+        for language, part, file in every:
             if language is None:
                 self.leave([file], "its name says no language, and those of others do")
             elif not file.labelled and part in ("dev", "test"):
@@ -80,10 +80,53 @@ class Parts:
                 own["unlabelled"] = [file for file in own["unlabelled"] if file not in texts]
                 self.leave(texts, "plain text, and other unlabelled files are there")
 
+    def _ask(self, files: Sequence[Guess], names: Sequence[Named]) -> None:
+        """Leave files whose names say several parts, and say what helps."""
+        parts = {name.name: " and ".join(name.parts) for name in names}
+        for file in files:
+            why = f"its name says {parts[file.name]}"
+            self.leave([file], why)
+            self.notes.append(
+                f"{file.name}: {why}: it is not read; give it the name of one part, or write it into the sweep file"
+            )
+
+    def _language_of_silent(self, every: Sequence[Row]) -> str | None:
+        """The language of files whose names say none; None where they are left."""
+        languages = {language for language, _, _ in every if language}
+        if not languages:
+            self.notes.append(
+                f"no name of a file or folder says a language: it is called {UNKNOWN!r} here; any other name will do"
+            )
+            return UNKNOWN
+        silent = {part for language, part, _ in every if language is None}
+        spoken = {part for language, part, _ in every if language}
+        if len(languages) == 1 and None not in spoken and not silent & spoken:
+            # `train.en.conll` beside `dev.conll` and `test.conll`.
+            return next(iter(languages))
+        if 2 * sum(language is None for language, _, _ in every) > len(every):
+            return UNKNOWN
+        return next(iter(languages)) if len(languages) == 1 else None
+
+    def _held_out(self, every: Sequence[Row]) -> list[Row]:
+        """The same, where files called `eval` or `devtest` are the one of dev and test that their language lacks."""
+        parts: dict[str | None, set[str | None]] = defaultdict(set)
+        for language, part, _ in every:
+            parts[language].add(part)
+        rows: list[Row] = []
+        for language, part, file in every:
+            lacking = [part for part in ("test", "dev") if part not in parts[language]]
+            if part == HELD_OUT and not lacking:
+                self.leave([file], "its name says dev or test, and there are both")
+                continue
+            rows.append((language, lacking[0] if part == HELD_OUT else part, file))
+            if part == HELD_OUT:
+                self.notes.append(f"{file.name} is taken as {lacking[0]}")
+        return rows
+
     def roles(self) -> dict[str, Any]:
         """The settings that say which parts are read and which are drawn; files that no role needs are left."""
         if not any("train" in own for own in self.files.values()):
-            self._without_train()
+            self._refuse_without_train()
         labelled = [language for language, own in self.files.items() if "train" in own]
         held = {language: {"dev", "test"} & self.files[language].keys() for language in labelled}
         bare = [language for language in labelled if not held[language]]
@@ -116,19 +159,26 @@ class Parts:
                 )
         return settings
 
-    def _without_train(self) -> None:
-        taken: list[Guess] = []
+    def _refuse_without_train(self) -> None:
+        """Raise CorpusError where files of dev or test are all that has labels: nothing is trained on them."""
         for own in self.files.values():
             for file in own.get("unlabelled", ()):
-                if part_of(file.name) == "train" and {"dev", "test"} & own.keys():
+                if "train" in parts_of(file.name) and {"dev", "test"} & own.keys():
                     hint = "label it; where its first lines have one class only, shuffle it; or call it unlabelled"
                     raise CorpusError(file.name, None, "no labels are seen in what is called train", hint)
-            if part := next((part for part in ("dev", "test") if part in own), None):
-                own["train"] = own.pop(part)
-                taken += own["train"]
-        if taken:
-            takes = "takes" if len(taken) == 1 else "take"
-            self.notes.append(f"there is no train: {shown(taken)} {takes} its place")
+        held_out = {
+            part: [file for files in self.of(part).values() for file in files] for part in ("dev", "test")
+        }
+        seen = [f"{part} is {shown(files)}" for part, files in held_out.items() if files]
+        if not seen:
+            return
+        left = "; ".join(f"{name}: {why}" for name, why in [*self.unused.items()][:3])
+        problem = f"no file is called train ({', '.join(seen)}), and nothing is trained on dev or test"
+        hint = (
+            "write train into the name of the file to train on; to train on dev all the same, write the section corpus "
+            "by hand (docs/SWEEP_FILE.md): name it in train, and draw dev with split: {train: 9, dev: 1, test: 0}"
+        )
+        raise CorpusError(self.root, None, f"{problem}{f'. Not read: {left}' if left else ''}", hint)
 
     def _split(self, labelled: Sequence[str], held: Mapping[str, set[str]]) -> dict[str, int]:
         lacking = {
