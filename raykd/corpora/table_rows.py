@@ -249,6 +249,9 @@ def _values(column: pa.ChunkedArray, rows: Rows) -> list[Any]:
 def _named(numbers: Sequence[int], names: Sequence[str], rows: Rows, row: int) -> list[str]:
     if all(0 <= number < len(names) for number in numbers):
         return [names[number] for number in numbers]
+    if set(numbers) == {-1}:
+        hint = "the part was published without labels: read another one in its place, or set corpus.split"
+        raise rows.fault(row, "has no labels (-1)", hint)
     problem = f"has a tag number outside 0 … {len(names) - 1}: {numbers}"
     raise rows.fault(row, problem, "correct the row, or set corpus.tag_names")
 

@@ -105,6 +105,11 @@ def test_texts_with_a_class_each(tmp_path, source, labels, names):
             {"tag_names": ["neg", "pos"]},
             "row 1 (the first is 0) has a tag number outside 0 … 1",
         ),
+        (
+            {"label": [0, -1, 1]},
+            {"tag_names": ["neg", "pos"]},
+            "row 1 (the first is 0) has no labels (-1); the part was",
+        ),
         ({"label": [["a"], ["a", "b"], ["b"]]}, {}, "row 1 (the first is 0) has 2 classes: ['a', 'b']"),
         ({"label": [["a"], ["b"], []]}, {}, "row 2 (the first is 0) has 0 classes: []"),
         ({"label": [1.5, float("nan"), 2.0]}, {}, "row 1 (the first is 0) has NaN for its class"),
