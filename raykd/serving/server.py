@@ -227,7 +227,8 @@ def _refused(_: Request, error: Any) -> Response:
 def _sentence(fault: dict[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"the body is not JSON ({fault['ctx']['error']})"
-    where = ".".join(map(str, fault["loc"][1:]))
+    # A key may have half of a surrogate pair, which an answer cannot have.
+    where = ".".join(map(str, fault["loc"][1:])).encode(errors="backslashreplace").decode()
     if not where and fault["type"] != "value_error":
         return f"{FORM} with the header Content-Type: application/json"
     if fault["type"] == "extra_forbidden":
