@@ -14,7 +14,7 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
-from raykd.serving.labeller.signs import SIGNS, WHITESPACE, words_in
+from raykd.serving.labeller.signs import SIGNS, WHITESPACE, word_places
 
 BLOCK = 2000
 """Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
@@ -43,7 +43,7 @@ def _sentences(
     for number, text in lines:
         if type(text) is BrokenLine:
             yield Faulty(language, (CorpusError(file, number, text.problem, text.hint),))
-        elif words := words_in(text, split):
+        elif words := [text[first:last] for first, last in word_places(text, split)]:
             yield Sentence(words, None, language, (file, number), config.unit)
 
 

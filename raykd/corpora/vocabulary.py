@@ -1,11 +1,9 @@
-"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own
-tokenizer.
+"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own tokenizer.
 
 Every vocabulary splits *words* into pieces, never running text: a word has the same pieces everywhere, and a
 corpus is encoded by splitting each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies built
 here; a pretrained one has its own ids. A word without any piece (an empty or invisible one) is one unknown piece, so
-every word has a first piece. Vocabularies built here look words up in NFC and without invisible signs: one text in two
-Unicode forms has the same pieces.
+every word has a first piece. Vocabularies built here look words up in NFC and without invisible signs.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -55,18 +53,17 @@ class _Built:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The vocabulary that `to_json` wrote."""
-        own = {"normalization": None, **json.loads(text)}
-        del own["kind"]
-        return cls(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
-        )
+        plain = {"normalization": None, **json.loads(text)}
+        values: Any = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items() if n != "kind"}
+        return cls(**values)
 
 
 def _counted(words: Iterable[str]) -> Counter[str]:
-    """How often each word occurs; a mapping of counts counts as its words."""
+    """How often each word occurs, in the form in which it is looked up."""
     counts: Counter[str] = Counter()
     for word, count in Counter(words).items():
         counts[spelling(word)] += count
+    del counts[""]  # of words without a visible sign, which are unknown
     return counts
 
 
@@ -98,8 +95,7 @@ class WordVocabulary(_Built):
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One id for each word."""
-        known, unknown = self._ids, Special.unknown
-        words = self.spelt(words)
+        words, known, unknown = self.spelt(words), self._ids, Special.unknown
         if self.lower_case:
             found = (known.get(word) or known.get(word.lower(), unknown) for word in words)
         else:
@@ -120,8 +116,7 @@ class WordPieceVocabulary(_Built):
 
     @classmethod
     def build(cls, words: Iterable[str], *, size: int) -> WordPieceVocabulary:
-        """Train at most `size` pieces. The same words, in any order, give the same pieces in every
-        process."""
+        """Train at most `size` pieces. The same words, in any order, give the same pieces in every process."""
         counts = _counted(words)
         # At most half of the pieces are single characters: a script of thousands would leave no room for others.
         alphabet = _alphabet(counts, limit=size // 2)

@@ -129,6 +129,9 @@ class Health(BaseModel):
     task: str
     languages: list[str] = Field(description="Of its training; empty where the export does not say.")
     labels: list[str]
+    split: str = Field(
+        description="How texts are split into words: at white space and signs, or at white space."
+    )
     reads_pos: bool = Field(description="Whether requests must have parts of speech.")
     version: str = Field(description="Of raykd.")
 
@@ -189,7 +192,7 @@ def create_app(
         """Whether the model answers, and which it is."""
         return Health(
             status="ok", model=card["run"], file=labeller.file, task=card["task"],
-            languages=card.get("languages") or [], labels=list(labeller.labels),
+            languages=card.get("languages") or [], labels=list(labeller.labels), split=labeller.split,
             reads_pos=labeller.needs_pos, version=app.version,
         )  # fmt: skip
 

@@ -130,9 +130,7 @@ def test_a_split_at_white_space_keeps_words_whole(names):
         "@ada", "met", "O'Neill,", "COVID-19!",
     ]  # fmt: skip
     assert "@" in [word.text for word in raykd.load(names, split="signs")(text).words]
-    with pytest.raises(
-        LabellerError, match="split: 'space' is unknown; use 'signs' or 'wh"
-    ):
+    with pytest.raises(LabellerError, match="split: 'space' is unknown; use 'signs' or 'wh"):
         raykd.load(names, split="space")
 
 
