@@ -283,9 +283,11 @@ def _print(exported: Exported) -> None:
             f"(piece_limit in export.json)"
         )
     if (problem := exported.splitting.problem) is not None:
-        proposal = exported.splitting.proposal
-        other = f"; --split {proposal} gives more of them" if proposal else ""
-        warn(f"{problem}{other}. Give words where you have them: label.label([[…]])")
+        advice = "give words where you have them (label.label)"
+        if (other := exported.splitting.proposal) is not None:
+            share = exported.splitting.share(other)
+            advice += f", or for texts that are written as the corpus --split {other} ({share})"
+        warn(f"{problem}; {advice}")
 
 
 def _differing(agreement: Agreement, name: str) -> str:

@@ -35,16 +35,19 @@ class Splitting:
     examples: tuple[str, ...]
     """Words of the training that `split` cuts in another way."""
 
+    def share(self, split: str) -> str:
+        """The share of the sentences whose words a way to split gives."""
+        return f"{100 * self.same[split] / self.sentences:.1f} %"
+
     @property
     def problem(self) -> str | None:
         """The share of the sentences with the same words, in a sentence, where it is below `ENOUGH`."""
         if not self.sentences or self.same[self.split] >= ENOUGH * self.sentences:
             return None
-        share = f"{100 * self.same[self.split] / self.sentences:.1f} %"
         words = ", ".join(self.examples)
         return (
-            f"texts are split {IN_WORDS[self.split]}, which gives the words of {share} of {self.sentences:,} training "
-            f"sentences (not: {words})"
+            f"texts are split {IN_WORDS[self.split]}, which gives the words of {self.share(self.split)} of "
+            f"{self.sentences:,} training sentences (not: {words})"
         )
 
     @property
@@ -55,8 +58,7 @@ class Splitting:
 
     def to_plain(self) -> dict[str, Any]:
         """For `export.json`."""
-        shares = {split: round(same / self.sentences, 4) for split, same in self.same.items()}
-        return {name: value for name, value in asdict(self).items() if name != "split"} | {"share": shares}
+        return {name: value for name, value in asdict(self).items() if name != "split"}
 
 
 def splitting_of(task: Task, train: pa.Table | None, split: str | None) -> Splitting:

@@ -276,7 +276,7 @@ def _splitting(splitting: Splitting) -> Iterator[str]:
     if splitting.problem is not None:
         yield f"Words as in training give the best labels: {splitting.problem}."
     if splitting.proposal is not None:
-        yield f'For texts with a space between all words: `split="{splitting.proposal}"`.'
+        yield f'For texts that are written as the corpus: `raykd.load(DIR, split="{splitting.proposal}")`.'
     yield ""
 
 

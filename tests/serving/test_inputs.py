@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import random
+import subprocess
+import sys
 import unicodedata
 
 import numpy as np
@@ -122,6 +127,44 @@ def test_the_forms_of_unicode_get_the_same_labels_and_offsets_of_the_text_as_it_
     assert [unicodedata.normalize("NFC", word.text) for word in other.words] == [
         word.text for word in one.words
     ]
+
+
+def test_probabilities_add_up_and_are_the_same_alone_and_together(label, names):
+    draw = random.Random(1)
+    vocabulary = [
+        "Ada",
+        "Marie",
+        "works",
+        "for",
+        "Arden",
+        "Energy",
+        "in",
+        "London",
+        ".",
+        ",",
+        "Jürgen",
+        "Müller",
+        "3.5",
+        "東",
+        "京",
+        "αβγ",
+    ]
+    sentences = [draw.choices(vocabulary, k=draw.randint(1, 60)) for _ in range(60)]
+    sentences.append(draw.choices(vocabulary, k=3000))
+    together, labels = label.probabilities(sentences), label.label(sentences)
+    for words, shares, own_labels in zip(sentences, together, labels, strict=True):
+        assert shares.sum(1) == pytest.approx(1, abs=1e-9)
+        assert 0 <= shares.min() <= shares.max() <= 1
+        assert label.label([words]) == [own_labels]
+        np.testing.assert_allclose(label.probabilities([words])[0], shares, atol=1e-6)
+    for said in label(" ".join(words) for words in sentences):
+        assert all(0 < span.probability <= 1 for span in (*said.words, *said.spans))
+    script = "import json, sys, raykd; print(raykd.load(sys.argv[1]).label(json.loads(sys.argv[2])))"
+    for seed in ("0", "7"):
+        command = [sys.executable, "-c", script, str(names), json.dumps(sentences[:9])]
+        variables = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == str(labels[:9])
 
 
 def test_a_split_at_white_space_keeps_words_whole(names):
