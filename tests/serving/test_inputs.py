@@ -18,7 +18,7 @@ import pytest
 import raykd
 from raykd.serving.labeller import LabellerError, load
 from raykd.serving.server import create_app
-from tests.serving.trained import of_texts, post, served
+from tests.serving.trained import get, of_texts, post, served
 
 SENTENCES = [["Ada", "lives", "in", "London"], ["Paris"], ["New", "York", "!"]]
 
@@ -174,6 +174,17 @@ def test_a_split_at_white_space_keeps_words_whole(names):
     assert "@" in [word.text for word in raykd.load(names, split="signs")(text).words]
     with pytest.raises(LabellerError, match="split: 'space' is unknown; use 'signs' or 'wh"):
         raykd.load(names, split="space")
+
+
+def test_a_server_splits_as_its_environment_says(names, monkeypatch):
+    text = {"texts": ["@ada lives"]}
+    for split, words in ((None, ["@", "ada", "lives"]), ("whitespace", ["@ada", "lives"])):
+        if split is not None:
+            monkeypatch.setenv("RAYKD_SPLIT", split)
+        with served(create_app(names)) as at:
+            said = post(f"{at}/predict", text)[1]["results"][0]
+            assert [word["text"] for word in said["words"]] == words
+            assert json.loads(get(f"{at}/health"))["split"] == (split or "signs")
 
 
 def test_an_export_of_an_earlier_version_is_split_at_signs(names, tmp_path):

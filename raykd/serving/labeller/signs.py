@@ -71,6 +71,7 @@ _MARK = f"(?:[{_class(_MARKS)}]|[{_JOINERS}]+(?=[{_class(_MARKS)}])|(?<=[{_class
 _LETTERS = rf"(?:[^\W_0-9\u2139{_ALONE}]+|[0-9](?!\ufe0f?\u20e3)|\u2139(?!\ufe0f)){_MARK}*"
 _RUN = f"{_LETTERS}(?:[{_JOINERS}]*{_LETTERS})*"
 _SIGN = rf"[^\s\w{_JOINERS}{_class(_SELECTORS)}]"
+_SIGN_OR_LETTER = rf"(?:\w|{_SIGN})"
 _LOOKS = f"[{_TONES}{_class(_MARKS)}]*"
 _WORDS = re.compile(
     rf"[{_ALONE}]{_MARK}*"
@@ -82,7 +83,8 @@ _WORDS = re.compile(
 )
 """A word of visible text: an ideograph, or a letter of a script without spaces; letters and digits, with what joins
 them (O'Neill, 3.5, Jean-Luc); a keycap, a flag, a picture with its skin tone and what is joined to it; another sign."""
-_BY_SPACE = re.compile(rf"\S*[^\s{_JOINERS}{_class(_SELECTORS)}]\S*")
+# From the beginning of a run alone: otherwise a run of joiners would be tried from each of them.
+_BY_SPACE = re.compile(rf"(?<!\S)[{_JOINERS}{_class(_SELECTORS)}]*{_SIGN_OR_LETTER}\S*")
 _PATTERNS = {SIGNS: _WORDS, WHITESPACE: _BY_SPACE}
 # The tags of a flag (England's) are invisible, and say which one it is.
 _INVISIBLE = re.compile(rf"(\U0001f3f4[{_TAGS}]+)|[{_class(_HIDDEN)}]+")
