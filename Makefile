@@ -69,6 +69,7 @@ SEED ?= 0
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.cases sweep_files $(SEED) $(CASES)
 	$(BIN)/python -m tests.fuzz.cases corpora $(SEED) $(CASES)
+	$(BIN)/python -m tests.fuzz.cases predicted $(SEED) $(CASES)
 
 # Kills, a full disk, flipped bits, two drivers, a tracking server that goes away or hangs, against real sweeps (some 15
 # minutes with nothing else running): each has to end as the undisturbed one. KILLS and SEED choose others. After them

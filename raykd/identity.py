@@ -6,15 +6,20 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
+
+PlainObject: TypeAlias = Mapping[str, Any]
+"""A JSON object: names with plain values, which are text, numbers, true, false, null, lists and such objects."""
+PlainValue: TypeAlias = PlainObject | list[Any] | str | int | float | bool | None
+"""What stands in a JSON file, or in a part of a sweep file."""
 
 SHORTEST = 16
 """Fewest hex digits of a name: with less than 64 bits, two of some million runs could share one."""
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Canonical JSON of plain data: keys sorted, no spaces, UTF-8; models by their JSON form.
 
     1 and 1.0 are distinct, a list and a tuple are not.
@@ -29,7 +34,7 @@ def canonical(value: Any) -> bytes:
     ).encode()
 
 
-def identity(kind: str, value: Any, *, length: int = SHORTEST) -> str:
+def identity(kind: str, value: object, *, length: int = SHORTEST) -> str:
     """The name of `value`, "run-3f…": its kind and the first hex digits of the SHA-256 of its canonical form.
 
     Raises:
@@ -41,7 +46,7 @@ def identity(kind: str, value: Any, *, length: int = SHORTEST) -> str:
     return f"{kind}-{hashlib.sha256(canonical(value)).hexdigest()[:length]}"
 
 
-def _plain(value: Any, where: str) -> Any:
+def _plain(value: object, where: str) -> object:
     if isinstance(value, BaseModel):
         return _plain(value.model_dump(mode="json"), where)
     if isinstance(value, Mapping):

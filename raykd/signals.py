@@ -1,7 +1,7 @@
 """The signals a teacher gives: what each is, how it is taken from an output, how it is written, and how it is read.
 
 The transfer store and the training loop loop over these entries and name none of them. To add a signal, add an entry
-to `SIGNALS`, and a field to `TeacherBatch` for what is read back. `needs.py` says which signals serve an objective.
+to `_ENTRIES`, and a field to `TeacherBatch` for what is read back. `needs.py` says which signals serve an objective.
 
 A chain teacher offers its scores, from which all else derives. A non-chain teacher (spans, several teachers averaged)
 offers `token_marginals` and its best path. A parser offers what it says of every arc and of its relations.
@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import isqrt
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,9 +24,9 @@ from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+    from numpy.typing import DTypeLike
     from torch import Tensor
 
-    from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.model import Output
     from raykd.structures import Chain, LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
@@ -47,9 +46,9 @@ not per text."""
 
 @dataclass(frozen=True)
 class EncoderOutput:
-    """What a frozen encoder gives for a batch: the vector of each word."""
+    """What a frozen encoder gives for a batch, in the place of an `Output`: the vector of each word, as layer 0."""
 
-    features_BTD: Float[Tensor, "batch word size"]
+    hidden: Mapping[int, Float[Tensor, "batch word size"]]
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ class Column:
 
     name: str
     rows: Rows
-    dtype: Callable[[Sizes], Any]
     width: Callable[[Sizes, Need], int]
     encode: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None
+    dtype: Callable[[Sizes], DTypeLike] = lambda sizes: np.float32
 
     def bytes_per_row(self, sizes: Sizes, need: Need) -> int:
         """Bytes of one row; Arrow's own bookkeeping is not counted."""
@@ -120,15 +119,15 @@ class Signal:
     `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, T, H, V] for those of
     arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
     columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
-    the same bytes. `read` turns gathered columns, padded with 0 and on the device of the batch, and the lengths [B] of
-    the first column's rows into what an objective uses. What is `decoded` depends on which labellings are legal, and
-    its id on the teacher's decoding.
+    the same bytes. `read` turns the lengths [B] of the first column's rows and the gathered columns, padded with 0 and
+    on the device of the batch, into the tensors that `TeacherBatch.of` puts together. What is `decoded` depends on
+    which labellings are legal, and its id on the teacher's decoding.
     """
 
     name: str
     columns: tuple[Column, ...]
-    take: Callable[[Any, TokenBatch, Need], tuple[Tensor, ...]]
-    read: Callable[[tuple[Tensor, ...], Tensor, Need], Any]
+    take: Callable[[Output, Need], tuple[Tensor, ...]]
+    read: Callable[..., tuple[Tensor, ...]]
     sources: tuple[str, ...] = ()
     derive: Derive | None = None
     decoded: bool = False
@@ -167,31 +166,30 @@ class TeacherBatch:
     attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
 
     @staticmethod
-    def of(values: Mapping[Need, Any]) -> TeacherBatch:
+    def of(values: Mapping[Need, tuple[Tensor, ...]]) -> TeacherBatch:
         """The batch of these values, each as its signal's `read` gave it."""
-        by_signal = {need.signal: value for need, value in values.items()}
-        chain = None
-        if "emissions" in by_signal:
-            from raykd.structures import Chain
+        from raykd.structures import Chain
+        from raykd.structures.labelled_arcs import LabelledArcs
 
-            chain = Chain(*by_signal["emissions"], *by_signal.get("transitions", (None, None, None)))
+        own = {need.signal: parts for need, parts in values.items()}
+        chain = marginals = arcs = None
+        if "emissions" in own:
+            chain = Chain(*own["emissions"], *own.get("transitions", ()))
+        # What is a distribution was rounded, so it is renormalised.
+        if "token_marginals" in own:
+            logs_BTY, lengths_B = own["token_marginals"]
+            marginals = Chain(logs_BTY.log_softmax(2), lengths_B)
+        if {"arcs", "relations"} <= own.keys():
+            (arcs_BR1, lengths_B), (relations_BRV, _) = own["arcs"], own["relations"]
+            arcs = LabelledArcs.of_rows(arcs_BR1, relations_BRV, lengths_B)
         return TeacherBatch(
             chain,
-            *by_signal.get("kbest", (None, None)),
-            marginals=by_signal.get("token_marginals"),
-            hidden={need: value for need, value in values.items() if need.layer is not None},
-            features=by_signal.get("features"),
-            arcs=_labelled_arcs(by_signal),
+            *own.get("kbest", (None, None)),
+            marginals=marginals,
+            hidden={need: (parts[0], parts[1]) for need, parts in values.items() if need.layer is not None},
+            features=own["features"][0] if "features" in own else None,
+            arcs=arcs,
         )
-
-
-def _labelled_arcs(by_signal: Mapping[str, Any]) -> LabelledArcs | None:
-    if not {"arcs", "relations"} <= by_signal.keys():
-        return None
-    from raykd.structures.labelled_arcs import LabelledArcs
-
-    arcs_BTH, words_B = by_signal["arcs"]
-    return LabelledArcs(arcs_BTH, by_signal["relations"], words_B)
 
 
 def path_dtype(tags: int) -> np.dtype:
@@ -207,21 +205,17 @@ def _chain_of(output: Output) -> Chain:
     return output.distribution
 
 
-def _take_emissions(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
-    return (_chain_of(output).emissions_BTY,)
-
-
-def _take_transitions(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_transitions(output: Output, need: Need) -> tuple[Tensor, ...]:
     return tuple(part[0].flatten() for part in _chain_of(output).filled())
 
 
-def _take_marginals(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_marginals(output: Output, need: Need) -> tuple[Tensor, ...]:
     from raykd.structures import token_marginals
 
     return (token_marginals(output.distribution).log(),)
 
 
-def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_best_path(output: Output, need: Need) -> tuple[Tensor, ...]:
     from raykd.structures import viterbi
 
     # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
@@ -229,31 +223,27 @@ def _take_best_path(output: Output, batch: TokenBatch, need: Need) -> tuple[Tens
     return paths_BT[:, :, None], scores_B[:, None]
 
 
-def _take_hidden(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_hidden(output: Output, need: Need) -> tuple[Tensor, ...]:
     return (output.hidden[need.layer or 0],)
 
 
-def _take_scaled(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _take_scaled(output: Output, need: Need) -> tuple[Tensor, ...]:
     states_BTD = output.hidden[need.layer or 0].float()
     return states_BTD, states_BTD.abs().amax(-1, keepdim=True) / INT8_MAX
 
 
-def _take_features(output: EncoderOutput, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
-    return (output.features_BTD,)
-
-
-def _take_arcs(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
-    from raykd.structures.labelled_arcs import NEVER, LabelledArcs
-
-    arcs_BTH = LabelledArcs.of(_chain_of(output)).arcs_BTH
-    # What may not be is exactly NEVER, or its rounding would be the largest error of the signal.
-    return (arcs_BTH.masked_fill(arcs_BTH < NEVER / 2, NEVER)[..., None],)
-
-
-def _take_relations(output: Output, batch: TokenBatch, need: Need) -> tuple[Tensor, ...]:
+def _arcs_of(output: Output) -> LabelledArcs:
     from raykd.structures.labelled_arcs import LabelledArcs
 
-    return (LabelledArcs.of(_chain_of(output)).relations_BTHR,)
+    return LabelledArcs.of(_chain_of(output))
+
+
+def _take_arcs(output: Output, need: Need) -> tuple[Tensor, ...]:
+    from raykd.structures.labelled_arcs import NEVER
+
+    arcs_BTH = _arcs_of(output).arcs_BTH
+    # What may not be is exactly NEVER, or its rounding would be the largest error of the signal.
+    return (arcs_BTH.masked_fill(arcs_BTH < NEVER / 2, NEVER)[..., None],)
 
 
 def _derive_paths(
@@ -267,162 +257,106 @@ def _derive_paths(
     token, so neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞.
     """
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     from raykd.structures import Chain, kbest
 
-    (scores_RY,), (transitions, start_Y, end_Y) = (
-        stored["emissions"],
-        (part[0] for part in stored["transitions"]),
-    )
-    tags, ends = len(start_Y), np.cumsum(lengths_N)
-    parts = [torch.from_numpy(np.array(part)) for part in (transitions.reshape(tags, tags), start_Y, end_Y)]
-    paths_RK = np.empty((len(scores_RY), need.k), path_dtype(tags))
-    scores_NK = np.empty((len(lengths_N), need.k), np.float32)
+    square, start_Y, end_Y = (torch.from_numpy(np.array(part[0])) for part in stored["transitions"])
+    tags, (scores_RY,) = len(start_Y), stored["emissions"]
+    rows_N = torch.from_numpy(scores_RY.astype(np.float32)).split(lengths_N.tolist())
+    paths, scores = list[np.ndarray](), list[np.ndarray]()
     for run in buckets(lengths_N, token_budget):
-        lengths_B = lengths_N[run]
-        tokens = slice(int(ends[run.start] - lengths_B[0]), int(ends[run.stop - 1]))
-        inside_BT = np.arange(lengths_B.max()) < lengths_B[:, None]
-        emissions_BTY = np.zeros((*inside_BT.shape, tags), np.float32)
-        emissions_BTY[inside_BT] = scores_RY[tokens]
-        chain = Chain(torch.from_numpy(emissions_BTY), torch.from_numpy(lengths_B.astype(np.int64)), *parts)
+        emissions_BTY = pad_sequence(list(rows_N[run]), batch_first=True)
+        lengths_B = torch.from_numpy(lengths_N[run].astype(np.int64))
+        chain = Chain(emissions_BTY, lengths_B, square.view(tags, tags), start_Y, end_Y)
         paths_BKT, scores_BK = kbest(chain, need.k, legal)
-        paths_RK[tokens], scores_NK[run] = paths_BKT.transpose(1, 2).numpy()[inside_BT], scores_BK.numpy()
-    return paths_RK, scores_NK
+        paths.append(paths_BKT.transpose(1, 2)[chain.mask_BT].numpy().astype(path_dtype(tags)))
+        scores.append(scores_BK.numpy())
+    return np.concatenate(paths), np.concatenate(scores)
 
 
-def _read_transitions(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, ...]:
-    transitions, start_BY, end_BY = columns
-    tags = start_BY.shape[1]
-    return transitions.reshape(-1, tags, tags), start_BY, end_BY
+def _read_rows(lengths_B: Tensor, rows_BTV: Tensor) -> tuple[Tensor, ...]:
+    return rows_BTV.float(), lengths_B
 
 
-def _read_marginals(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Chain:
-    from raykd.structures import Chain
+def _read_transitions(
+    lengths_B: Tensor, square: Tensor, start_BY: Tensor, end_BY: Tensor
+) -> tuple[Tensor, ...]:
+    return square.unflatten(1, (start_BY.shape[1], -1)), start_BY, end_BY
 
-    # Rounded, so renormalised where they are read.
-    return Chain(columns[0].float().log_softmax(2), lengths_B)
 
-
-def _read_paths(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
-    paths_BTK, scores_BK = columns
+def _read_paths(lengths_B: Tensor, paths_BTK: Tensor, scores_BK: Tensor) -> tuple[Tensor, ...]:
     return paths_BTK.transpose(1, 2).long(), scores_BK
 
 
-def _read_features(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Tensor:
-    return columns[0]
-
-
-def _read_rows(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
-    return columns[0].float(), lengths_B
-
-
-def _read_scaled(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
-    steps_BTD, scales_BT1 = columns
+def _read_scaled(lengths_B: Tensor, steps_BTD: Tensor, scales_BT1: Tensor) -> tuple[Tensor, ...]:
     return steps_BTD * scales_BT1, lengths_B
 
 
-def _read_arcs(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> tuple[Tensor, Tensor]:
-    from raykd.structures.labelled_arcs import NEVER
-
-    # Rounded, so renormalised where they are read.
-    rows_BTH1, inside_BTH, words_B = _spread(columns[0], lengths_B)
-    arcs_BTH = rows_BTH1[..., 0].float().masked_fill(~inside_BTH, NEVER).log_softmax(2)
-    return arcs_BTH.masked_fill(~inside_BTH, NEVER), words_B
-
-
-def _read_relations(columns: tuple[Tensor, ...], lengths_B: Tensor, need: Need) -> Tensor:
-    rows_BTHR, inside_BTH, _ = _spread(columns[0], lengths_B)
-    return rows_BTHR.float().log_softmax(3).masked_fill(~inside_BTH[..., None], 0)
-
-
-def _spread(rows_BRV: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows of arcs, n(n + 1) for a sentence of n words, by word and head: [B, T, H, V] with T the words of the
-    longest; which of them are inside their sentence; and the words of each sentence."""
-    import torch
-
-    # n² < n(n + 1) < (n + 1)²
-    words_B, time = lengths_B.double().sqrt().long(), isqrt(rows_BRV.shape[1])
-    heads_H = torch.arange(time + 1, device=rows_BRV.device)
-    words_T = heads_H[:-1, None]
-    last_B11 = words_B[:, None, None]
-    inside_BTH = (words_T < last_B11) & (heads_H <= last_B11)
-    row_BTH = torch.where(inside_BTH, words_T * (last_B11 + 1) + heads_H, 0)
-    sentence_B = torch.arange(len(rows_BRV), device=rows_BRV.device)
-    return rows_BRV[sentence_B[:, None, None], row_BTH], inside_BTH, words_B
-
-
-def _float16(sizes: Sizes) -> Any:
-    return np.float16
-
-
-def _float32(sizes: Sizes) -> Any:
-    return np.float32
-
-
-def _log_scores(name: str, rows: Rows = "label") -> Column:
-    return Column(name, rows, _float16, lambda sizes, need: sizes.tags, encode_log_scores)
+def _tags(sizes: Sizes, need: Need) -> int:
+    return sizes.tags
 
 
 def _state_size(sizes: Sizes, need: Need) -> int:
     return sizes.hidden[need.layer or 0]
 
 
+def _float16(sizes: Sizes) -> DTypeLike:
+    return np.float16
+
+
+def _log_scores(name: str, rows: Rows = "label") -> Column:
+    return Column(name, rows, _tags, encode_log_scores, _float16)
+
+
 def _states(name: str, rows: Rows) -> Column:
-    return Column(name, rows, _float16, _state_size, encode_float16)
+    return Column(name, rows, _state_size, encode_float16, _float16)
 
 
-SIGNALS: Mapping[str, Signal] = MappingProxyType(
-    {
-        signal.name: signal
-        for signal in (
-            Signal("emissions", (_log_scores("emissions"),), _take_emissions, _read_rows),
-            Signal(
-                "transitions",
-                (
-                    Column(
-                        "transitions", "teacher", _float32, lambda sizes, need: sizes.tags**2
-                    ),  # [from, to]
-                    Column("start", "teacher", _float32, lambda sizes, need: sizes.tags),
-                    Column("end", "teacher", _float32, lambda sizes, need: sizes.tags),
-                ),
-                _take_transitions,
-                _read_transitions,
-            ),
-            Signal("token_marginals", (_log_scores("token_marginals"),), _take_marginals, _read_marginals),
-            Signal(
-                "kbest",
-                (
-                    Column(
-                        "paths", "label", lambda sizes: path_dtype(sizes.tags), lambda sizes, need: need.k
-                    ),
-                    Column("scores", "sentence", _float32, lambda sizes, need: need.k),
-                ),
-                _take_best_path,
-                _read_paths,
-                sources=("emissions", "transitions"),
-                derive=_derive_paths,
-                decoded=True,
-            ),
-            Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_rows),
-            Signal(
-                "hidden_int8",
-                (
-                    Column("hidden_int8", "label", lambda sizes: np.int8, _state_size, encode_int8),
-                    Column("scale", "label", _float32, lambda sizes, need: 1),
-                ),
-                _take_scaled,
-                _read_scaled,
-            ),
-            Signal("features", (_states("features", "word"),), _take_features, _read_features),
-            # log P(head): a row is one number of a word's distribution, so its best is not taken off. And
-            # log P(relation | head) of each word at every head, not at its best one (Wang et al., ACL 2021, Eq. 5).
-            Signal(
-                "arcs",
-                (Column("arcs", "arc", _float16, lambda sizes, need: 1, encode_float16),),
-                _take_arcs,
-                _read_arcs,
-            ),
-            Signal("relations", (_log_scores("relations", "arc"),), _take_relations, _read_relations),
-        )
-    }
-)
+_ENTRIES = (
+    Signal(
+        "emissions", (_log_scores("emissions"),),
+        lambda output, need: (_chain_of(output).emissions_BTY,), _read_rows,
+    ),
+    Signal(
+        "transitions",
+        (
+            Column("transitions", "teacher", lambda sizes, need: sizes.tags**2),  # [from, to]
+            Column("start", "teacher", _tags),
+            Column("end", "teacher", _tags),
+        ),
+        _take_transitions, _read_transitions,
+    ),
+    Signal("token_marginals", (_log_scores("token_marginals"),), _take_marginals, _read_rows),
+    Signal(
+        "kbest",
+        (
+            Column("paths", "label", lambda sizes, need: need.k, dtype=lambda sizes: path_dtype(sizes.tags)),
+            Column("scores", "sentence", lambda sizes, need: need.k),
+        ),
+        _take_best_path, _read_paths, sources=("emissions", "transitions"), derive=_derive_paths, decoded=True,
+    ),
+    Signal("hidden", (_states("hidden", "label"),), _take_hidden, _read_rows),
+    Signal(
+        "hidden_int8",
+        (
+            Column("hidden_int8", "label", _state_size, encode_int8, lambda sizes: np.int8),
+            Column("scale", "label", lambda sizes, need: 1),
+        ),
+        _take_scaled, _read_scaled,
+    ),
+    Signal(
+        "features", (_states("features", "word"),), _take_hidden, lambda lengths_B, words_BTD: (words_BTD,)
+    ),
+    # log P(head): a row is one number of a word's distribution, so its best is not taken off. And
+    # log P(relation | head) of each word at every head, not at its best one (Wang et al., ACL 2021, Eq. 5).
+    Signal(
+        "arcs", (Column("arcs", "arc", lambda sizes, need: 1, encode_float16, _float16),),
+        _take_arcs, _read_rows,
+    ),
+    Signal(
+        "relations", (_log_scores("relations", "arc"),),
+        lambda output, need: (_arcs_of(output).relations_BTHR,), _read_rows,
+    ),
+)  # fmt: skip
+SIGNALS: Mapping[str, Signal] = MappingProxyType({signal.name: signal for signal in _ENTRIES})

@@ -10,7 +10,7 @@ from raykd.corpora.batching import buckets
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, path_dtype
 from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.structures import Chain, score
-from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 KBEST = SIGNALS["kbest"]
 
@@ -63,12 +63,11 @@ def test_a_sentences_rows_are_cut_out_of_a_batch_by_its_own_words():
 @pytest.mark.parametrize("words", [1, 2, 31, 512])
 def test_words_are_found_again_from_the_rows_of_their_arcs(words):
     lengths_B = torch.tensor([words * (words + 1), 2])
-    arcs_BTH, words_B = SIGNALS["arcs"].read(
-        (torch.zeros(2, words * (words + 1), 1),), lengths_B, Need("arcs")
-    )
-    assert arcs_BTH.shape == (2, words, words + 1)
-    assert words_B.tolist() == [words, 1]
-    assert torch.equal(arcs_BTH[1].exp().sum(), torch.tensor(1.0))
+    rows = words * (words + 1)
+    arcs = LabelledArcs.of_rows(torch.zeros(2, rows, 1), torch.zeros(2, rows, 3), lengths_B)
+    assert arcs.arcs_BTH.shape == (2, words, words + 1)
+    assert arcs.lengths_B.tolist() == [words, 1]
+    assert torch.equal(arcs.arcs_BTH[1].exp().sum(), torch.tensor(1.0))
 
 
 @pytest.mark.parametrize("tags", [256, 257])

@@ -20,6 +20,7 @@ from raykd.corpora.glance import glance
 from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import Fault, SpecError
+from raykd.identity import PlainObject
 from raykd.redact import redacted
 from raykd.spec import SMALL, Document, covering, grid_size
 from raykd.sweep.given_files import look_at_given_files
@@ -57,7 +58,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     stdout.print(f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}")
 
 
-def as_yaml(resolved: Mapping[str, Any]) -> str:
+def as_yaml(resolved: PlainObject) -> str:
     """A resolved sweep file as people read it: the name first, each section on as few lines as it takes."""
     sections = CommentedMap({"name": resolved["name"], **_filled(resolved)})
     for section in sections.values():

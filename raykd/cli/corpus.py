@@ -22,6 +22,7 @@ from raykd.corpora.describe import describe, examples
 from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
+from raykd.identity import PlainObject
 from raykd.recipes.recipe import Recipe, TaskName
 from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering
@@ -108,7 +109,7 @@ def make(
     )
 
 
-def summary_table(figures: dict[str, Any]) -> Table:
+def summary_table(figures: PlainObject) -> Table:
     """The figures of `describe` as one line per part and language."""
     scheme = figures["scheme"] if figures["unit"] == "word" else "one class per sentence"
     trees = "trees" in figures
@@ -131,12 +132,12 @@ def summary_table(figures: dict[str, Any]) -> Table:
     return table
 
 
-def _projective(row: dict[str, Any]) -> str:
+def _projective(row: PlainObject) -> str:
     """The share of projective trees; nothing of a part without trees."""
     return share(row["projective"] / row["sentences"], 1) if "projective" in row else ""
 
 
-def tree_lines(figures: dict[str, Any]) -> list[str]:
+def tree_lines(figures: PlainObject) -> list[str]:
     """Of the figures of a treebank its parts of speech, and what its heads are as labels, a line for each encoding; of
     others nothing."""
     if "trees" not in figures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -15,6 +15,7 @@ from raykd.corpora import PARTS, Corpus, read_corpus
 from raykd.corpora.describe import describe, examples
 from raykd.corpora.detect import Detected, detect
 from raykd.errors import CorpusError
+from raykd.identity import PlainObject
 from raykd.sweep.draft import draft, fitting_tasks
 from raykd.tasks import TASKS
 
@@ -75,7 +76,7 @@ def _read(found: Detected) -> tuple[Detected, Corpus]:
             raise error from None
 
 
-def _say(found: Detected, figures: dict[str, Any], shown: dict[str, str]) -> None:
+def _say(found: Detected, figures: PlainObject, shown: dict[str, str]) -> None:
     """What was guessed and why, what is doubtful, what is not used."""
     schemes = sorted(set(figures["schemes"].values()))
     lines = [f"{subject}: {text}" for subject, text in found.guesses]
@@ -98,7 +99,7 @@ def _say(found: Detected, figures: dict[str, Any], shown: dict[str, str]) -> Non
         warn(warning, stderr)
 
 
-def corpus_table(found: Detected, figures: dict[str, Any]) -> Table:
+def corpus_table(found: Detected, figures: PlainObject) -> Table:
     """One line per language and part: its files, and what training will see of them."""
     table = Table(title=f"corpus in {found.root}", title_justify="left")
     for column in ("language", "part", "files", "sentences", "tokens", "labels"):

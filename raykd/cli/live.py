@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from math import ceil
-from typing import Any
+from types import TracebackType
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
@@ -108,9 +108,11 @@ class Drawn:
         self._drawing.__enter__()
         return self
 
-    def __exit__(self, *raised: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._view.phases_alone = True  # what ran and led is said by what follows
-        self._drawing.__exit__(*raised)
+        self._drawing.__exit__(kind, raised, trace)
 
     def begin(self, phase: PhaseStatus) -> None:
         return None  # the drawing shows it

@@ -7,8 +7,9 @@ import importlib
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,6 +19,9 @@ import raykd
 from raykd.cli.console import marked, stderr, stdout
 from raykd.cluster.environment import TELEMETRY_OFF, set_defaults
 from raykd.errors import RaykdError
+
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
 
 INTERRUPTED = 130
 VERBS = (
@@ -51,13 +55,13 @@ SLOW = (*COMPUTING, "doctor")
 class Verbs(TyperGroup):
     """Imports a verb's module when the verb is called: Ray and MLflow take seconds, and `raykd check` needs neither."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         return TyperCommand(cmd_name, help=summary(cmd_name)) if cmd_name in VERBS else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting")
@@ -74,7 +78,7 @@ def summary(verb: str) -> str:
     return docstring.removeprefix(f"`raykd {verb}`: ").capitalize() if not functions else docstring
 
 
-def _imported(verb: str) -> Any:
+def _imported(verb: str) -> Command:
     module = importlib.import_module(f"raykd.cli.{verb}")
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
@@ -120,6 +124,11 @@ def main() -> None:
     # Without this Ray may start its workers through uv, in another environment than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     set_defaults(TELEMETRY_OFF)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # a terminal that is not UTF-8 shows other signs by their numbers
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:

@@ -9,19 +9,22 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import typer
 
 from raykd.cli.console import stderr
 from raykd.cli.options import ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
 from raykd.counted import counted
-from raykd.deploy.label_files import OF_TEXTS, format_of, label_file, numbered_lines
+from raykd.deploy.label_files import STANDARD_INPUT, Request, form_of, lines_of
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
+from raykd.forms.tag_schemes import SpanScheme
 from raykd.serving.labeller import LabellerError, load, model_file
 from raykd.storage.layout import CARD
 
@@ -56,6 +59,10 @@ def predict(
             "the file.",
         ),
     ] = None,
+    scheme: Annotated[
+        SpanScheme | None,
+        typer.Option(help="Of the labels of CoNLL files. Default: that of the file's own labels, else bioes."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
     overwrite: Overwrite = False,
     int8: Int8 = False,
@@ -78,21 +85,42 @@ def predict(
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
-    form = format_of(file, labeller) if format_ == "auto" else format_
-    if marked and form not in OF_TEXTS:
-        raise CorpusError(file, None, f"--marked is for texts, and the file is {form}", "leave it out")
-    write = partial(marked_line, labeller) if marked else json_line
+    form, settings = form_of(file, labeller, format_)
+    if marked and not form.of_texts:
+        raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
     with ExitStack() as opened:
-        lines = numbered_lines(file, opened)
-        target = opened.enter_context(out.open("w", encoding="utf-8")) if out else sys.stdout
+        request = Request(
+            labeller=labeller, lines=lines_of(file, opened), name=STANDARD_INPUT if file == "-" else file,
+            settings=settings, column=column, scheme=scheme, batch=batch,
+            write=partial(marked_line, labeller) if marked else json_line,
+            report=lambda line: stderr.print(f"{Path(file).name}: {line}"),
+        )  # fmt: skip
+        target = opened.enter_context(_target(out))
         status = opened.enter_context(stderr.status("labelling …"))
         count = 0
-        for written in label_file(labeller, lines, file, form, column=column, batch=batch, write=write):
+        for written in form.label(request):
             target.write(written)
             count += 1
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
-    stderr.print(f"predict: {counted(count, 'sentence' if form == 'conll' else 'text')}")
+    stderr.print(f"predict: {counted(count, form.unit)}")
+
+
+@contextmanager
+def _target(out: Path | None) -> Iterator[TextIO]:
+    """What the labelled file is written to, in UTF-8: the standard output, or `out`, in one piece at the end."""
+    if out is None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        yield sys.stdout
+        return
+    part = out.with_name(f".{out.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def refuse_no_export(folder: Path, write: str) -> None:

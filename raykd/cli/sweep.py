@@ -129,7 +129,7 @@ def _swept(
         ):
             planned.begin(lease, resume=resume)
             with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
-                listener.untracked = lambda: publisher.waiting
+                listener.untracked, context.publish = lambda: publisher.waiting, publisher.wake
                 with page_kept(listener, planned.records):
                     trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)

@@ -107,7 +107,9 @@ def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = (
     if ray_client.is_connected():  # the state of the cluster is not reached through Ray's client
         return Topology(nodes)
     # Ray Data asks the same way; Ray has no public one.
-    return Topology(nodes, types_of(ray_state.state.get_cluster_config(), nodes))
+    config = ray_state.state.get_cluster_config()
+    groups = config.node_group_configs if config is not None else ()
+    return Topology(nodes, types_of([(group.resources, group.max_count) for group in groups], nodes))
 
 
 def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:

@@ -27,6 +27,7 @@ from raykd.cluster.nodes import elsewhere
 from raykd.cluster.progress_channel import reported
 from raykd.errors import RaykdError, RunError
 from raykd.figures.results import RunResult
+from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources, taken
 from raykd.recipes.run import Run
 from raykd.redact import redacted
@@ -57,7 +58,7 @@ class Group:
         """Whether it can still do runs."""
         return self._thread.is_alive()
 
-    def do(self, run: Run, report: Callable[[dict[str, Any]], None]) -> RunResult:
+    def do(self, run: Run, report: Callable[[PlainObject], None]) -> RunResult:
         """Have the workers execute `run`; each epoch's report is passed to `report`, and they wait until it returns.
 
         Where `report` raises, the run is stopped: the workers leave it when they are given another one.
@@ -133,7 +134,7 @@ class _Failures(ray.train.UserCallback):
         ray.get(self._mailbox.failed.remote(why))
 
 
-def _worker(config: dict[str, Any]) -> None:
+def _worker(config: PlainObject) -> None:
     resources, mailbox = Resources(**config["resources"]), config["mailbox"]
     torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
     context = ray.train.get_context()

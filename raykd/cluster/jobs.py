@@ -5,14 +5,15 @@ Nothing here knows how runs come to their actors: that is `tune_pool.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import group_of
 from raykd.figures.results import RunResult
+from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 
@@ -46,7 +47,7 @@ class Scheduler(Protocol):
         """The next job, "wait" where it depends on one that has not ended, or None when there are no more."""
         ...
 
-    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+    def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
         """One of the job's runs finished an epoch. "stop" ends the whole job: its outcome is PRUNED."""
         ...
 
@@ -145,7 +146,7 @@ class OpenJobs:
             return self.scheduler.next()
         return None
 
-    def epoch(self, trial_id: str, run_id: str, metrics: Mapping[str, Any]) -> bool:
+    def epoch(self, trial_id: str, run_id: str, metrics: PlainObject) -> bool:
         """Pass an epoch on to the scheduler; whether its run is to be stopped."""
         key, _ = self.places[trial_id]
         with self._guarded():
@@ -157,7 +158,7 @@ class OpenJobs:
     def run_ended(
         self,
         trial_id: str,
-        result: dict[str, Any] | None,
+        result: PlainObject | None,
         error: str,
         *,
         node: str = "",

@@ -4,12 +4,13 @@ well with `resources.ray_train`)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from raykd.cluster.progress_channel import reported
 from raykd.figures.results import RunResult
+from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
@@ -32,7 +33,7 @@ class Launcher:
         store_uri: str,
         run: Run,
         resources: Resources,
-        report: Callable[[dict[str, Any]], None],
+        report: Callable[[PlainObject], None],
         avoid: tuple[str, ...] = (),
     ) -> RunResult:
         """Execute `run` with `resources.workers` workers, on none of the nodes to `avoid`; each epoch is passed to

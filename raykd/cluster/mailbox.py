@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from raykd.errors import RaykdError, RunError
+from raykd.identity import PlainObject
 
 TOGETHER_S = 10.0
 """How long a worker whose run failed waits for the others: they fail at the same place, or wait for it for ever."""
 
-Message = tuple[Literal["epoch"], dict[str, Any]] | tuple[Literal["end"], RaykdError | None]
+Message = tuple[Literal["epoch"], PlainObject] | tuple[Literal["end"], RaykdError | None]
 """An epoch's report; or the end of a run, with what went wrong."""
 
 
@@ -30,7 +31,7 @@ class Mailbox:
         self._number = -1
         self._begin({})
 
-    def _begin(self, run: dict[str, Any]) -> None:
+    def _begin(self, run: PlainObject) -> None:
         self._run, self._ended, self._failures = run, False, 0
         self._messages: list[Message] = []
         self._dealt_with = 0
@@ -39,7 +40,7 @@ class Mailbox:
         self._left: set[int] = set()
         """The ranks of the workers that have come to the end of the run."""
 
-    async def give(self, run: dict[str, Any]) -> None:
+    async def give(self, run: PlainObject) -> None:
         """A run to do, in place of the one in hand."""
         self._number += 1
         self._begin(run)
@@ -59,12 +60,12 @@ class Mailbox:
         self._closed = True
         await self._notify()
 
-    async def take(self, after: int) -> tuple[int, dict[str, Any]] | None:
+    async def take(self, after: int) -> tuple[int, PlainObject] | None:
         """For workers: number and run in hand, once it is not run `after` (-1 where they start); None at the end."""
         await self._until(lambda: self._closed or (self._number > after and not self._ended))
         return None if self._closed else (self._number, self._run)
 
-    async def epoch(self, number: int, epoch: int, report: dict[str, Any] | None) -> bool:
+    async def epoch(self, number: int, epoch: int, report: PlainObject | None) -> bool:
         """For workers: an epoch of a run ended, reported by one of them; whether the run goes on.
 
         Waits until the slot has dealt with it, or has given another run instead.

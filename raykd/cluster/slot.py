@@ -19,6 +19,7 @@ from raykd.cluster.placement import DRIVER_CPUS
 from raykd.cluster.prometheus import count
 from raykd.errors import RaykdError, StoreError
 from raykd.figures.results import RunResult
+from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources, taken
 from raykd.recipes.run import Run
 from raykd.redact import redacted
@@ -31,7 +32,7 @@ AVOID = "avoid"
 """In what Tune proposes: the nodes on which the run is not to be done."""
 
 
-def _job(config: dict[str, Any]) -> None:
+def _job(config: PlainObject) -> None:
     """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
     place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times.
 
@@ -60,7 +61,7 @@ class Slot(wrap_function(_job)):
     """The actor that does one Tune trial after the other."""
 
     @classmethod
-    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+    def default_resource_request(cls, config: PlainObject) -> tune.PlacementGroupFactory:
         """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
         resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
         takes = {"CPU": DRIVER_CPUS} if resources.under_ray_train else taken(resources)

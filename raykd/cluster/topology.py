@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import ceil, floor
-from typing import Any
+
+from raykd.identity import PlainObject
 
 Amounts = Mapping[str, float]
 """Resource, by its name in Ray (CPU, GPU, accelerator_type:A100, a custom one) → amount."""
@@ -155,7 +156,7 @@ def shown(amounts: Amounts) -> str:
     return f"{{{', '.join(f'{name}{amount}' for name, amount in own.items())}}}"
 
 
-def nodes_of(table: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
+def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
     """The nodes of `ray.nodes()` that live."""
     return tuple(
         Node(dict(row["Resources"]), dict(row.get("Labels") or {}), row["NodeID"])
@@ -164,12 +165,10 @@ def nodes_of(table: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
     )
 
 
-def types_of(config: Any, nodes: Iterable[Node]) -> tuple[NodeType, ...]:
-    """What the autoscaler's configuration in Ray (a ClusterConfig) may still add to `nodes`."""
-    found = []
-    for group in config.node_group_configs if config is not None else ():
-        most = MOST_NODES if group.max_count < 0 else group.max_count
-        found.append((Node(dict(group.resources)), most))
+def types_of(groups: Iterable[tuple[Amounts, int]], nodes: Iterable[Node]) -> tuple[NodeType, ...]:
+    """What an autoscaler may still add to `nodes`: it has groups of nodes with these resources, and each of them has so
+    many nodes at most, any number where that is below 0."""
+    found = [(Node(dict(resources)), MOST_NODES if most < 0 else most) for resources, most in groups]
     return still_added(found, nodes)
 
 

@@ -6,9 +6,11 @@ What a column holds is said by the formats that have columns (`conll.py`, `conll
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from raykd.corpora.files import BrokenLine
 from raykd.counted import counted
@@ -20,7 +22,20 @@ NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The number of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
 HEAD = 100
 """The sentences of a file that are looked at together."""
+LOOKED_AT = 4000
+"""The lines of a file that decide how all of it is cut."""
+LONGEST = 1000
+"""Most words of a sentence; longer ones have lost their empty lines."""
+SENTENCE_ENDS = frozenset(".!?…。！？।")
+_NAMES = """
+# chunk chunk_tag chunks deprel deps entities entity feats form forms head id idx index iob iob_tag label labels lemma
+lemmas misc ner ner_tag ner_tags pos pos_tag pos_tags sent_id sentence sentence# sentence_id tag tags text token
+token_id tokens upos upostag word word_id words xpos xpostag
+"""
+COLUMN_NAMES = frozenset(_NAMES.split())
+"""Names that people give to columns, in small letters and without spaces."""
 Cells = list[str]
+Separator = Literal["tab", "space", "auto"]
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
 """The cells of a line, also empty ones."""
@@ -37,6 +52,27 @@ def starts_document(line: str) -> bool:
     return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
+class Beginning(NamedTuple):
+    """The lines at the beginning of a file, and how all of its lines are cut."""
+
+    lines: list[str]
+    cut: Callable[[str], Cells]
+    width: int
+    """Columns of most lines with a word; 0 where there is no word."""
+    number: int
+    """The first line with a word and so many columns, from 1."""
+
+    @property
+    def example(self) -> str:
+        """The text of that line."""
+        return self.lines[self.number - 1] if self.width else ""
+
+    @property
+    def separator(self) -> str:
+        """The sign between two columns."""
+        return "\t" if self.cut is cut_at_tabs else " "
+
+
 class Layout(NamedTuple):
     """How one file is written: how its lines are cut, how many columns they have, and which are read."""
 
@@ -51,9 +87,10 @@ class Layout(NamedTuple):
     def is_comment(self, line: str) -> bool:
         if not self.comment or not line.startswith(self.comment):
             return False
-        # With an index column first, no word line begins with the comment sign; without, only the number of
-        # columns separates a comment from the word "#".
-        return self.token > 0 or len(self.cut(line)) != self.width
+        # With an index column first, no word line begins with the comment sign; without, a comment differs from the
+        # word "#" in its number of columns, or by the space behind its sign.
+        cells = self.cut(line)
+        return self.token > 0 or len(cells) != self.width or " " in cells[0].strip()
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
@@ -95,12 +132,52 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
     return tuple(found)
 
 
-def until_first_word(lines: Iterator[str], comment: str) -> tuple[list[str], str]:
-    """The lines up to the first one with a word, and that line; empty where there is none."""
-    taken = []
-    for line in lines:
-        taken.append(line)
-        is_comment = bool(comment) and line.startswith(comment)
-        if type(line) is not BrokenLine and line.strip() and not starts_document(line) and not is_comment:
-            return taken, line
-    return taken, ""
+def beginning(lines: Iterator[str], comment: str, separator: Separator = "auto") -> Beginning:
+    """The first `LOOKED_AT` lines of a file, taken from `lines`.
+
+    Args:
+        lines: of a file; the ones that are looked at are gone from it.
+        comment: the sign before a comment, "" for none.
+        separator: what is between the columns; `auto`: tabs where most lines with a word have one.
+    """
+    head = list(islice(lines, LOOKED_AT))
+    words = [
+        (number, line)
+        for number, line in enumerate(head, start=1)
+        if _may_be_word(line) and not (comment and line.startswith(comment))
+    ]
+    tabs = sum("\t" in line for _, line in words)
+    in_tabs = separator == "tab" or (separator == "auto" and 2 * tabs > len(words))
+    cut = cut_at_tabs if in_tabs else cut_at_spaces
+    widths = [len(cut(line)) for _, line in words]
+    width = Counter(widths).most_common(1)[0][0] if widths else 0
+    return Beginning(head, cut, width, words[widths.index(width)][0] if widths else 1)
+
+
+def has_names(cells: Cells) -> bool:
+    """Whether a line has the names of columns, not a word."""
+    return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
+
+
+def refuse_names(start: Beginning, file: str) -> None:
+    """Raise CorpusError where the first line with a word has the names of columns."""
+    place = next((place for place, line in enumerate(start.lines) if _may_be_word(line)), None)
+    if place is not None and has_names(start.cut(start.lines[place])):
+        problem = f"the line has the names of columns, not a word: {start.lines[place][:60]!r}"
+        raise CorpusError(file, place + 1, problem, "remove the line")
+
+
+def in_pieces(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Places (start, end) of the pieces of a document without empty lines, each of at most `LONGEST` words and cut
+    behind a word that ends a sentence, where there is one."""
+    start = 0
+    while len(words) - start > LONGEST:
+        stop = start + LONGEST
+        stop = next((at for at in range(stop, start, -1) if words[at - 1] in SENTENCE_ENDS), stop)
+        yield start, stop
+        start = stop
+    yield start, len(words)
+
+
+def _may_be_word(line: str) -> bool:
+    return type(line) is not BrokenLine and bool(line.strip()) and not starts_document(line)

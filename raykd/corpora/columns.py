@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from raykd.corpora.column_files import DOCUMENT_START
+from raykd.corpora.column_files import Beginning, Layout, has_names, sentence_rows, starts_document
+from raykd.corpora.files import BrokenLine
 from raykd.forms.tree.codes import UPOS
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
@@ -50,11 +51,11 @@ class Column:
         }[self.kind]
 
 
-def columns_in(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Column]:
+def columns_in(start: Beginning) -> list[Column]:
     """The columns of a file by its first lines; none where these are not words with empty lines between sentences."""
-    sentences = _sentences(lines, cut)
+    sentences, lines = _sentences(start), start.lines
     rows = [row for sentence in sentences for row in sentence]
-    content = sum(not line.startswith("#") for line in lines if line.strip() and DOCUMENT_START not in line)
+    content = sum(not line.startswith("#") for line in lines if line.strip() and not starts_document(line))
     if not rows or len(rows) < ALMOST * content:
         return []
     width = len(rows[0])
@@ -78,12 +79,16 @@ def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
     """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
     of equals the last spans and the first flat tags."""
-    spans = [column for column in reversed(columns) if column.kind == "spans"]
-    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
-    runs = [column for column in columns if column.kind == "runs"]
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
-    return [*spans, *runs, *flat]
+    return [*span_columns(columns), *flat]
+
+
+def span_columns(columns: Sequence[Column]) -> list[Column]:
+    """Those of them that hold spans."""
+    spans = [column for column in reversed(columns) if column.kind == "spans"]
+    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
+    return [*spans, *(column for column in columns if column.kind == "runs")]
 
 
 def _column(place: int, sentences: list[list[str]]) -> Column:
@@ -145,17 +150,14 @@ def _as_words(column: Column, sentences: Sequence[Rows]) -> Column:
     return Column(column.place, "words", len(counts), tuple(letters) or column.examples)
 
 
-def _sentences(lines: Sequence[str], cut: Callable[[str], list[str]]) -> list[Rows]:
-    """Blocks of lines, cut into cells, without comments and lines that are unlike the others in width."""
-    rows = [cut(line) if line.strip() and DOCUMENT_START not in line else [] for line in lines]
-    comments = [line.startswith("#") for line in lines]
-    widths = Counter(len(row) for row, comment in zip(rows, comments, strict=True) if row and not comment)
-    width = widths.most_common(1)[0][0] if widths else 0
-    blocks: list[Rows] = [[]]
-    for row, comment in zip(rows, comments, strict=True):
-        if not row:
-            blocks.append([])
-        elif len(row) == width or (len(row) > width and not comment):
-            blocks[-1].append(row[:width])
-    # A block of one comment is left empty.
+def _sentences(start: Beginning) -> list[Rows]:
+    """Blocks of lines, cut into cells, without comments, a line of names, and lines that are unlike the others in
+    width."""
+    layout = Layout(start.cut, start.width, 0, None, exact=False, comment="#")
+    blocks = [
+        [row[: start.width] for row in rows if type(row) is not BrokenLine and len(row) >= start.width]
+        for _, rows in sentence_rows(start.lines, layout)
+    ]
+    if blocks and blocks[0] and has_names(blocks[0][0]):
+        blocks[0] = blocks[0][1:]
     return [block for block in blocks if block]

@@ -15,12 +15,14 @@ from pydantic import Field
 
 from raykd.corpora.column_files import (
     HEAD,
+    LONGEST,
     Layout,
-    cut_at_spaces,
-    cut_at_tabs,
+    Separator,
+    beginning,
+    in_pieces,
+    refuse_names,
     row_faults,
     sentence_rows,
-    until_first_word,
 )
 from raykd.corpora.columns import Column, in_words, tag_columns
 from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
@@ -30,7 +32,7 @@ from raykd.errors import CorpusError
 from raykd.forms import TagSet
 from raykd.spec import Frozen
 
-LONGEST = 200
+ONE_SENTENCE = 200
 """Most words that a file of one sentence is taken to have."""
 
 
@@ -49,8 +51,8 @@ class ConllSource(TextConfig):
     source: Literal["conll"]
     columns: OfEach[Columns] = Columns()
     """The columns of word and tag, counted from 0; or a mapping from languages, with `default` for the others."""
-    separator: Literal["tab", "space", "auto"] = "auto"
-    """`space` also takes several spaces; `auto` looks for a tab in the first line with a word."""
+    separator: Separator = "auto"
+    """`space` also takes several spaces; `auto` takes tabs where most of the first lines have one."""
     comment: Annotated[str, Field(max_length=8)] = "#"
     """The start of a comment line; empty for none. A word `#` stays a word: its line has all columns."""
 
@@ -74,8 +76,15 @@ def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -
             yield Faulty(language, faults)
             continue
         tokens = [row[layout.token] for row in rows]
-        tags = None if layout.tag is None else [row[layout.tag] for row in rows]
-        yield Sentence(tokens, tags, language, (file, numbers[0]))
+        if layout.tag is None:
+            for start, end in in_pieces(tokens):
+                yield Sentence(tokens[start:end], None, language, (file, numbers[start]))
+        elif len(tokens) > LONGEST:
+            problem = f"a sentence of {len(tokens):,} words begins here: no empty line ends it"
+            hint = "put an empty line between sentences"
+            yield Faulty(language, (CorpusError(file, numbers[0], problem, hint),))
+        else:
+            yield Sentence(tokens, [row[layout.tag] for row in rows], language, (file, numbers[0]))
 
 
 def conll_text(table: pa.Table, tag_set: TagSet) -> str:
@@ -95,31 +104,33 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
 def layout_of(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> tuple[Layout, Iterable[str]]:
-    """The layout of a file, found from its first line with a word; and all of its lines."""
+    """The layout of a file, decided by its beginning; and all of its lines.
+
+    Raises:
+        CorpusError: a column is not there, or the file begins with the names of columns.
+    """
     lines = iter(lines)
-    before, first = until_first_word(lines, config.comment)
-    number = len(before)
-    tabs = config.separator == "tab" or (config.separator == "auto" and "\t" in first)
-    cut = cut_at_tabs if tabs else cut_at_spaces
-    width = len(cut(first))
+    start = beginning(lines, config.comment, config.separator)
+    refuse_names(start, file)
     wanted = for_language(config.columns, language) or Columns()
     columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
-    resolved = {name: place + width if place < 0 else place for name, place in columns.items()}
+    resolved = {name: place + start.width if place < 0 else place for name, place in columns.items()}
     for name, place in resolved.items():
-        if first and not 0 <= place < width:
-            kind = "tabs" if tabs else "spaces"
+        if start.width and not 0 <= place < start.width:
+            kind = "tabs" if start.separator == "\t" else "spaces"
             raise CorpusError(
                 file,
-                number,
-                f"column {columns[name]} ({name}) is not there: {width} columns between {kind} in {first!r}",
+                start.number,
+                f"column {columns[name]} ({name}) is not there: {start.width} columns between {kind} in "
+                f"{start.example!r}",
                 f"set corpus.columns.{name} or corpus.separator",
             )
-    if labelled and first and resolved["tag"] == resolved["token"]:
-        problem = f"one column cannot be both word and tag: {first!r}"
-        raise CorpusError(file, number, problem, "set corpus.columns and corpus.separator")
+    if labelled and start.width and resolved["tag"] == resolved["token"]:
+        problem = f"one column cannot be both word and tag: {start.example!r}"
+        raise CorpusError(file, start.number, problem, "set corpus.columns and corpus.separator")
     exact = min(columns.values()) < 0
-    layout = Layout(cut, width, resolved["token"], resolved.get("tag"), exact, config.comment)
-    return layout, chain(before, lines)
+    layout = Layout(start.cut, start.width, resolved["token"], resolved.get("tag"), exact, config.comment)
+    return layout, chain(start.lines, lines)
 
 
 def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> None:
@@ -140,7 +151,7 @@ def guess(head: Head) -> Guess | None:
     blank = len(head.filled) < len(head.lines)
     if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
         return None
-    if not blank and len(head.filled) > LONGEST:
+    if not blank and len(head.filled) > ONE_SENTENCE:
         why = "columns without empty lines: put an empty line between sentences"
         return Guess(source="conll", why=why, sure=LIKELY, readable=False)
     separator = "tab" if head.in_tabs else "space"

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
+from itertools import chain
+from typing import BinaryIO
 
 from raykd.corpora.faults import Faults
 from raykd.corpora.sentence import Faulty
@@ -115,42 +117,60 @@ def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
 
 
 def read_lines(storage: Storage, name: str, encoding: str) -> Iterator[str]:
-    """The lines of a text file, with Unix or Windows line ends, with or without a byte-order mark.
-
-    Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
-
-    A line with bytes that are not text of `encoding`, a carriage return or a zero byte is a `BrokenLine`.
+    """The lines of a text file, as `decoded_lines` gives them.
 
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
-    file, number = place(storage, name), 1
-    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-    blank: list[str] | None = []
+    file, blank = place(storage, name), list[str]()
     with opened(storage, name) as source:
-        texts = codecs.iterdecode(iter(lambda: source.read(BLOCK), b""), codec, errors="surrogateescape")
-        try:
-            for lines, ended in _lines(texts):
-                number += len(lines)
-                together = "".join(lines)
-                if _BROKEN(together):
-                    lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                    lines = [_checked(line, encoding) for line in lines]
-                if blank is not None and not together.strip():
-                    blank += lines
-                else:
-                    yield from [*(blank or ()), *lines]
-                    blank = None
-        except LookupError:
-            problem = f"there is no text encoding {encoding!r}"
-            hint = "set corpus.encoding, for example utf-8 or latin-1"
-            raise CorpusError(file, None, problem, hint) from None
-        except UnicodeDecodeError as error:
-            line = number + error.object.count(b"\n", 0, error.start)
-            problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
-            raise CorpusError(file, line, problem, ENCODING_HINT) from None
-    if blank is not None:
-        raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+        lines = decoded_lines(source, file, encoding)
+        for line in lines:
+            blank.append(line)
+            if line.strip():
+                yield from blank
+                yield from lines
+                return
+    raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+
+
+def decoded_lines(
+    source: BinaryIO | BufferedIOBase, file: str, encoding: str, hint: str = ENCODING_HINT
+) -> Iterator[str]:
+    """The lines of a stream of bytes, with Unix or Windows line ends, with or without a byte-order mark.
+
+    Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
+
+    A line with bytes that are not text of `encoding` (`hint`: what to do then), a carriage return or a zero byte is a
+    `BrokenLine`.
+
+    Raises:
+        CorpusError: its bytes cannot be cut into lines.
+    """
+    return chain.from_iterable(_blocks(source, file, encoding, hint))
+
+
+def _blocks(source: BinaryIO | BufferedIOBase, file: str, encoding: str, hint: str) -> Iterator[list[str]]:
+    number = 1
+    codec = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    # A pipe gives what it has, not as much as is asked for.
+    read = getattr(source, "read1", source.read)
+    texts = codecs.iterdecode(iter(lambda: read(BLOCK), b""), codec, errors="surrogateescape")
+    try:
+        for lines, ended in _lines(texts):
+            number += len(lines)
+            if _BROKEN("".join(lines)):
+                lines = [line.removesuffix("\r") for line in lines] if ended else lines
+                lines = [_checked(line, encoding, hint) for line in lines]
+            yield lines
+    except LookupError:
+        problem = f"there is no text encoding {encoding!r}"
+        hint = "set corpus.encoding, for example utf-8 or latin-1"
+        raise CorpusError(file, None, problem, hint) from None
+    except UnicodeDecodeError as error:
+        line = number + error.object.count(b"\n", 0, error.start)
+        problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
+        raise CorpusError(file, line, problem, hint) from None
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
@@ -168,12 +188,12 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
         yield [last], False
 
 
-def _checked(line: str, encoding: str) -> str:
-    for sign, problem, hint in BROKEN:
+def _checked(line: str, encoding: str, hint: str) -> str:
+    for sign, problem, otherwise in BROKEN:
         if sign in line:
-            return BrokenLine.of(line, problem, hint)
+            return BrokenLine.of(line, problem, otherwise)
     if lost := lost_bytes(line):
-        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {encoding}", ENCODING_HINT)
+        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {encoding}", hint)
     return line
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from raykd.corpora.column_files import cut_at_spaces, cut_at_tabs
+from raykd.corpora.column_files import Beginning, beginning
 from raykd.corpora.columns import Column, columns_in
 from raykd.corpora.files import BrokenLine, lost_bytes, opened, read_lines
 from raykd.storage.store import Storage
@@ -116,14 +116,19 @@ class Head:
         return [line for line in self.lines if line.strip()]
 
     @cached_property
+    def beginning(self) -> Beginning:
+        """The first lines, and how all of the file's lines are cut."""
+        return beginning(iter(self.lines), "#")
+
+    @property
     def in_tabs(self) -> bool:
         """Whether most lines have tabs."""
-        return 2 * sum("\t" in line for line in self.filled) > len(self.filled)
+        return self.beginning.separator == "\t"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a file with one word in each line; none of other files."""
-        return tuple(columns_in(self.lines, cut_at_tabs if self.in_tabs else cut_at_spaces))
+        return tuple(columns_in(self.beginning))
 
     def share(self, test: Callable[[str], object]) -> float:
         """The share of the filled lines that pass a test."""
@@ -149,8 +154,11 @@ def merged(values: Mapping[str, Any]) -> Any:
 def settle(by_language: Mapping[str, list[Guess]]) -> tuple[dict[str, Any], list[str]]:
     """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
     first = {language: files[0].settings for language, files in by_language.items()}
-    keys = sorted({key for settings in first.values() for key in settings})
-    found = {
-        key: merged({language: settings.get(key) for language, settings in first.items()}) for key in keys
-    }
-    return {key: value for key, value in found.items() if value is not False}, []
+    found: dict[str, Any] = {}
+    for key in sorted({key for settings in first.values() for key in settings}):
+        values = {language: settings.get(key) for language, settings in first.items()}
+        if (value := merged(values)) == values:  # a language without a value has the default
+            found[key] = {language: own for language, own in values.items() if own is not None}
+        elif value is not False:
+            found[key] = value
+    return found, []

@@ -1,27 +1,34 @@
-"""Text classification: one text, or a pair of texts, and its class per line, tabs between them; words are separated by
-white space."""
+"""Text classification: one text, or a pair of texts, and its class per line, tabs between them, or as CSV; words are
+separated by white space."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.guess import CERTAIN, POSSIBLE, Guess, Head
+from raykd.corpora.guess import LIKELY, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import Name, OfEach, TextConfig, for_language
-from raykd.corpora.text_columns import TEXT_WORDS, Cells, classes, longest, texts_in
+from raykd.corpora.text_columns import LABEL_WORDS, TEXT_WORDS, Cells, classes, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.spec import Frozen
 
 Place = Annotated[int, Field(ge=0)] | Name
 """A column, from 0, or its name in the header."""
+Separator = Literal["tab", "comma", "semicolon"]
+SIGNS: Mapping[Separator, str] = MappingProxyType({"tab": "\t", "comma": ",", "semicolon": ";"})
+ENOUGH = 20
+"""Lines from which a first one without a value of the others has names."""
 SHOWN = 8
 """Values of a column that an error names."""
 
@@ -49,7 +56,10 @@ class TsvSource(TextConfig):
     columns: OfEach[Columns] = Columns()
     """The columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
     the others."""
-    header: bool = False
+    separator: Separator | dict[str, Separator] = "tab"
+    """Between the columns. With `comma` and `semicolon` the files are CSV: cells may stand in quotation marks, and have
+    separators and line ends in them."""
+    header: bool | dict[str, bool] = False
     """Whether the first line has the names of the columns."""
     labels: dict[Name, Name] = Field(default_factory=dict)
     """Other names for the classes of the files, so that all languages have the same: {neutral: NEUTRAL}."""
@@ -61,7 +71,7 @@ class TsvSource(TextConfig):
         every = {language: self.columns_of(language) for language in self.languages}
         for language, columns in every.items():
             named = [place for place in columns.model_dump().values() if isinstance(place, str)]
-            if named and not self.header:
+            if named and not for_language(self.header, language):
                 raise ValueError(f"columns: {named[0]!r} is a name, and there is no header: set header: true")
             missing = [part for part in self.named_parts(language) if part not in self.part_values]
             if columns.part is not None and missing:
@@ -86,6 +96,54 @@ class TsvSource(TextConfig):
         return for_language(self.columns, language) or Columns()
 
 
+def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int, list[str] | BrokenLine]]:
+    """(number of its first line, cells) of each row that is not blank, or what stands in its place.
+
+    Args:
+        lines: of a file, without their line ends.
+        separator: between the columns; but for tabs the lines are CSV (RFC 4180).
+    """
+    if separator == "tab":
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield number, line if isinstance(line, BrokenLine) else line.split("\t")
+        return
+    broken: list[BrokenLine] = []
+
+    def whole() -> Iterator[str]:
+        for line in lines:
+            broken.extend([line] if isinstance(line, BrokenLine) else [])
+            yield f"{line}\n"
+
+    rows = csv.reader(whole(), delimiter=SIGNS[separator], strict=True)
+    number = 1
+    while True:
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = f"the line is no CSV ({error})"
+            yield (
+                number,
+                BrokenLine.of("", problem, "close the quotation mark, and double those inside a cell"),
+            )
+        else:
+            if broken:
+                yield number, broken[0]
+            elif any(map(str.strip, cells)):
+                yield number, cells
+        broken.clear()
+        number = rows.line_num + 1
+
+
+def refuse_width(columns: int, expected: int, separator: Separator, file: str, number: int) -> None:
+    """Raise CorpusError: a line has other `columns` than the first one."""
+    problem = f"{counted(columns, 'column')} between {separator}s where the first line has {expected}"
+    hint = "remove the tab from the text" if separator == "tab" else "put the text in quotation marks"
+    raise CorpusError(file, number, problem, f"{hint}, or correct the line")
+
+
 class _Places(NamedTuple):
     """Columns by their numbers; None where one is not read."""
 
@@ -105,31 +163,31 @@ def parse(
         CorpusError: the header lacks a column, or a file of several parts has no row of this one.
     """
     columns, labelled, width = config.columns_of(language), config.reads_tags(part, language), 0
-    places = None if config.header else _places(columns, [], file, labelled=labelled)
+    separator, header = (
+        for_language(config.separator, language) or "tab",
+        for_language(config.header, language),
+    )
+    places = None if header else _places(columns, [], file, labelled=labelled)
     wanted, others = config.part_values.get(part), set[str]()  # pyright: ignore[reportArgumentType, reportCallIssue]
     found = False
-    for number, line in enumerate(lines, start=1):
-        if type(line) is BrokenLine:
-            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+    for number, cells in table_rows(lines, separator):
+        if isinstance(cells, BrokenLine):
+            yield Faulty(language, (CorpusError(file, number, cells.problem, cells.hint),))
             continue
-        if not line.strip():
-            continue
-        cells = line.split("\t")
-        width = width or len(cells)
-        if config.header and number == 1:
+        if header and not width:
+            width = len(cells)
             places = _places(columns, [cell.strip() for cell in cells], file, labelled=labelled)
             continue
-        places = places or _places(columns, [], file, labelled=labelled)
+        places, width = places or _places(columns, [], file, labelled=labelled), width or len(cells)
         try:
-            _refuse_too_few(places, cells, file, number)
+            _refuse_too_few(places, cells, separator, file, number)
             if places.part is not None and (value := cells[places.part].strip()) != wanted:
                 others |= {value} if len(others) < SHOWN else set()
                 continue
             found = True
             tokens, tags = _cells(config, places, cells, file, number)
             if len(cells) != width:
-                problem = f"{counted(len(cells), 'column')} between tabs where the first line has {width}"
-                raise CorpusError(file, number, problem, "remove the tab from the text, or correct the line")
+                refuse_width(len(cells), width, separator, file, number)
         except CorpusError as error:
             yield Faulty(language, (error,))
         else:
@@ -156,10 +214,10 @@ def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) ->
     return _Places(text, place("second"), place("label") if labelled else None, place("part"))
 
 
-def _refuse_too_few(places: _Places, cells: list[str], file: str, number: int) -> None:
+def _refuse_too_few(places: _Places, cells: list[str], separator: Separator, file: str, number: int) -> None:
     needed = max(place for place in places if place is not None) + 1
     if len(cells) < needed:
-        problem = f"{counted(len(cells), 'column')} between tabs where at least {needed} are expected"
+        problem = f"{counted(len(cells), 'column')} between {separator}s where at least {needed} are expected"
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
 
 
@@ -179,40 +237,68 @@ def _cells(
 def guess(head: Head) -> Guess | None:
     """The guess of a table of texts: which column has the text, which the class, and whether the first line has
     names."""
-    if head.name.removesuffix(".gz").endswith(".csv"):
-        why = "CSV: write a text and its class per line, with a tab between them (.tsv)"
-        return Guess(source="tsv", why=why, sure=CERTAIN, readable=False)
-    widths = Counter(line.count("\t") for line in head.filled)
-    tabs, count = widths.most_common(1)[0] if widths else (0, 0)
-    if not head.in_tabs or count < ALMOST * len(head.filled):
+    separator = _separator(head)
+    if separator is None:
+        if _is_csv(head) and 2 * head.share(re.compile("[,;\t]").search) > 1:
+            why = "CSV: its lines have different numbers of columns; put texts in quotation marks"
+            return Guess(source="tsv", why=why, sure=LIKELY, readable=False)
         return None
-    _, columns = _columns_of(head.filled, tabs)
+    _, columns = _columns_of(head.filled, separator)
     if longest(columns) is not None:
         # Classes are counted in all lines: a file may be sorted by class.
-        first, columns = _columns_of(head.all_lines(), tabs)
+        first, columns = _columns_of(head.all_lines(), separator)
         if (text := longest(columns)) is not None:
-            return _of_texts(first, columns, text)
-    why = "columns between tabs, none with texts of several words, which are split at white space"
+            return _of_texts(first, columns, text, separator)
+    why = f"columns between {separator}s, none with texts of several words, which are split at white space"
     return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
 
 
-def _columns_of(lines: Iterable[str], tabs: int) -> tuple[list[str], list[Cells]]:
-    """The cells of the first of the lines with so many tabs, and what the columns of the others hold."""
-    rows = ([cell.strip() for cell in line.split("\t")] for line in lines if line.count("\t") == tabs)
-    first = next(rows)
+def _separator(head: Head) -> Separator | None:
+    """What is between the columns of almost all lines; None where they have no columns. Commas are in every text, and
+    separate columns in files that are called CSV alone."""
+    likely: dict[Separator, float] = {}
+    for separator in get_args(Separator) if _is_csv(head) else ("tab",):
+        width, count, total = _width(head.filled, separator)
+        if width > 1 and count >= ALMOST * total:
+            likely[separator] = width
+    return max(likely, key=lambda separator: likely[separator], default=None)
+
+
+def _is_csv(head: Head) -> bool:
+    return head.name.removesuffix(".gz").endswith(".csv")
+
+
+def _width(lines: Iterable[str], separator: Separator) -> tuple[int, int, int]:
+    """The columns of most rows, of how many, and how many rows there are."""
+    widths = Counter(len(cells) for _, cells in table_rows(lines, separator) if isinstance(cells, list))
+    width, count = widths.most_common(1)[0] if widths else (0, 0)
+    return width, count, widths.total()
+
+
+def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], list[Cells]]:
+    """The cells of the first of the rows, and what the columns of the others hold."""
+    rows = (
+        [cell.strip() for cell in cells]
+        for _, cells in table_rows(lines, separator)
+        if isinstance(cells, list)
+    )
+    first = next(rows, [])  # of lines that are no text there is none
     columns = [Cells(f"column {place}") for place in range(len(first))]
     # One line alone has no names.
     for row in chain([next(rows, first)], rows):
-        for column, cell in zip(columns, row, strict=True):
-            column.add(cell)
+        if len(row) == len(columns):
+            for column, cell in zip(columns, row, strict=True):
+                column.add(cell)
     return first, columns
 
 
-def _of_texts(first: list[str], columns: list[Cells], text: Cells) -> Guess:
+def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Separator) -> Guess:
     labels = classes(columns, text)
     names = dict(zip(columns, first, strict=True))
     header = all(names[column] not in column.values for column in labels or [text])
-    header = header and (bool(labels) or names[text].lower() in TEXT_WORDS)
+    # Of few lines, each has values that the others lack.
+    known = not {name.lower() for name in first}.isdisjoint((*TEXT_WORDS, *LABEL_WORDS))
+    header = header and (known or (bool(labels) and text.rows >= ENOUGH))
     if header:
         for column, name in names.items():
             column.name = name
@@ -221,9 +307,10 @@ def _of_texts(first: list[str], columns: list[Cells], text: Cells) -> Guess:
     if found.label is None and 2 * tagged > text.rows:
         why = "a sentence and all of its tags per line: write one word and its tag per line"
         return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
-    why = f"a text per line, {len(first)} columns between tabs{' with names in the first line' if header else ''}"
+    why = f"a text per line, {len(first)} columns between {separator}s"
+    why += " with names in the first line" if header else ""
     places = {name: columns.index(column) for name, column in found.columns.items()}
     return Guess(
         source="tsv", why=why, sure=POSSIBLE, labelled=found.label is not None, doubts=found.doubts,
-        settings={"columns": places, "header": header},
+        settings={"columns": places, "header": header} | ({} if separator == "tab" else {"separator": separator}),
     )  # fmt: skip

@@ -1,33 +1,35 @@
 """Words in columns, for text without tags: a word in each line, whatever else the line has.
 
-The word is the first column, or the second where the first has the numbers of words, from 0 or from 1: as in
-CoNLL-2003, WikiAnn, WikiNEuRal, Universal NER or CoNLL-U, of which multi-word tokens and empty nodes are left out.
+The words are in the column that looks like words in the first lines: the second one where the first has the numbers of
+words, as in CoNLL-U (of which multi-word tokens and empty nodes are left out), else mostly the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 
 from raykd.corpora.column_files import (
     NO_WORD,
+    Beginning,
     Cells,
     Layout,
-    cut_at_spaces,
-    cut_at_tabs,
+    beginning,
+    in_pieces,
+    refuse_names,
     row_faults,
     sentence_rows,
-    until_first_word,
 )
+from raykd.corpora.columns import columns_in
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.counted import counted
 from raykd.errors import CorpusError
 
-FIRST = 2000
-"""The lines of a file that are looked at together."""
 COMMENT = "#"
+MOST_PARTS = 3
+"""Most parts between spaces that words have on average; those of Vietnamese have some."""
 HINT = "correct the line, or set corpus.unlabelled_form"
 Numbered = tuple[int, Cells]
 """A line's number and cells."""
@@ -36,42 +38,69 @@ Numbered = tuple[int, Cells]
 def parse(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines, without tags."""
-    lines = iter(lines)
-    before, first = until_first_word(lines, COMMENT)
-    head = [*before, *islice(lines, FIRST)]
-    layout = _layout(head, first, file)
-    for numbers, rows in sentence_rows(chain(head, lines), layout):
+    """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
+    layout, lines = layout_of(iter(lines), file)
+    for numbers, rows in sentence_rows(lines, layout):
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
         else:
-            words = [row[layout.token] for row in rows if not (layout.token and NO_WORD.fullmatch(row[0]))]
-            yield Sentence(words, None, language, (file, numbers[0]))
+            words = [row[layout.token] for row in rows if is_word(row, layout)]
+            for start, end in in_pieces(words):
+                yield Sentence(words[start:end], None, language, (file, numbers[start]))
 
 
-def _layout(head: list[str], first: str, file: str) -> Layout:
-    """How a file is written, by its `head` and the `first` line with a word.
+def layout_of(
+    lines: Iterator[str], file: str, column: int | None = None, hint: str = HINT
+) -> tuple[Layout, Iterable[str]]:
+    """How a file of words is written, decided by its beginning; and all of its lines.
 
-    Raises CorpusError where its lines differ in their columns: they are sentences, and not words.
+    Args:
+        lines: of the file.
+        file: its name, for errors.
+        column: of the words, from 0; None: the one that looks like words.
+        hint: what to do about a line that lacks it.
+
+    Raises:
+        CorpusError: its lines differ in their columns (they are sentences, and not words), or the first one has the
+            names of columns.
     """
-    cut = cut_at_tabs if "\t" in first else cut_at_spaces
-    behind = Layout(cut, len(cut(first)), 1, None, exact=False, comment=COMMENT, hint=HINT)
-    layout = behind if _are_numbered(_sentences(head, behind)) else behind._replace(token=0)
-    rows = [row for sentence in _sentences(head, layout) for row in sentence]
-    others = [each for each in rows if len(each[1]) != layout.width]
+    start = beginning(lines, COMMENT)
+    refuse_names(start, file)
+    token = _word_column(start) if column is None else column
+    layout = Layout(start.cut, start.width, token, None, exact=False, comment=COMMENT, hint=hint)
+    rows = [row for sentence in _sentences(start, layout) for row in sentence]
+    others = [row for row in rows if len(row[1]) != layout.width]
     if 2 * len(others) > len(rows):
         number, cells = others[0]
-        problem = f"{counted(len(cells), 'column')} where the first line with a word has {layout.width}"
-        hint = "if each line is a sentence set corpus.unlabelled_form: sentences"
-        raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", hint)
-    return layout
+        problem = f"{counted(len(cells), 'column')} where most lines with a word have {layout.width}"
+        if_text = "if each line is a sentence set corpus.unlabelled_form: sentences"
+        raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", if_text)
+    words = [row[layout.token] for _, row in rows if len(row) > layout.token]
+    if sum(len(word.split()) for word in words) > MOST_PARTS * len(words):
+        problem = f"column {layout.token} has texts, not words: {words[0][:60]!r}"
+        raise CorpusError(file, rows[0][0], problem, "split the texts into words, one in each line")
+    return layout, chain(start.lines, lines)
 
 
-def _sentences(head: list[str], layout: Layout) -> list[list[Numbered]]:
+def is_word(row: Cells, layout: Layout) -> bool:
+    """Whether a line has a word of its own, and is no multi-word token or empty node of CoNLL-U."""
+    return not (layout.token and NO_WORD.fullmatch(row[0]))
+
+
+def _word_column(start: Beginning) -> int:
+    """The column that looks like words; where none does, the one behind the numbers of words, else the first."""
+    columns = columns_in(start)
+    if (place := next((column.place for column in columns if column.kind == "words"), None)) is not None:
+        return place
+    behind = Layout(start.cut, start.width, 1, None, exact=False, comment=COMMENT)
+    return int(_are_numbered(_sentences(start, behind)))
+
+
+def _sentences(start: Beginning, layout: Layout) -> list[list[Numbered]]:
     """The lines of each sentence that are text."""
     return [
         [(number, row) for number, row in zip(numbers, rows, strict=True) if type(row) is not BrokenLine]
-        for numbers, rows in sentence_rows(head, layout)
+        for numbers, rows in sentence_rows(start.lines, layout)
     ]
 
 

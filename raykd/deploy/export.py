@@ -188,7 +188,7 @@ def export_run(
 def _labels(tagger: Tagger) -> bytes:
     """What the numbers of labels stand for, and which may follow each other where that is read."""
     legal = tagger.model.legal
-    own = tagger.tag_set.to_plain() | ({} if legal is None else {"legal": plain_legal(legal)})
+    own = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": plain_legal(legal)})}
     return json.dumps(own, ensure_ascii=False).encode()
 
 

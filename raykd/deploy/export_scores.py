@@ -105,7 +105,7 @@ class LoadedExport:
             CorpusError: parts of speech that a model reads are missing or unknown to it.
         """
 
-        def predicted(model: Labeller, rows: Sequence[int]) -> list[Any]:
+        def predicted(model: Labeller, rows: Sequence[int]) -> Sequence[Any]:
             own = [pos[row] for row in rows] if pos else None
             for row in rows if own else ():
                 _check_pos(model, text, row, pos[row])

@@ -6,73 +6,154 @@ that its export names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
 
-from raykd.corpora.column_files import starts_document
-from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, NO_WORD, WIDTH
+from raykd.corpora.column_files import (
+    LOOKED_AT,
+    Beginning,
+    Cells,
+    Layout,
+    beginning,
+    in_pieces,
+    row_faults,
+    sentence_rows,
+)
+from raykd.corpora.columns import columns_in, span_columns
+from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, WIDTH
+from raykd.corpora.word_columns import COMMENT, is_word, layout_of
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.forms.tag_schemes import SpanScheme, from_bioes, guess_scheme
 from raykd.serving.labeller import READ_AHEAD, Labeller
 
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
-Numbered = Iterator[tuple[int, str]]
-"""(line from 1, its text without the line end)."""
-Rows = tuple[list[tuple[int, str, bool]], list[str]]
-"""Each line of a sentence with its number and whether it is a word's, and the words."""
+TAB = "\t"
+HINT = "correct the line, or set --column to the column of the words, from 0"
+
+
+class Row(NamedTuple):
+    """A line of a file."""
+
+    number: int
+    text: str
+    cells: Cells
+    """Of a word; empty for comments and empty lines, and for what is no word in CoNLL-U."""
+
+
+class Block(NamedTuple):
+    """The lines of a sentence and the others around it, with its words; at the end of a file there may be none."""
+
+    rows: list[Row]
+    words: list[str]
 
 
 def label_columns(
-    labeller: Labeller, lines: Numbered, file: str, column: int | None, batch: int
+    labeller: Labeller,
+    lines: Iterator[str],
+    file: str,
+    *,
+    column: int | None = None,
+    scheme: SpanScheme | None = None,
+    batch: int = 32,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Iterator[str]:
-    """Each sentence with a last column of labels; comments stay where they are."""
+    """Each sentence with a last column of labels; comments and empty lines stay where they are.
+
+    Args:
+        labeller: the exported model.
+        lines: of the file.
+        file: its name, for errors.
+        column: of the words, from 0; None: the one that looks like words.
+        scheme: of the labels; None: that of the file's own labels, else BIOES.
+        batch: sentences that are read at once.
+        report: is told in a line of text how the file is read.
+
+    Raises:
+        CorpusError: a line lacks its word, or what the model reads.
+    """
     if labeller.pairs:
         problem = "columns of words have no pairs of texts, which the model labels"
         raise CorpusError(file, None, problem, "give --format text, tsv or jsonl")
-    read = _sentences(lines, file, column)
-    if labeller.trees is not None:
-        yield from _of_trees(labeller, read, file, batch)
-        return
-    while own := list(islice(read, READ_AHEAD * batch)):
-        texts = [words for _, words in own if words]
-        intents: Iterator[str] = iter(())
-        if labeller.utterances:
-            found_of_each = labeller.intents_and_slots(texts, batch=batch)
-            intents = (f"# intent: {intent}\n" for intent, _ in found_of_each)
-            labels = iter([slots for _, slots in found_of_each])
+    layout, rest = layout_of(lines, file, column, HINT)
+    rest = iter(rest)
+    head = list(islice(rest, LOOKED_AT))
+    start = beginning(iter(head), COMMENT)
+    scheme, asked = scheme or _scheme_of(start, layout), scheme
+    separator = start.separator if layout.width > 1 else TAB
+    report(_in_words(layout, separator, scheme if labeller.has_spans and not asked else None))
+    blocks = _blocks(chain(head, rest), layout, file)
+    while some := list(islice(blocks, READ_AHEAD * batch)):
+        if labeller.trees is not None:
+            cells = _arcs(labeller, some, file, batch)
         else:
-            labels = iter(labeller.label(texts, batch=batch))
-        for rows, words in own:
-            found = iter(_for_each(next(labels), words) if words else ())
-            yield (
-                (next(intents, "") if words else "")
-                + "".join(f"{row}\t{next(found)}\n" if is_word else f"{row}\n" for _, row, is_word in rows)
-                + "\n"
-            )
+            cells = _labels(labeller, some, batch, scheme if labeller.has_spans else None)
+        for block in some:
+            yield _written(block, cells, separator)
 
 
-def _of_trees(labeller: Labeller, read: Iterator[Rows], file: str, batch: int) -> Iterator[str]:
-    """Each sentence with its tree, in HEAD and DEPREL of CoNLL-U, else in two more columns."""
-    while own := list(islice(read, READ_AHEAD * batch)):
-        pos = [_pos_of(labeller, rows, file) for rows, words in own if words]
-        trees = iter(labeller.parse([words for _, words in own if words], pos, batch=batch))
-        for rows, words in own:
-            arcs = iter(next(trees) if words else ())
-            yield (
-                "".join(f"{_with_arc(row, next(arcs)) if is_word else row}\n" for _, row, is_word in rows)
-                + "\n"
-            )
+def _written(block: Block, added: Iterator[Cells], separator: str) -> str:
+    """The lines of a block, with what is `added` to each word."""
+    front = next(added) if block.words else []
+    lines = []
+    for row in block.rows:
+        if row.text.strip():
+            lines += front
+            front = []
+        lines.append(f"{_with(row, next(added), separator) if row.cells else row.text}\n")
+    return "".join(lines)
 
 
-def _pos_of(labeller: Labeller, rows: list[tuple[int, str, bool]], file: str) -> list[str] | None:
+def _with(row: Row, added: Cells, separator: str) -> str:
+    """The line with `added` at its end; a tree of CoNLL-U has its own columns."""
+    if len(added) == 1 or len(row.cells) != WIDTH:
+        return separator.join([row.text, *added])
+    cells = [*row.cells]
+    cells[HEAD_COLUMN], cells[COLUMNS["deprel"]] = added
+    return TAB.join(cells)
+
+
+def _labels(
+    labeller: Labeller, blocks: Sequence[Block], batch: int, scheme: SpanScheme | None
+) -> Iterator[Cells]:
+    """For each sentence the lines in front of it, then for each word its label."""
+    pieces = [
+        [block.words[start:stop] for start, stop in in_pieces(block.words)] for block in blocks if block.words
+    ]
+    flat = list(chain.from_iterable(pieces))
+    intents: Iterator[str] = iter(())
+    if labeller.utterances:
+        both = labeller.intents_and_slots(flat, batch=batch)
+        intents, labels = (f"# intent: {intent}\n" for intent, _ in both), iter([slots for _, slots in both])
+    else:
+        labels = iter(labeller.label(flat, batch=batch))
+    for own in pieces:
+        yield [next(intents) for _ in own] if labeller.utterances else []
+        for words in own:
+            found = next(labels)
+            # Of a task that labels whole sentences it is the same for all.
+            found = found if len(found) == len(words) else found * len(words)
+            yield from ([label] for label in (found if scheme is None else from_bioes(found, scheme)))
+
+
+def _arcs(labeller: Labeller, blocks: Sequence[Block], file: str, batch: int) -> Iterator[Cells]:
+    """For each sentence no line in front of it, then for each word its head and relation."""
+    pos = [_pos_of(labeller, block.rows, file) for block in blocks if block.words]
+    for tree in labeller.parse([block.words for block in blocks if block.words], pos, batch=batch):
+        yield []
+        yield from ([str(head), relation] for head, relation in tree)
+
+
+def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | None:
     """The parts of speech of a sentence's words, where the model must be given them: a column of CoNLL-U."""
     if labeller.trees is None or not labeller.needs_pos:
         return None
     name = labeller.card["trees"]["pos"]
     found = []
-    for number, row, is_word in rows:
-        cells, problem = row.split("\t"), ""
-        if not is_word:
+    for number, _, cells in rows:
+        problem = ""
+        if not cells:
             continue
         if len(cells) != WIDTH:
             problem = f"the model reads parts of speech, {name.upper()} of CoNLL-U's {WIDTH} columns, and the line has "
@@ -87,63 +168,47 @@ def _pos_of(labeller: Labeller, rows: list[tuple[int, str, bool]], file: str) ->
     return found
 
 
-def _with_arc(row: str, arc: tuple[int, str]) -> str:
-    head, relation = arc
-    cells = row.split("\t")
-    if len(cells) != WIDTH:
-        return f"{row}\t{head}\t{relation}"
-    cells[HEAD_COLUMN], cells[COLUMNS["deprel"]] = str(head), relation
-    return "\t".join(cells)
+def _in_words(layout: Layout, separator: str, scheme: SpanScheme | None) -> str:
+    between = "" if layout.width < 2 else f", between {'tabs' if separator == TAB else 'spaces'}"
+    written = "" if scheme is None else f"; labels are written in {scheme}, as the file has them"
+    return f"words in column {layout.token}{between}{written}"
 
 
-def _for_each(labels: list[str], words: list[str]) -> list[str]:
-    """One label for each word: of a task that labels whole sentences the same for all."""
-    return labels if len(labels) == len(words) else labels * len(words)
+def _scheme_of(start: Beginning, layout: Layout) -> SpanScheme | None:
+    """The scheme of the spans that the file has already; None where it has none."""
+    spans = span_columns(columns_in(start))
+    if not spans:
+        return None
+    rows = (rows for _, rows in sentence_rows(start.lines, layout))
+    tags = [[row[spans[0].place] for row in own if len(row) > spans[0].place] for own in rows]
+    try:
+        scheme = guess_scheme(tags)
+    except ValueError:
+        return None
+    return None if scheme in ("flat", "auto") else scheme
 
 
-def _sentences(lines: Numbered, file: str, column: int | None) -> Iterator[Rows]:
-    """The lines and the words of each sentence."""
-    for block in _blocks(lines):
-        separator = "\t" if any("\t" in text for _, text in block) else None
-        cells = [(number, text, text.split(separator)) for number, text in block]
-        # A word "#" has all columns, a comment has others.
-        width = next((len(own) for _, text, own in cells if not text.startswith("#")), None)
-        lines_of_words = [
-            not starts_document(text) and (not text.startswith("#") or len(own) == width)
-            for _, text, own in cells
-        ]
-        if column is None and any(lines_of_words):
-            column = _column(
-                [own for (_, _, own), of_word in zip(cells, lines_of_words, strict=True) if of_word]
-            )
-        rows, words = [], []
-        for (number, text, own), of_word in zip(cells, lines_of_words, strict=True):
-            is_word = of_word and not (column and NO_WORD.fullmatch(own[0]))
-            rows.append((number, text, is_word))
-            if is_word and len(own) <= (column or 0):
-                problem = (
-                    f"the line has {counted(len(own), 'column')}, and words are expected in column {column}"
-                )
-                raise CorpusError(file, number, problem, "set --column to the column of the words, from 0")
-            words += [own[column or 0]] if is_word else []
-        yield rows, words
+def _blocks(lines: Iterable[str], layout: Layout, file: str) -> Iterator[Block]:
+    """The sentences of a file with all of its lines, cut as training cuts them."""
+    taken: list[str] = []
+    first = 1
 
+    def recorded() -> Iterator[str]:
+        line = ""
+        for line in lines:
+            taken.append(line)
+            yield line
+        if line.strip():  # an empty line ends the last sentence too
+            taken.append("")
+            yield ""
 
-def _column(rows: list[list[str]]) -> int:
-    """The column of the words: the second where the first counts them, from 0 or from 1."""
-    numbers = [own[0] for own in rows if not NO_WORD.fullmatch(own[0])]
-    counted = [*map(str, range(len(numbers) + 1))]
-    return int(numbers in (counted[1:], counted[:-1]) and all(len(own) > 1 for own in rows))
-
-
-def _blocks(lines: Numbered) -> Iterator[list[tuple[int, str]]]:
-    """The lines between empty ones."""
-    block: list[tuple[int, str]] = []
-    for number, text in lines:
-        if text.strip():
-            block.append((number, text))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for numbers, rows in sentence_rows(recorded(), layout):
+        if faults := row_faults(rows, numbers, layout, file):
+            raise faults[0]
+        cells = {number: row for number, row in zip(numbers, rows, strict=True) if is_word(row, layout)}
+        block = [Row(number, text, cells.get(number, [])) for number, text in enumerate(taken, first)]
+        yield Block(block, [row[layout.token] for row in cells.values()])
+        first += len(taken)
+        taken.clear()
+    if taken:
+        yield Block([Row(number, text, []) for number, text in enumerate(taken, first)], [])

@@ -1,85 +1,168 @@
-"""The form of a file that is to be labelled, its lines, and what labels them."""
+"""The form of a file that is to be labelled, its lines, and what labels them.
+
+A file is read as `raykd init`, `evaluate` and training read it: by the same guess of its form, the same cutting of its
+lines.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
-from raykd.deploy.label_columns import Numbered, label_columns
-from raykd.deploy.label_texts import Write, json_line, label_json, label_texts, text_cells
+from raykd.corpora.files import BrokenLine, decoded_lines, opened
+from raykd.corpora.guess import Guess
+from raykd.deploy.label_columns import label_columns
+from raykd.deploy.label_json import label_json
+from raykd.deploy.label_texts import Numbered, Write, json_line, label_texts, text_cells
 from raykd.errors import CorpusError
+from raykd.forms.tag_schemes import SpanScheme
 from raykd.serving.labeller import Labeller
 from raykd.storage.store import Storage
 
-OF_TEXTS = ("text", "tsv")
-"""Forms of which each text becomes a line."""
-FORMS = (*OF_TEXTS, "jsonl", "conll")
+Form = Literal["text", "tsv", "conll", "jsonl"]
+COLUMN_ENDS = (".conll", ".conllu", ".iob2", ".iob", ".bio")
+STANDARD_INPUT, TO_UTF_8 = "standard input", "convert the file to UTF-8"
 
 
-def label_file(
-    labeller: Labeller,
-    lines: Numbered,
-    file: str,
-    form: str,
-    *,
-    column: int | None = None,
-    batch: int = 32,
-    write: Write = json_line,
-) -> Iterator[str]:
-    """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order.
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A file to be labelled, and how.
 
     Args:
-        lines: as `numbered_lines` reads them.
-        file: its name, for errors.
-        form: one of `FORMS`.
-        column: of the words (conll) or of the text (tsv), from 0; None: the one that they are mostly in.
+        labeller: the exported model.
+        lines: of the file.
+        name: of the file, for errors.
+        settings: of the source that reads such files: the columns of a table.
+        column: of the words (conll) or of the text (tsv), from 0; None: the one that they are in.
+        scheme: of the labels of columns; None: that of the file's own labels, else BIOES.
         batch: texts or sentences that are read at once.
         write: how a text is written; JSON Lines and columns are written as they were read.
+        report: is told in a line of text how columns are read.
+    """
+
+    labeller: Labeller
+    lines: Iterator[str]
+    name: str
+    settings: Mapping[str, Any]
+    column: int | None = None
+    scheme: SpanScheme | None = None
+    batch: int = 32
+    write: Write = json_line
+    report: Callable[[str], None] = lambda line: None
+
+    @property
+    def numbered(self) -> Numbered:
+        """The lines with their numbers. Raises CorpusError at one that is not text."""
+        for number, line in enumerate(self.lines, start=1):
+            if isinstance(line, BrokenLine):
+                raise CorpusError(self.name, number, line.problem, line.hint)
+            yield number, line
+
+
+@dataclass(frozen=True)
+class FileForm:
+    """A form of files."""
+
+    name: Form
+    unit: Literal["text", "sentence"]
+    """What is labelled at once."""
+    label: Callable[[Request], Iterator[str]]
+    """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order. It raises CorpusError
+    where a line is not of that form, or lacks what the model reads."""
+    of_texts: bool = False
+    """Whether each text becomes a line of its own."""
+
+
+def _texts(request: Request) -> Iterator[str]:
+    return label_texts(request.labeller, request.numbered, request.name, request.batch, request.write)
+
+
+def _table(request: Request) -> Iterator[str]:
+    columns, settings = request.settings.get("columns", {}), request.settings
+    first = columns.get("text", 0) if request.column is None else request.column
+    second = columns.get("second", first + 1) if request.labeller.pairs else None
+    cells = text_cells(
+        request.lines, request.name, [place for place in (first, second) if place is not None],
+        separator=settings.get("separator", "tab"), header=settings.get("header", False),
+    )  # fmt: skip
+    return label_texts(request.labeller, cells, request.name, request.batch, request.write)
+
+
+def _objects(request: Request) -> Iterator[str]:
+    columns = request.settings.get("columns", {})
+    return label_json(request.labeller, request.numbered, request.name, columns, request.batch)
+
+
+def _columns(request: Request) -> Iterator[str]:
+    return label_columns(
+        request.labeller, request.lines, request.name, column=request.column, scheme=request.scheme,
+        batch=request.batch, report=request.report,
+    )  # fmt: skip
+
+
+TEXT, TABLE = FileForm("text", "text", _texts, of_texts=True), FileForm("tsv", "text", _table, of_texts=True)
+COLUMNS, OBJECTS = FileForm("conll", "sentence", _columns), FileForm("jsonl", "text", _objects)
+FORMS: Mapping[str, FileForm] = MappingProxyType(
+    {form.name: form for form in (TEXT, TABLE, COLUMNS, OBJECTS)}
+)
+OF_SOURCE: Mapping[str, FileForm] = MappingProxyType({**FORMS, "conllu": COLUMNS, "xsid": COLUMNS})
+"""Source of corpora → the form in which such files are labelled."""
+
+
+def form_of(
+    file: str, labeller: Labeller, asked: Form | Literal["auto"]
+) -> tuple[FileForm, Mapping[str, Any]]:
+    """The form of a file, and the settings of the source that reads it: as `asked`, or as `raykd init` would take it.
 
     Raises:
-        CorpusError: a line is not of that form, or lacks what the model reads.
+        CorpusError: the file is missing, or of a form that is not labelled.
     """
-    if form == "conll":
-        return label_columns(labeller, lines, file, column, batch)
-    if form == "jsonl":
-        return label_json(labeller, lines, file, batch)
-    if form == "tsv":
-        lines = text_cells(lines, file, column or 0, 2 if labeller.pairs else 1)
-    return label_texts(labeller, lines, file, batch, write)
-
-
-def format_of(file: str, labeller: Labeller) -> str:
-    """The form of a file by the end of its name; where that says nothing, what `raykd init` would take it for."""
-    ends = {".jsonl": "jsonl", ".conll": "conll", ".conllu": "conll", ".iob2": "conll"}
-    ends[".tsv"] = "tsv" if labeller.unit == "sentence" else "conll"
-    path = Path(file)
-    if path.suffix in ends or not path.is_file() or labeller.pairs:
-        return ends.get(path.suffix, "text")
-    from raykd.corpora.look import look_at  # the readers of corpora take a while to import
-
-    guess = look_at(Storage(str(path.parent)), path.name)
-    form = guess.source.replace("conllu", "conll") if guess.readable else "text"
-    # Lines of one word each may be texts: columns are known by their labels.
-    form = "text" if form == "conll" and not guess.labelled else form
-    if form not in FORMS:
-        raise CorpusError(file, None, f"the file is {form}", "write it as JSON Lines, or give --format")
-    return form
-
-
-def numbered_lines(file: str, opened: ExitStack) -> Numbered:
-    """The lines of a file, which `opened` closes; - is the standard input."""
+    form = FORMS.get(asked)
     if file == "-":
-        return _decoded(sys.stdin.buffer, "standard input")
+        return form or TEXT, {}
     if not Path(file).is_file():
         raise CorpusError(file, None, "there is no such file", "give a file, or - for the standard input")
-    return _decoded(opened.enter_context(Path(file).open("rb")), file)
+    from raykd.corpora.look import look_at  # the readers of corpora take a while to import
+
+    guess = look_at(*_address(file))
+    form = form or _form(file, guess, labeller)
+    return form, guess.settings if form is OF_SOURCE.get(guess.source) else {}
 
 
-def _decoded(source: Iterable[bytes], name: str) -> Numbered:
-    for number, line in enumerate(source, start=1):
-        try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError:
-            raise CorpusError(name, number, "the line is not UTF-8", "convert the file to UTF-8") from None
+def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
+    name = file.removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        return OBJECTS
+    if (labeller.pairs and not name.endswith(".tsv")) or guess.why == "empty":
+        return TEXT
+    if name.endswith(COLUMN_ENDS):
+        return COLUMNS
+    hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
+    if not guess.readable:
+        raise CorpusError(file, None, f"it is not read: {guess.why.partition(':')[0]}", hint)
+    if (form := OF_SOURCE.get(guess.source)) is None:
+        raise CorpusError(file, None, f"the file is {guess.source}", hint)
+    # Lines of one word each may be texts: columns are known by their labels.
+    return TEXT if form is COLUMNS and not guess.labelled and not name.endswith(".tsv") else form
+
+
+def lines_of(file: str, opened_files: ExitStack) -> Iterator[str]:
+    """The lines of a file, unpacked where it is packed, or of the standard input (-); none of an empty one.
+
+    `opened_files` closes the file.
+    """
+    if file == "-":
+        return decoded_lines(sys.stdin.buffer, STANDARD_INPUT, "utf-8", TO_UTF_8)
+    if Path(file).stat().st_size == 0:
+        return iter(())
+    return decoded_lines(opened_files.enter_context(opened(*_address(file))), file, "utf-8", TO_UTF_8)
+
+
+def _address(file: str) -> tuple[Storage, str]:
+    path = Path(file)
+    return Storage(str(path.parent)), path.name

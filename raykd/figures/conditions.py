@@ -40,6 +40,8 @@ COMPARISON: Mapping[type, Callable[[Any, Any], bool]] = MappingProxyType(
 )
 
 
+Values = Mapping[str, float | str | None]
+"""What a trial has of the names of an expression; None: not known."""
 JUST_MISSED = 1e-9
 """The margin of a condition that does not hold though its two sides are equal."""
 NOT_KNOWN = 1.0
@@ -73,9 +75,7 @@ class Condition:
         known = selecting(score_name)
         return all(name == OBJECTIVE or (name in known and known[name].foreseen) for name in self.names)
 
-    def values(
-        self, trial: Trial, *, teacher: float | None, over_gold: float | None = None
-    ) -> dict[str, Any]:
+    def values(self, trial: Trial, *, teacher: float | None, over_gold: float | None = None) -> Values:
         """Name → what the trial has; None: not known. `teacher` is the teacher's dev score."""
         known, languages = selecting(trial.score_name), trial.scores.by_language("dev")
         own = {OBJECTIVE: trial.objective, OVER_GOLD: over_gold, TEACHER: teacher}
@@ -88,12 +88,12 @@ class Condition:
                 values[name] = own[name] if name in own else known[figure].read(trial)
         return values
 
-    def holds(self, values: Mapping[str, Any]) -> bool:
+    def holds(self, values: Values) -> bool:
         """Whether the values meet it. One of them that is not known does not. Raises ConditionError on a division by
         zero."""
         return None not in values.values() and bool(value_of(self.tree, values))
 
-    def margin(self, values: Mapping[str, Any]) -> float:
+    def margin(self, values: Values) -> float:
         """By how much the values miss it, as a share of what is asked for; 0 or less where they meet it."""
         if None in values.values():
             return NOT_KNOWN
@@ -124,7 +124,7 @@ def parse(source: str, score_name: str) -> Condition:
     return Condition(source.strip(), tree)
 
 
-def value_of(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+def value_of(tree: ast.expr, values: Values) -> float | str:
     """What an expression, or a part of one, comes to. Raises ConditionError on a division by zero."""
     try:
         return _value(tree, values)
@@ -132,7 +132,7 @@ def value_of(tree: ast.expr, values: Mapping[str, Any]) -> Any:
         raise ConditionError("divides by zero") from None
 
 
-def _margin(tree: ast.expr, values: Mapping[str, Any]) -> float:
+def _margin(tree: ast.expr, values: Values) -> float:
     match tree:
         case ast.BoolOp(op=op, values=parts):
             margins = [_margin(part, values) for part in parts]
@@ -145,7 +145,7 @@ def _margin(tree: ast.expr, values: Mapping[str, Any]) -> float:
     raise TypeError(f"{type(tree).__name__} passed the check and is no condition")
 
 
-def _miss(op: ast.cmpop, left: Any, right: Any) -> float:
+def _miss(op: ast.cmpop, left: float | str, right: float | str) -> float:
     if isinstance(left, str) or isinstance(right, str):
         return 0.0 if COMPARISON[type(op)](left, right) else 1.0
     apart = (left - right) / (abs(right) or 1.0)
@@ -236,7 +236,7 @@ def _is_condition(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare)
 
 
-def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+def _value(node: ast.expr, values: Values) -> Any:
     match node:
         case ast.Name(id=name):
             return values[name]

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean, pstdev, stdev
-from typing import Any, Literal
+from typing import Literal
+
+from raykd.identity import PlainObject
 
 Part = Literal["dev", "test"]
 """Dev selects, test is only reported."""
@@ -51,13 +53,13 @@ class Score:
         return Score(mean, pstdev(values), dict(by_language), (mean,), outside=apart)
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Score:
+    def from_plain(plain: PlainObject) -> Score:
         """The score that `to_plain` wrote."""
         beside = {name: Score.from_plain(own) for name, own in plain["beside"].items()}
         by_seed, outside = tuple(plain["by_seed"]), tuple(plain["outside"])
         return Score(**{**plain, "by_seed": by_seed, "beside": beside, "outside": outside})
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {
             **vars(self),
@@ -131,7 +133,7 @@ class Scores:
         score = self.get("test", "target")
         return () if score is None else score.outside
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {
             part: {group: score.to_plain() for group, score in groups.items()}
@@ -139,7 +141,7 @@ class Scores:
         }
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Scores:
+    def from_plain(plain: PlainObject) -> Scores:
         """The scores that `to_plain` wrote."""
         return Scores(
             {
@@ -179,7 +181,7 @@ class RunResult:
     scores: Scores
     best_epoch: int
     """The epoch, counted over all stages from 0, whose weights were kept; -1 where nothing was trained."""
-    epochs: tuple[Mapping[str, Any], ...]
+    epochs: tuple[PlainObject, ...]
     """One mapping of figures for each epoch."""
     wall_s: float
     workers: int
@@ -197,12 +199,12 @@ class RunResult:
         """Whether its best epoch is its last: longer training might have given more."""
         return bool(self.epochs) and self.best_epoch == self.epochs[-1]["epoch"]
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {**vars(self), "scores": self.scores.to_plain(), "epochs": list(self.epochs)}
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> RunResult:
+    def from_plain(plain: PlainObject) -> RunResult:
         """The result that `to_plain` wrote."""
         scores = Scores.from_plain(plain["scores"])
         return RunResult(**{**plain, "scores": scores, "epochs": tuple(plain["epochs"])})
@@ -217,8 +219,8 @@ class Cost:
     """The cost of a shape: its figures by their names in `raykd/figures/table.py`, and how they were measured."""
 
     figures: Mapping[str, float]
-    shape: Mapping[str, Any] = field(default_factory=dict)
-    hardware: Mapping[str, Any] = field(default_factory=dict)
+    shape: PlainObject = field(default_factory=dict)
+    hardware: PlainObject = field(default_factory=dict)
     shared: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What of the sizes are parts that other models may have too: their own figures, by what they are."""
     spreads: Mapping[str, float] = field(default_factory=dict)
@@ -245,11 +247,11 @@ class Cost:
         loaded = f"timed while other programs used {self.load:.0%} of the machine"
         return (*[no_export] * bool(self.no_export), *[loaded] * self.loaded, *self.notes)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {**asdict(self), "notes": list(self.notes)}
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Cost:
+    def from_plain(plain: PlainObject) -> Cost:
         """The cost that `to_plain` wrote."""
         return Cost(**{**plain, "notes": tuple(plain["notes"])})

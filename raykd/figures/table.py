@@ -1,7 +1,8 @@
 """Everything that is known of a trial as one number: scores and costs, in one table.
 
-The search, the front, `--where` and `--best`, the terminal, the HTML page, CSV, Parquet and MLflow read it. To add a
-cost, measure it by its name in `precompute/model_cost.py` and add an entry to `COSTS`.
+The store, the search, the front, `--where` and `--best`, the terminal, the HTML page, CSV, Parquet and MLflow read it.
+To add a size, write its function in `sizes.py` and add an entry with it to `COSTS`. What is timed has an entry too, and
+`precompute/model_cost.py` times it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
+from raykd.figures import sizes
 from raykd.figures.cost_grid import on_grid
 from raykd.figures.results import Cost, Group, Part
+from raykd.figures.sizes import Shape
 from raykd.figures.trial import Scored, Trial
 from raykd.spec.messages import unknown
 
@@ -25,6 +28,11 @@ Runtime = Literal["onnx", "int8", "torch", "gpu", "gpu_bf16"]
 """A model is run from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`), by PyTorch
 (`torch`), or by PyTorch on a GPU, as one CUDA graph for each shape of a batch (`gpu`, under bf16 `gpu_bf16`)."""
 GPU_RUNTIMES: tuple[Runtime, ...] = ("gpu", "gpu_bf16")
+ENDINGS: Mapping[Runtime, str] = MappingProxyType(
+    {"onnx": "", "int8": "_int8", "torch": "_torch", "gpu": "_gpu", "gpu_bf16": "_gpu_bf16"}
+)
+"""How the names of a runtime's figures end."""
+OfShape = Callable[[Shape], float | None]
 
 HIDDEN = "selection is on dev: test scores are only reported, so that they stay honest estimates"
 
@@ -39,22 +47,18 @@ class Figure:
     """Which way is better."""
     form: Form
     """How `report/readable_numbers.py` writes it."""
-    read: Callable[[Scored], float | None]
-    """None: not known."""
+    words: str = ""
+    """What follows the number in a sentence."""
     heading: str = ""
     """Of its column; `{label}` stands for what people call the task's score."""
     short: str = ""
     """Its heading where space is short, if that is another one."""
-    words: str = ""
-    """What follows the number in a sentence."""
     column: int | None = None
     """None: no column in tables. On a narrow terminal higher numbers are left out first; 0 always stays."""
     planned: bool = True
     """Whether `raykd plan` shows it of every shape, where it is known before training."""
     over_models: Literal["sum", "mean"] = "sum"
     """Of several models that share the work by language: sizes add up, a sentence is labelled by one of them."""
-    selects: bool = True
-    """Whether students may be searched and chosen by it."""
     against: str = ""
     """Of a ratio: the figure of which it is the teachers' over the student's."""
     aliases: tuple[str, ...] = ()
@@ -65,6 +69,8 @@ class Figure:
     """The name of the task's score beside which there is such a figure; empty: it is of every task."""
     runtime: Runtime | None = None
     """Of which form of the model it is; None: of any."""
+    of_shape: OfShape | None = None
+    """Of a size: computes it; None where it is not known."""
 
     @property
     def part(self) -> Part | None:
@@ -80,6 +86,17 @@ class Figure:
     def foreseen(self) -> bool:
         """Whether it is known of a student before it is trained."""
         return self.score is None and self.name != "wall_s"
+
+    @property
+    def selects(self) -> bool:
+        """Whether students may be searched and chosen by it."""
+        return self.part in (None, "dev")
+
+    def read(self, scored: Scored) -> float | None:
+        """Return its value; None: not known."""
+        if self.score is not None:
+            return scored.scores.mean(*self.score)
+        return scored.cost.get(self.name) if self.foreseen else getattr(scored, self.name, None)
 
     def compared(self, trial: Trial) -> float | None:
         """Return the value that decides between students: of what is timed, on the grid of the sweep, whose steps are
@@ -100,144 +117,123 @@ class Figure:
         return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
 
 
-def _score(
-    name: str,
-    part: Part,
-    group: Group,
-    heading: str,
+def _scores_beside(
+    beside: str,
+    metric: str,
+    short: str,
     *,
-    metric: str = "",
     direction: Direction = "max",
     form: Form = "percent",
-    **more: Any,
-) -> Figure:
-    def read(scored: Scored) -> float | None:
-        return scored.scores.mean(part, group, metric)
-
-    return Figure(name, direction, form, read, heading, score=(part, group, metric), **more)
-
-
-def _cost(name: str, direction: Direction, form: Form, words: str, **more: Any) -> Figure:
-    def read(scored: Scored) -> float | None:
-        return scored.cost.get(name)
-
-    return Figure(name, direction, form, read, words=words, **more)
-
-
-DEV = _score("dev_{score}", "dev", "source", "dev {label}", aliases=("{score}", "score"))
-TEST = _score("test_{score}", "test", "source", "test {label}", selects=False)
-TARGET = _score("test_{score}_target", "test", "target", "target", selects=False)
-# Where `corpus.zero_shot_dev` has it read.
-TARGET_DEV = _score("dev_{score}_target", "dev", "target", "dev target")
-# Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
-_INTENT: dict[str, Any] = {"metric": "intent_accuracy", "short": "intent", "beside": "exact_match"}
-_SLOT: dict[str, Any] = {"metric": "slot_f1", "short": "slot F1", "beside": "exact_match"}
-_TREES: dict[str, Any] = {"metric": "well_formed", "short": "trees", "beside": "exact_match"}
-UTTERANCES = (
-    _score("dev_intent_accuracy", "dev", "source", "dev intent", aliases=("intent_accuracy",), **_INTENT),
-    _score("test_intent_accuracy", "test", "source", "test intent", selects=False, **_INTENT),
-    _score("test_intent_accuracy_target", "test", "target", "target intent", selects=False, **_INTENT),
-    _score("dev_slot_f1", "dev", "source", "dev slot F1", aliases=("slot_f1",), **_SLOT),
-    _score("test_slot_f1", "test", "source", "test slot F1", selects=False, **_SLOT),
-    _score("test_slot_f1_target", "test", "target", "target slot F1", selects=False, **_SLOT),
-    _score("dev_well_formed", "dev", "source", "dev trees", aliases=("well_formed",), **_TREES),
-    _score("test_well_formed", "test", "source", "test trees", selects=False, **_TREES),
-    _score("test_well_formed_target", "test", "target", "target trees", selects=False, **_TREES),
-)
-# Unlabelled attachment beside labelled.
-_UAS: dict[str, Any] = {"metric": "uas", "beside": "las"}
-DEV_UAS = _score("dev_uas", "dev", "source", "dev UAS", short="UAS", aliases=("uas",), **_UAS)
-TEST_UAS = _score("test_uas", "test", "source", "test UAS", short="UAS", selects=False, **_UAS)
-TARGET_UAS = _score("test_uas_target", "test", "target", "target UAS", selects=False, **_UAS)
-# Words whose head is not the model's best one, so that the heads are a tree.
-TEST_REPAIRS = _score(
-    "test_repairs", "test", "source", "repaired heads", short="repaired", selects=False,
-    metric="repairs", beside="las", direction="min",
-)  # fmt: skip
-# Of a masked language model.
-_PERPLEXITY: dict[str, Any] = {
-    "metric": "perplexity", "beside": "mlm_score", "form": "decimal", "direction": "min", "short": "perplexity",
-}  # fmt: skip
-DEV_PERPLEXITY = _score("dev_perplexity", "dev", "source", "dev perplexity", **_PERPLEXITY)
-TEST_PERPLEXITY = _score("test_perplexity", "test", "source", "test perplexity", selects=False, **_PERPLEXITY)
-TARGET_PERPLEXITY = _score(
-    "test_perplexity_target", "test", "target", "target perplexity", selects=False, **_PERPLEXITY
-)
-# Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
-_TRAINING: dict[str, Any] = {"direction": "max", "form": "count", "over_models": "mean", "planned": False}
-TRAINING_SPEED = _cost("training_pieces_per_s", words="pieces/s in training", **_TRAINING)
-TRAINING_SPEED_GPU = _cost("training_pieces_per_s_gpu", words="pieces/s in training on a GPU", **_TRAINING)
-PARAMETERS = _cost("parameters", "min", "count", "parameters", heading="parameters", short="params", column=0)
-# With every piece of a checkpoint's vocabulary, and with those of training and transfer text alone, whichever it reads.
-UNPRUNED = _cost("parameters_unpruned", "min", "count", "parameters with all pieces", planned=False)
-PRUNED = _cost("parameters_pruned", "min", "count", "parameters with its text's pieces", planned=False)
-
-
-def _run_by(runtime: Runtime, ending: str, words: str, **shown: Mapping[str, Any]) -> dict[str, Figure]:
-    """Costs of a model in one form, by their names without the `ending`: p50 of one sentence and of a whole batch of 32
-    on one thread or a GPU, and the bytes of its weights with those pieces alone that the text has. A ratio compares the
-    teachers in the same form. `shown`: settings of some of the figures."""
-
-    def cost(name: str, direction: Direction, form: Form, own_words: str, **more: Any) -> Figure:
-        said = f"{own_words} {words}".strip()
-        planned = {"planned": runtime == "onnx" and not name.endswith("_p90")}
-        settings = planned | more | dict(shown.get(name, {}))
-        return _cost(f"{name}{ending}", direction, form, said, runtime=runtime, **settings)
-
-    found = {
-        name: cost(name, "min", "milliseconds", own_words, over_models="mean")
-        for name, own_words in (
-            ("latency_ms", "ms"),
-            ("latency_ms_batch32", "ms per batch of 32"),
-            *(
-                [("latency_ms_p90", "ms p90"), ("latency_ms_batch32_p90", "ms p90 per batch of 32")]
-                * (not ending)
-            ),
+    aliases: tuple[str, ...] = (),
+) -> tuple[Figure, ...]:
+    """A metric beside a task's score on dev, on test, and on test of target languages; `aliases` of the first."""
+    places: tuple[tuple[Part, Group], ...] = (("dev", "source"), ("test", "source"), ("test", "target"))
+    return tuple(
+        Figure(
+            f"{part}_{metric}" + "_target" * (group == "target"), direction, form,
+            heading=f"{part if group == 'source' else group} {short}", short=short, beside=beside,
+            score=(part, group, metric), aliases=aliases if part == "dev" else (),
         )
-    }
+        for part, group in places
+    )  # fmt: skip
+
+
+DEV = Figure(
+    "dev_{score}", "max", "percent",
+    heading="dev {label}", aliases=("{score}", "score"), score=("dev", "source", ""),
+)  # fmt: skip
+TEST = Figure("test_{score}", "max", "percent", heading="test {label}", score=("test", "source", ""))
+TARGET = Figure("test_{score}_target", "max", "percent", heading="target", score=("test", "target", ""))
+# Where `corpus.zero_shot_dev` has it read.
+TARGET_DEV = Figure("dev_{score}_target", "max", "percent", heading="dev target", score=("dev", "target", ""))
+SCORES = (
+    DEV,
+    TEST,
+    TARGET,
+    # Unlabelled attachment beside labelled, and words whose head is not the model's best one, so that heads are a tree.
+    *_scores_beside("las", "uas", "UAS", aliases=("uas",)),
+    Figure(
+        "test_repairs", "min", "percent",
+        heading="repaired heads", short="repaired", beside="las", score=("test", "source", "repairs"),
+    ),
+    # Intents and slots beside both; of trees of them their roots, and how much of what is generated is a tree.
+    *_scores_beside("exact_match", "intent_accuracy", "intent", aliases=("intent_accuracy",)),
+    *_scores_beside("exact_match", "slot_f1", "slot F1", aliases=("slot_f1",)),
+    *_scores_beside("exact_match", "well_formed", "trees", aliases=("well_formed",)),
+    # Of a masked language model.
+    *_scores_beside("mlm_score", "perplexity", "perplexity", direction="min", form="decimal"),
+)  # fmt: skip
+
+# Pieces a second, forward, backward and a step of the optimiser, of batches of 32 sentences on one thread.
+TRAINING_SPEED, TRAINING_SPEED_GPU = (
+    Figure(f"training_pieces_per_s{ending}", "max", "count", words, planned=False, over_models="mean")
+    for ending, words in (("", "pieces/s in training"), ("_gpu", "pieces/s in training on a GPU"))
+)
+PARAMETERS = Figure(
+    "parameters", "min", "count", "parameters",
+    heading="parameters", short="params", column=0, of_shape=sizes.parameters,
+)  # fmt: skip
+MAIN = {"latency_ms": 0, "speedup": 3, "compression": 3}
+"""Figures of the export in float32 that have a column in tables, and which."""
+
+
+def _run_by(runtime: Runtime, words: str = "", of_shape: OfShape | None = None) -> dict[str, Figure]:
+    """Costs of a model in one form, by their names without the ending: p50 of one sentence and of a whole batch of 32
+    on one thread or a GPU, and the bytes of its weights (by `of_shape`) with those pieces alone that the text has. A
+    ratio compares the teachers in the same form."""
+    ending, ships = ENDINGS[runtime], runtime == "onnx"
+    rows: list[tuple[str, Direction, Form, str, str]] = [
+        ("latency_ms", "min", "milliseconds", "ms", ""),
+        ("latency_ms_batch32", "min", "milliseconds", "ms per batch of 32", ""),
+    ]
+    if ships:
+        rows.append(("latency_ms_p90", "min", "milliseconds", "ms p90", ""))
+        rows.append(("latency_ms_batch32_p90", "min", "milliseconds", "ms p90 per batch of 32", ""))
     if runtime in GPU_RUNTIMES:
         # Of the batch with which the GPU is full.
-        name = "sentences_per_s"
-        found[name] = cost(name, "max", "count", "sentences/s", over_models="mean")
+        rows.append(("sentences_per_s", "max", "count", "sentences/s", ""))
     else:
-        found["bytes"] = cost("bytes", "min", "bytes", "")
-    ratios = [
-        ("speedup", "faster", "latency_ms"),
-        ("speedup_batch32", "faster per batch of 32", "latency_ms_batch32"),
-    ]
+        rows.append(("bytes", "min", "bytes", "", ""))
+    rows.append(("speedup", "max", "times", "faster", "latency_ms"))
+    rows.append(("speedup_batch32", "max", "times", "faster per batch of 32", "latency_ms_batch32"))
     # The weights alone are what is saved of a model in PyTorch: a ratio of them says no more than that of the exports.
-    ratios += [("compression", "smaller", "bytes")] * (runtime in ("onnx", "int8"))
-    for name, own_words, of in ratios:
-        found[name] = cost(name, "max", "times", own_words, against=f"{of}{ending}")
-    return found
+    if runtime in ("onnx", "int8"):
+        rows.append(("compression", "max", "times", "smaller", "bytes"))
+    return {
+        name: Figure(
+            f"{name}{ending}", direction, form, f"{own_words} {words}".strip(),
+            heading=own_words if ships and name in MAIN else "", column=MAIN.get(name) if ships else None,
+            planned=ships and not name.endswith("_p90"), runtime=runtime,
+            over_models="sum" if against or name == "bytes" else "mean",
+            against=f"{against}{ending}" if against else "", of_shape=of_shape if name == "bytes" else None,
+        )
+        for name, direction, form, own_words, against in rows
+    }  # fmt: skip
 
 
-_EXPORT = _run_by(
-    "onnx", "", "",
-    latency_ms={"heading": "ms", "column": 0},
-    speedup={"heading": "faster", "column": 3},
-    compression={"heading": "smaller", "column": 3},
-)  # fmt: skip
-_INT8, _TORCH = _run_by("int8", "_int8", "in 8 bits"), _run_by("torch", "_torch", "in PyTorch")
-_GPU, _GPU_BF16 = _run_by("gpu", "_gpu", "on a GPU"), _run_by("gpu_bf16", "_gpu_bf16", "on a GPU in bf16")
+_EXPORT = _run_by("onnx", of_shape=sizes.export_bytes)
+_INT8, _TORCH = _run_by("int8", "in 8 bits"), _run_by("torch", "in PyTorch", sizes.weight_bytes)
+_GPU, _GPU_BF16 = _run_by("gpu", "on a GPU"), _run_by("gpu_bf16", "on a GPU in bf16")
 LATENCY, BYTES, SPEEDUP = _EXPORT["latency_ms"], _EXPORT["bytes"], _EXPORT["speedup"]
 COMPRESSION = _EXPORT["compression"]
-TORCH_BYTES, TORCH_LATENCY = _TORCH["bytes"], _TORCH["latency_ms"]
+TORCH_LATENCY = _TORCH["latency_ms"]
 TORCH_LATENCY_BATCH = _TORCH["latency_ms_batch32"]
 EXPORTED = (*_EXPORT.values(), *_INT8.values())
 """Figures that a model without an export does not have."""
 # The one figure of a trial's costs that is not known before it is trained.
-WALL_S = Figure(
-    "wall_s", "min", "seconds", lambda scored: getattr(scored, "wall_s", None), words="s of training"
-)
-PERPLEXITIES = (DEV_PERPLEXITY, TEST_PERPLEXITY, TARGET_PERPLEXITY)
-SCORES = (DEV, TEST, TARGET, DEV_UAS, TEST_UAS, TARGET_UAS, TEST_REPAIRS, *UTTERANCES, *PERPLEXITIES)
+WALL_S = Figure("wall_s", "min", "seconds", "s of training")
 COSTS = (
-    LATENCY,
-    *(figure for figure in _EXPORT.values() if figure.form == "milliseconds" and figure is not LATENCY),
+    *(figure for figure in _EXPORT.values() if figure.form == "milliseconds"),
     PARAMETERS,
-    UNPRUNED,
-    PRUNED,
+    # With every piece of a checkpoint's vocabulary, and with those of its text alone, whichever it reads.
+    Figure(
+        "parameters_unpruned", "min", "count", "parameters with all pieces",
+        planned=False, of_shape=sizes.parameters_unpruned,
+    ),
+    Figure(
+        "parameters_pruned", "min", "count", "parameters with its text's pieces",
+        planned=False, of_shape=sizes.parameters_pruned,
+    ),
     BYTES,
     # Like for like: both in the same form, and both pruned.
     *(figure for figure in _EXPORT.values() if figure.against),
@@ -248,7 +244,8 @@ COSTS = (
     TRAINING_SPEED,
     TRAINING_SPEED_GPU,
     WALL_S,
-)
+)  # fmt: skip
+SIZES = tuple(figure for figure in COSTS if figure.of_shape is not None)
 FIGURES: tuple[Figure, ...] = (*SCORES, TARGET_DEV, *COSTS)
 COLUMNS = tuple(figure for figure in COSTS if figure.column is not None)
 """Costs with a column in tables, from left to right."""
@@ -353,6 +350,15 @@ def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
     if figure.score is None:
         raise ValueError(f"{figure.name} is not a score")
     return scored.scores.by_language(figure.score[0], figure.metric)
+
+
+def computed_sizes(shape: Shape) -> dict[str, float]:
+    """The sizes of a shape by their names, without those that are not known."""
+    return {
+        figure.name: value
+        for figure in SIZES
+        if figure.of_shape is not None and (value := figure.of_shape(shape)) is not None
+    }
 
 
 def over_models(costs: Iterable[Cost]) -> dict[str, float]:

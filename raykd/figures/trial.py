@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from raykd.figures.cost_grid import Grid
 from raykd.figures.results import Group, Part, Scores
+from raykd.identity import PlainObject
 
 State = Literal["COMPLETE", "PRUNED", "FAILED", "RUNNING"]
 Role = Literal["search", "confirm", "baseline"]
@@ -35,7 +36,7 @@ class Trial:
 
     number: int
     state: State
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: PlainObject = field(default_factory=dict)
     """Dotted path → plain value, as the sweep resolved it: `student.embedding_dim`, `objective.kind`, …"""
     role: Role = "search"
     objective: str = "gold"
@@ -96,7 +97,7 @@ class Trial:
         """The trial's short name: `#07 top_wk k=3 T=2 · E32 H64 crf`."""
         return f"#{self.number:02d} {self.method} · {self.shape}".rstrip(" ·")
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form; `from_plain` reads it back."""
         plain = {name: value for name, value in vars(self).items() if name != "apart"}
         return {
@@ -111,7 +112,7 @@ class Trial:
         }
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Trial:
+    def from_plain(plain: PlainObject) -> Trial:
         """The trial that `to_plain` wrote.
 
         Raises TypeError for a key that no trial has.
@@ -158,7 +159,7 @@ class Teacher:
             name: value for name, value in by_language.items() if value <= self.majority.get(name, 0.0) < 1.0
         }
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form; `from_plain` reads it back."""
         members = [member.to_plain() for member in self.members]
         return {
@@ -167,7 +168,7 @@ class Teacher:
         }  # fmt: skip
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Teacher:
+    def from_plain(plain: PlainObject) -> Teacher:
         """The teacher that `to_plain` wrote. Raises TypeError for a key that no teacher has."""
         members = tuple(Teacher.from_plain(member) for member in plain["members"])
         scores, notes = Scores.from_plain(plain["scores"]), tuple(plain["cost_notes"])
@@ -197,7 +198,7 @@ def majority_score(teachers: Sequence[Teacher]) -> float | None:
     return max((each.majority_score for each in teachers if each.majority_score is not None), default=None)
 
 
-def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
+def section(settings: PlainObject, name: str) -> PlainObject:
     """The settings below `name`, by their last word: `objective.top_wk.k` and `objective.k` both give `k`.
 
     Where two paths end in the same word the shallower counts: `student.kind` before
@@ -209,7 +210,7 @@ def section(settings: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {path.rsplit(".", 1)[-1]: settings[path] for path in below}
 
 
-def shape_name(student: Mapping[str, Any]) -> str:
+def shape_name(student: PlainObject) -> str:
     """Short name of a student's shape: `E32 H64 crf`; with characters and two layers `E32 H64 C25 L2 crf`."""
     parts = [f"{letter}{student[key]}" for key, letter in SIZES.items() if student.get(key)]
     if (layers := student.get("layers") or 1) != 1:  # a checkpoint's are not said
@@ -219,7 +220,7 @@ def shape_name(student: Mapping[str, Any]) -> str:
     return " ".join(parts) or str(student.get("kind", ""))
 
 
-def method_name(kind: str, objective: Mapping[str, Any]) -> str:
+def method_name(kind: str, objective: PlainObject) -> str:
     """Short name of an objective: its kind, k, the temperature unless it is 1, and the mode if that is global."""
     parts = [kind]
     if objective.get("k") is not None:
@@ -262,7 +263,7 @@ def _last(path: str, among: Sequence[str]) -> str:
     return path
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from raykd.forms.flat import FLAT
 from raykd.forms.form import LabelForm, TagSet
@@ -12,6 +11,7 @@ from raykd.forms.spans import SPANS
 from raykd.forms.steps import STEPS
 from raykd.forms.tree import TREE
 from raykd.forms.utterance import UTTERANCES
+from raykd.identity import PlainObject
 
 FORMS: Mapping[str, LabelForm] = MappingProxyType(
     {form.name: form for form in (FLAT, SPANS, UTTERANCES, STEPS, TREE, PIECES)}
@@ -23,7 +23,7 @@ def form_of(scheme: str) -> LabelForm:
     return next(form for form in FORMS.values() if scheme in form.reads)
 
 
-def labels_from(plain: Mapping[str, Any]) -> Labels:
+def labels_from(plain: PlainObject) -> Labels:
     """What `to_plain` of some labels wrote."""
     own = {form.scheme: form for form in FORMS.values()}
     return own[plain["scheme"]].labels_from(plain)

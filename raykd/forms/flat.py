@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from raykd.forms.form import LabelForm
+from raykd.forms.form import TagForm
 
 
 @dataclass(frozen=True)
-class Flat(LabelForm):
+class Flat(TagForm):
     """Tags without structure, such as parts of speech or classes."""
 
     name: ClassVar[str] = "flat"

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
 
+from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ByLabel, words_by_label
 from raykd.metrics.confusions import Confusion, label_confusions
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
     from raykd.forms.labels import Labels
-    from raykd.forms.targets import Column, Scored
+    from raykd.forms.targets import Column, LabelColumn, Scored
     from raykd.structures import LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
 
 Names = Sequence[Sequence[str]]
 """The labels of sentences, as strings."""
+PosOf = Sequence[Sequence[str] | None]
+"""The parts of speech of sentences; None where those of a sentence are not known."""
+ServedArc = tuple[int, str, float, bool]
+"""What an exported parser says of a word: its head, the relation, their probability, and whether it was repaired."""
 ScoredWords = Sequence[Sequence[bool]] | None
 """Which words of each sentence count; None: all of them."""
 Allowed = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -65,21 +70,28 @@ class Labelled(NamedTuple):
     """Its parts of speech, where they are known."""
 
 
+class ServedTrees(Protocol):
+    """What an exported parser's labels mean."""
+
+    @property
+    def relations(self) -> Sequence[str]: ...
+
+
 class Served(Protocol):
     """An exported model."""
 
     labels: tuple[str, ...]
 
     @property
-    def trees(self) -> Any:
-        """What a parser's labels mean."""
+    def trees(self) -> ServedTrees | None:
+        """None of a model that is no parser."""
         ...
 
     def label(self, sentences: Names, *, batch: int) -> list[list[str]]: ...
 
     def intents_and_slots(self, sentences: Names, *, batch: int) -> list[tuple[str, list[str]]]: ...
 
-    def arcs(self, sentences: Names, pos: Any, *, batch: int) -> list[list[Any]]: ...
+    def arcs(self, sentences: Names, pos: PosOf | None, *, batch: int) -> Sequence[Sequence[ServedArc]]: ...
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,7 @@ class LabelForm:
         """The tags over `labels`: O first where it occurs, then in alphabetical order."""
         return TagSet(tuple(sorted(set(labels), key=lambda tag: (tag != OUTSIDE, tag))), self)
 
-    def labels_from(self, plain: Mapping[str, Any]) -> Labels:
+    def labels_from(self, plain: PlainObject) -> Labels:
         """What `to_plain` of its labels wrote."""
         return TagSet(tuple(plain["tags"]), self)
 
@@ -198,7 +210,7 @@ class LabelForm:
         """What a model predicts, where the corpus' tags are `tag_set`."""
         return tag_set
 
-    def student_labels(self, corpus: Facts, encoding: Any, where: str) -> Labels:
+    def student_labels(self, corpus: Facts, encoding: str, where: str) -> Labels:
         """What a student predicts, where that has labels of its own.
 
         Raises:
@@ -206,7 +218,7 @@ class LabelForm:
         """
         raise TypeError(f"students of {self.name} predict the labels of their corpus")
 
-    def on_labels(self, gold: Any, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
+    def on_labels(self, gold: Column, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
         """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`, its targets."""
         raise TypeError(f"labels of {self.name} say nothing of arcs")
 
@@ -222,7 +234,7 @@ class LabelForm:
 
         return LabelColumn.of(table)
 
-    def best(self, gold: Any, output: Scored, rows: np.ndarray) -> Sequence[Any]:
+    def best(self, gold: Column, output: Scored, rows: np.ndarray) -> Sequence[object]:
         """The best labelling of every sentence of a batch; `rows` are its sentences in `gold`, its targets."""
         from raykd.forms.targets import best_labels
 
@@ -234,40 +246,57 @@ class LabelForm:
 
     # Evaluation
 
-    def gold(self, sentence: Labelled) -> Any:
+    def gold(self, sentence: Labelled) -> object:
         """The gold labelling of a sentence as a task's metric compares it."""
         return sentence.tags
 
     def compared(
-        self, gold: Any, predicted: Sequence[Any], tag_set: TagSet
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        self, gold: Column, predicted: Sequence[object], tag_set: TagSet
+    ) -> tuple[Sequence[object], Sequence[object]]:
         """Gold and predicted labellings of every sentence as a task's metric compares them; those that are predicted
         come from `best`."""
-        return gold.lists(tag_set.tags), [tag_set.decode(path) for path in predicted]
+        raise NotImplementedError
 
     def most_frequent(self, gold: Names) -> Names | None:
         """The labelling that gives every word the most frequent label; None where words have no labels."""
         return most_frequent(gold)
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: Sequence[object], predicted: Sequence[object], scored: ScoredWords) -> ByLabel:
         """The figures of every label; `scored` says which words count, where not all do."""
-        return words_by_label(gold, predicted)
+        raise TypeError(f"{self.title} are not counted by label")
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
+        self, gold: Sequence[object], predicted: Sequence[object], scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         """What is taken for what, with `examples` of each."""
-        return label_confusions(gold, predicted, examples=examples)
+        raise TypeError(f"{self.title} are not counted by label")
 
     # Serving
 
-    def served(self, model: Served, sentences: Names, pos: Any, *, batch: int) -> list[Any]:
+    def served(self, model: Served, sentences: Names, pos: PosOf | None, *, batch: int) -> Sequence[object]:
         """What an exported model says of sentences, whose parts of speech are `pos`."""
         return model.label(sentences, batch=batch)
 
     def known(self, model: Served) -> Collection[str]:
         """The labels that an exported model knows."""
         return TagSet(tuple(model.labels), self).labels
+
+
+class TagForm(LabelForm):
+    """A form whose labelling of a sentence is a list of tags."""
+
+    def compared(
+        self, gold: LabelColumn, predicted: Sequence[np.ndarray], tag_set: TagSet
+    ) -> tuple[Names, Names]:
+        return gold.lists(tag_set.tags), [tag_set.decode(path) for path in predicted]
+
+    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
+        return words_by_label(gold, predicted)
+
+    def confusions(
+        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
+    ) -> list[Confusion]:
+        return label_confusions(gold, predicted, examples=examples)
 
 
 @dataclass(frozen=True)
@@ -287,7 +316,7 @@ class TagSet:
             raise ValueError(f"tags occur twice: {', '.join(twice)}")
         self.form.check_tags(self.tags)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {"scheme": self.form.scheme, "tags": list(self.tags)}
 

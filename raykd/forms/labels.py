@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Protocol, SupportsIndex
+
+from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +36,6 @@ class Labels(Protocol):
         """Which labels may follow each other; None where all may."""
         ...
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form, which `raykd.forms.labels_from` reads."""
         ...

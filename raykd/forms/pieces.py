@@ -14,10 +14,9 @@ import numpy as np
 
 from raykd.forms.form import Facts, LabelForm, Names, Served
 from raykd.forms.targets import Scored
+from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from torch import Tensor
 
     from raykd.forms.form import TagSet
@@ -69,7 +68,7 @@ class PieceLabels:
     def legal(self) -> None:
         """Any piece may follow any other."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {"scheme": PIECES.scheme, "size": self.size}
 
@@ -126,7 +125,7 @@ class Pieces(LabelForm):
     labels_text: ClassVar[bool] = False
     hides_pieces: ClassVar[bool] = True
 
-    def labels_from(self, plain: Mapping[str, Any]) -> PieceLabels:
+    def labels_from(self, plain: PlainObject) -> PieceLabels:
         return PieceLabels(plain["size"])
 
     def without_labels(self, labels: Labels) -> str:
@@ -154,7 +153,7 @@ class Pieces(LabelForm):
         ]
 
     def compared(
-        self, gold: Any, predicted: Sequence[Guess], tag_set: TagSet
+        self, gold: HiddenPieces, predicted: Sequence[Guess], tag_set: TagSet
     ) -> tuple[Sequence[Guess], Sequence[Guess]]:
         """What is predicted says itself how good it is."""
         return predicted, predicted

@@ -5,9 +5,10 @@ Shapes: N rows, B rows of a batch, W width of the batch (its longest row).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -110,9 +111,12 @@ class RaggedBlocks:
         return padded, lengths
 
 
-def table_column(sentences: Any, name: str) -> pa.ChunkedArray | None:
+def table_column(sentences: pa.Table | Iterable[Sequence[str]], name: str) -> pa.ChunkedArray | None:
     """A column of an Arrow table; None when the sentences are not in a table."""
-    return sentences.column(name) if isinstance(sentences, pa.Table) else None
+    if not isinstance(sentences, pa.Table):
+        return None
+    table: pa.Table = sentences
+    return table.column(name)
 
 
 def flatten_lists(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, np.ndarray]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from raykd.forms.form import Allowed, LabelForm, Labelled, ScoredWords, TagSet
+from raykd.forms.form import Allowed, Labelled, Names, ScoredWords, TagForm, TagSet
 from raykd.forms.tag_schemes import (
+    ReadScheme,
+    SpanScheme,
     allowed_in_bioes,
     bioes_tags,
     check_bioes,
@@ -23,7 +25,7 @@ from raykd.metrics.confusions import Confusion, span_confusions
 
 
 @dataclass(frozen=True)
-class Spans(LabelForm):
+class Spans(TagForm):
     """Spans that neither overlap nor nest."""
 
     name: ClassVar[str] = "spans"
@@ -40,7 +42,7 @@ class Spans(LabelForm):
         # Every span has exactly one B or S.
         return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
-    def labels_in(self, tags: Iterable[str], scheme: Any) -> set[str]:
+    def labels_in(self, tags: Iterable[str], scheme: SpanScheme) -> set[str]:
         return types_in(tags, scheme)
 
     def tag_set(self, labels: Iterable[str]) -> TagSet:
@@ -51,23 +53,23 @@ class Spans(LabelForm):
         allowed_YY, outside = allowed_in_bioes(tags), tags.index(OUTSIDE)
         return allowed_YY, allowed_YY[outside], allowed_YY[:, outside]
 
-    def read(self, tags: Sequence[str], scheme: Any) -> tuple[Sequence[str], int]:
+    def read(self, tags: Sequence[str], scheme: SpanScheme) -> tuple[Sequence[str], int]:
         return to_bioes(tags, scheme)
 
-    def write(self, tags: Sequence[str], scheme: Any) -> Sequence[str]:
+    def write(self, tags: Sequence[str], scheme: SpanScheme) -> Sequence[str]:
         return from_bioes(tags, scheme)
 
-    def unknown_tags(self, tags: Iterable[str], scheme: Any) -> set[str]:
+    def unknown_tags(self, tags: Iterable[str], scheme: ReadScheme) -> set[str]:
         return unknown_tags(tags, scheme)
 
     def shown(self, sentence: Labelled, *, words: int) -> str:
         return shown_spans(sentence.tokens, sentence.tags, words=words)
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
         return entities_by_label(gold, predicted)
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
+        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(gold, predicted, examples=examples)
 

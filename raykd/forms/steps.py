@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -221,7 +221,7 @@ class Steps(LabelForm):
         """What a model generates besides words: of intents and slots the tags of their trees."""
         return tag_set if tag_set.form == self else steps_of_slots(tag_set)
 
-    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Any) -> StepColumn:
+    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: TagSet) -> StepColumn:
         return StepColumn.of(table, labels)
 
     def compared(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from raykd.forms.form import Allowed, LabelForm, Labelled, Names, ScoredWords, Served, TagSet, most_frequent
+from raykd.forms.form import Allowed, Labelled, Names, ScoredWords, Served, TagForm, TagSet, most_frequent
 from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
@@ -30,7 +30,7 @@ from raykd.metrics.confusions import Confusion, span_confusions
 
 
 @dataclass(frozen=True)
-class Utterance(LabelForm):
+class Utterance(TagForm):
     """Intent and slots."""
 
     name: ClassVar[str] = "utterance"
@@ -94,16 +94,16 @@ class Utterance(LabelForm):
         intents, slots = (most_frequent([own[part] for own in gold]) for part in (slice(1), slice(1, None)))
         return [[*first, *others] for first, others in zip(intents, slots, strict=True)]
 
-    def by_label(self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
         """Of an intent as a span of the word in front."""
         return entities_by_label(_intents_as_spans(gold), _intents_as_spans(predicted))
 
     def confusions(
-        self, gold: Sequence[Any], predicted: Sequence[Any], scored: ScoredWords, *, examples: int
+        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(_intents_as_spans(gold), _intents_as_spans(predicted), examples=examples)
 
-    def served(self, model: Served, sentences: Names, pos: Any, *, batch: int) -> list[Any]:
+    def served(self, model: Served, sentences: Names, pos: object, *, batch: int) -> list[list[str]]:
         found = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
         return [[INTENT + intent, *slots] for intent, slots in found]
 

@@ -125,10 +125,11 @@ def _one_direction(lstm: nn.Module, inputs_BTD: Tensor, *, suffix: str) -> Tenso
 def _add_layer_to(graph: Graph, lstm: nn.Module, inputs_BTD: Value, lengths_B: Value) -> list[Value]:
     """The outputs [T, 2, B, H] of a layer, zero on padding, and the last of each direction [2, B, H]."""
     inputs_TBD = graph.add("Transpose", inputs_BTD, perm=[1, 0, 2])
-    weights = [graph.constant(_both(lstm, f"weight_{part}")) for part in ("ih", "hh")]
+    weights = [_both(lstm, f"weight_{part}") for part in ("ih", "hh")]
     biases = torch.cat([_both(lstm, "bias_ih"), _both(lstm, "bias_hh")], 1)
-    read = (inputs_TBD, *weights, graph.constant(biases), graph.cast(lengths_B, "int32"))
-    return graph.several("LSTM", *read, outputs=2, direction="bidirectional", hidden_size=lstm.hidden_size)
+    read = (inputs_TBD, *map(graph.constant, weights), graph.constant(biases), graph.cast(lengths_B, "int32"))
+    hidden = weights[1].shape[-1]
+    return graph.several("LSTM", *read, outputs=2, direction="bidirectional", hidden_size=hidden)
 
 
 def _both(lstm: nn.Module, name: str) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raykd.corpora.pretrained import refuse_no_tokenizer
 from raykd.errors import MissingError, StoreError
+from raykd.identity import PlainObject
 from raykd.spec.messages import nearest
 from raykd.storage.digests import path_sha256
 
@@ -97,7 +98,7 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
     refuse_no_tokenizer(path)
 
 
-def _settings(path: str) -> dict[str, Any]:
+def _settings(path: str) -> PlainObject:
     """The configuration of the checkpoint in the folder `path`."""
     folder = Path(path)
     if not (folder / "config.json").is_file():
@@ -188,10 +189,10 @@ def embedding_matrix(path: str, checksum: str) -> Tensor:
     # What the checkpoint does not hold (for example a pooler) is drawn at random.
     with torch.random.fork_rng(devices=[]):
         model, _ = read_model(path, "AutoModel")
-    return model.get_input_embeddings().weight.detach()
+    return model.get_input_embeddings().get_parameter("weight").detach()
 
 
-def read_model(path: str, auto_class: str, **options: Any) -> tuple[Any, list[str]]:
+def read_model(path: str, auto_class: str, **options: object) -> tuple[PreTrainedModel, list[str]]:
     """A checkpoint as `auto_class` of Transformers reads it with these options, in float32, and what of that class it
     lacks, which is drawn from torch's generator.
 
@@ -213,7 +214,7 @@ def read_model(path: str, auto_class: str, **options: Any) -> tuple[Any, list[st
     return model, sorted(report["missing_keys"])
 
 
-def untrained(auto_class: str, config: Mapping[str, Any]) -> PreTrainedModel:
+def untrained(auto_class: str, config: PlainObject) -> PreTrainedModel:
     """The model that `auto_class` of Transformers makes of a configuration as plain data, with weights that are drawn
     from torch's generator, in float32."""
     import torch

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import Discriminator, Field, Tag
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import checkpoint_folder, refuse_unreadable, weights_checksum
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.spec import Frozen
@@ -85,7 +85,7 @@ class EncoderConfig(Frozen):
 
         return encoder_features(self)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         """What latency depends on."""
         return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
 
@@ -113,6 +113,13 @@ FrozenConfig = Annotated[
     Annotated[EncoderConfig, Tag("an encoder")] | Annotated[WordVectorsConfig, Tag("a table")],
     Discriminator(_form),
 ]
+
+
+def part_class(plain: PlainObject) -> type[EncoderConfig] | type[WordVectorsConfig]:
+    """The configuration that `plain` was dumped from."""
+    return WordVectorsConfig if _form(plain) == "a table" else EncoderConfig
+
+
 ContextualConfig = Annotated[
     Annotated[FrozenConfig, Tag("one")]
     | Annotated[Annotated[tuple[FrozenConfig, ...], Field(min_length=1)], Tag("several")],
@@ -131,6 +138,6 @@ def pinned(config: Part | tuple[Part, ...] | None, language: str | None = None) 
     return tuple(part.pinned(language) for part in parts_of(config)) or None
 
 
-def shape_of(config: Part | tuple[Part, ...] | None) -> dict[str, Any]:
+def shape_of(config: Part | tuple[Part, ...] | None) -> PlainObject:
     """What latency depends on."""
     return {"contextual": [part.shape() for part in parts_of(config)]} if parts_of(config) else {}

@@ -9,11 +9,11 @@ Shapes: B batch, N rows (sentences, or words), P pieces, T time (words), D size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -153,7 +153,9 @@ class WordDropout(_Dropping):
 class OwnDropout(TorchFunctionMode):
     """Within it `torch.nn.functional.dropout` draws its masks here: for models whose layers are not ours."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
         if func is nn.functional.dropout:
             return _own_dropout(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))

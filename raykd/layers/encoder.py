@@ -6,12 +6,13 @@ Shapes: B batch, P pieces, M masked pieces of a sentence, N of a chunk, D size, 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from raykd.errors import ExportError, StoreError
+from raykd.identity import PlainObject
 from raykd.layers.heads import full_precision
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
@@ -116,7 +117,7 @@ class MaskedLanguageModel(HFModel):
             states_BMD, lengths_B, score, tags=self._pieces or rows, parameters=[*head.parameters()]
         )
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> PlainObject:
         pieces = {} if self._pieces is None else {"pieces": self._pieces}
         return {**super().architecture(), **pieces}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -29,6 +29,7 @@ from raykd.structures.padding import mask_of
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedModel
 
     from raykd.corpora.word_pieces import Special
     from raykd.layers.contextual import EncoderConfig
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Encoder:
     """A frozen encoder in memory: its model, how many pieces it reads at once, and its special pieces."""
 
-    model: Any
+    model: nn.Module
     limit: int
     special: Special
 
@@ -47,7 +48,7 @@ class EncoderFeatures:
     """Vectors of words by a frozen encoder, in float16. Rounding aside they do not depend on the sentences they are
     computed with."""
 
-    def __init__(self, outline: Any, config: EncoderConfig, folder: str):
+    def __init__(self, outline: PreTrainedModel, config: EncoderConfig, folder: str):
         self.config, self._folder, self._outline = config, folder, outline
         wide = len(config.layers) if config.combine == "concat" else 1
         self.output_size: int = wide * outline.config.hidden_size
@@ -104,7 +105,7 @@ def encoder_features(config: EncoderConfig) -> EncoderFeatures:
 
 
 @lru_cache(maxsize=16)
-def _outline(folder: str, checksum: str) -> Any:
+def _outline(folder: str, checksum: str) -> PreTrainedModel:
     """The encoder without its weights: its configuration and the shapes of its parameters."""
     # Transformers takes seconds to import.
     from transformers import AutoConfig, AutoModel
@@ -129,8 +130,8 @@ def _load(folder: str, checksum: str) -> Encoder:
     return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
 
 
-def _of_words(model: Any) -> Any:
+def _of_words(model: PreTrainedModel) -> PreTrainedModel:
     """The model without its pooler, which is of sentences."""
     if getattr(model, "pooler", None) is not None:
-        model.pooler = None
+        model.register_module("pooler", None)
     return model

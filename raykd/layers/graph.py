@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import onnx
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 Value = str
 """The name of a value of a graph."""
+Kind = tuple[int, Sequence[int | str] | None]
+"""The type of a value's numbers, as ONNX counts types, and its shape; None: of any."""
+Attribute = int | float | str | Sequence[int] | onnx.GraphProto
+"""What a node's operator is told beside its inputs."""
 
 Dtype = Literal["float32", "int32", "int64"]
 _TYPES = {"float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
@@ -96,15 +100,17 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[TensorProto] = []
 
-    def add(self, op: str, *inputs: Value, **attributes: Any) -> Value:
+    def add(self, op: str, *inputs: Value, **attributes: Attribute) -> Value:
         """Add a node of the operator `op`; the name of its output."""
         return self.several(op, *inputs, outputs=1, **attributes)[0]
 
-    def several(self, op: str, *inputs: Value, outputs: int, **attributes: Any) -> list[Value]:
+    def several(self, op: str, *inputs: Value, outputs: int, **attributes: Attribute) -> list[Value]:
         """Add a node with several outputs; their names."""
         name = f"{self._prefix}{op}_{len(self._nodes)}"
         names = [f"{name}_{place}" for place in range(outputs)]
-        self._nodes.append(helper.make_node(op, list(inputs), names, name=name, **attributes))
+        node = helper.make_node(op, list(inputs), names, name=name)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
+        self._nodes.append(node)
         return names
 
     def constant(self, value: Tensor | np.ndarray | list[int] | int | float) -> Value:
@@ -178,7 +184,7 @@ class Graph:
         way = {"scan_input_directions": [int(reverse)], "scan_output_directions": [int(reverse)]}
         return self.several("Scan", state, rows, outputs=2, body=inner, num_scan_inputs=1, **way)[1]
 
-    def graph(self, name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> onnx.GraphProto:
+    def graph(self, name: str, inputs: Mapping[str, Kind], outputs: Mapping[str, Kind]) -> onnx.GraphProto:
         """What it is now, between inputs and outputs: name → (type, shape)."""
         begin, end = (
             [helper.make_tensor_value_info(value, *kind) for value, kind in side.items()]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
+from raykd.identity import PlainObject
 from raykd.layers.checkpoint import checkpoint_folder, reads_types, untrained
 from raykd.layers.heads import Places
 from raykd.layers.hf_config import CLASSES
@@ -59,7 +60,7 @@ def classifier(
 
 def rebuilt(
     config: HFConfig,
-    architecture: Mapping[str, Any],
+    architecture: PlainObject,
     inputs: BuildInputs,
     *,
     pools: bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ from raykd.spec import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from transformers import PreTrainedModel
 
 
 CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
@@ -71,7 +73,7 @@ class HFConfig(Frozen):
         checked_layer(layer, config.num_hidden_layers, self.path)
         return config.hidden_size
 
-    def loaded(self, auto_class: str, **options: Any) -> tuple[Any, Sequence[str]]:
+    def loaded(self, auto_class: str, **options: object) -> tuple[PreTrainedModel, Sequence[str]]:
         """The checkpoint as `auto_class` of Transformers reads it, and what of that class it lacks, which is drawn from
         torch's generator.
 
@@ -81,7 +83,7 @@ class HFConfig(Frozen):
         checked_weights(self.path, self.checksum)
         return read_model(self.path, auto_class, **options)
 
-    def sizes(self, model: Any) -> dict[str, int]:
+    def sizes(self, model: PreTrainedModel) -> dict[str, int]:
         """How much it reads at once, and the special pieces around a sentence."""
         folder = checkpoint_folder(self.path)
         special = HFVocabulary.load(str(folder)).special

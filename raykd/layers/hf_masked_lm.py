@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raykd.errors import StoreError
+from raykd.identity import PlainObject
 from raykd.layers.checkpoint import untrained
 from raykd.layers.encoder import MaskedLanguageModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.hf_config import HFConfig
     from raykd.layers.model_config import BuildInputs
 
@@ -34,12 +33,12 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
         problem = f"has no trained head of a masked language model ({missing[0]})"
         raise StoreError(config.path, problem, "set fine_tune: true")
     pieces, kept = inputs.vocabulary_size, inputs.kept
-    more = pieces if model.get_input_embeddings().num_embeddings > pieces else None
+    more = pieces if len(model.get_input_embeddings().get_parameter("weight")) > pieces else None
     encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=more)
     return encoder.pruned(kept)
 
 
-def rebuilt_masked_lm(config: HFConfig, architecture: Mapping[str, Any]) -> MaskedLanguageModel:
+def rebuilt_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:
     """The model of an `architecture` that `MaskedLanguageModel.architecture` gave, without the checkpoint and its
     weights."""
     model = untrained(AUTO_CLASS, architecture["config"])

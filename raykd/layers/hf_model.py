@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from raykd.errors import StoreError
+from raykd.identity import PlainObject
 from raykd.layers.attention_scores import attention_scores, encoder_layers
 from raykd.layers.dropout import OwnDropout, of_sentences
 from raykd.layers.model import Model, checked_layer
@@ -86,7 +87,7 @@ class HFModel(Model):
         )
         self.model.config.vocab_size = len(rows)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> PlainObject:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
         config = json.loads(self.model.config.to_json_string(use_diff=False))
         return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}

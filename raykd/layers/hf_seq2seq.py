@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from raykd.identity import PlainObject
 from raykd.layers.checkpoint import quietly, untrained
 from raykd.layers.pointer_generator import STEPS, PointerGenerator
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from transformers import PreTrainedModel
 
     from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def pointer_generator(
-    encoder: Any,
+    encoder: PreTrainedModel,
     labels: TagSet,
     *,
     decoder_layers: int,
@@ -32,7 +35,7 @@ def pointer_generator(
     from transformers import BertConfig, BertModel  # takes seconds to import
 
     if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None  # reads the first piece alone, and nothing reads it
+        encoder.register_module("pooler", None)  # reads the first piece alone, and nothing reads it
     config = BertConfig(
         vocab_size=len(labels) + 1, hidden_size=encoder.config.hidden_size,
         num_hidden_layers=decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
@@ -45,22 +48,23 @@ def pointer_generator(
     return PointerGenerator(encoder, decoder, labels, beam=beam, freeze=freeze, **sizes)
 
 
-def of_checkpoint(config: HFConfig, inputs: BuildInputs, **own: Any) -> PointerGenerator:
+def of_checkpoint(config: HFConfig, inputs: BuildInputs, **decoder: int) -> PointerGenerator:
     """The encoder of `config`'s checkpoint, with its dropout, and a new decoder.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
     """
     encoder, _ = config.loaded("AutoModel")
-    sizes = {"dropout": inputs.dropout, "freeze": config.freeze, **config.sizes(encoder)}
-    return pointer_generator(encoder, inputs.tag_set, **sizes, **own).pruned(inputs.kept)
+    sizes = {**config.sizes(encoder), **decoder}
+    model = pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, freeze=config.freeze, **sizes)
+    return model.pruned(inputs.kept)
 
 
 def rebuilt_pointer_generator(
-    architecture: Mapping[str, Any], labels: TagSet, *, freeze: Sequence[Frozen], **own: Any
+    architecture: PlainObject, labels: TagSet, *, freeze: Sequence[Frozen], **decoder: int
 ) -> PointerGenerator:
     """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint and its
     weights."""
     encoder = untrained("AutoModel", architecture["config"])
     sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
-    return pointer_generator(encoder, labels, freeze=freeze, **sizes, **own)
+    return pointer_generator(encoder, labels, freeze=freeze, **sizes, **decoder)

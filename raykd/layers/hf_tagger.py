@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from raykd.identity import PlainObject
 from raykd.layers.heads import Places
 from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
@@ -92,7 +93,7 @@ class HFTagger(HFModel):
 
         return traced(self, self._scores, self.legal)
 
-    def architecture(self) -> dict[str, Any]:
+    def architecture(self) -> PlainObject:
         return {**super().architecture(), "separator": [*self._separator], "types": self._types}
 
     def _scores(

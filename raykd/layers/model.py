@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from raykd.errors import ExportError, StoreError
+from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,7 +115,7 @@ class Model(nn.Module, ABC):
             f"{type(self).__name__}: no ONNX graph is made of this kind of model; export a student"
         )
 
-    def architecture(self) -> dict[str, Any] | None:
+    def architecture(self) -> PlainObject | None:
         """What of its shape only a given checkpoint says, as JSON-able data; None where its configuration says all."""
         return None
 

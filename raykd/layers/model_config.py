@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from raykd.corpora.word_pieces import Special
+from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from raykd.corpora.sentence import Unit
     from raykd.corpora.vocabulary import VocabularyConfig
@@ -102,10 +103,10 @@ class ModelConfig(Frozen):
         """
         raise NotImplementedError(f"{type(self).__name__} has no model")
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> Model:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> Model:
         """Build the model of an `architecture` that `Model.architecture` gave, without a checkpoint."""
         return self.build(inputs)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         """What its latency depends on, apart from the numbers of pieces, characters and labels."""
         raise NotImplementedError(f"{type(self).__name__} has no model")

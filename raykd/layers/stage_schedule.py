@@ -1,9 +1,10 @@
 """How long a stage trains, and how λ falls over its epochs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
@@ -22,10 +23,10 @@ class Duration(Frozen):
     """Epochs without a better state after which it ends."""
 
 
-def with_an_end(schedule: dict[str, Any]) -> dict[str, Any]:
+def with_an_end(schedule: PlainObject) -> PlainObject:
     """A schedule as plain data, to convergence where it says nothing of its end."""
     endless = all(schedule[name] is None for name in Duration.model_fields)
-    return schedule | TO_CONVERGENCE if endless else schedule
+    return {**schedule, **TO_CONVERGENCE} if endless else schedule
 
 
 class ScheduleConfig(Duration):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from raykd.identity import PlainObject
 from raykd.layers.contextual import ContextualConfig, pinned, shape_of
 from raykd.layers.model_config import ModelConfig
 
@@ -82,7 +83,7 @@ class TaggerConfig(ModelConfig):
             head=self._head(inputs.tag_set, inputs.dropout),
         )
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
         sizes = self.model_dump(include={"kind", "embedding_dim", *self.sizes, *spelling})
         return {**sizes, **shape_of(self.contextual)}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from pydantic import Field
 
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import unchanged
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
@@ -85,7 +85,7 @@ class WordVectorsConfig(Frozen):
         """
         return WordVectors(self.vectors, self._checked())
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         """What latency depends on."""
         return self.model_dump(mode="json", exclude={"vectors"} if self.checksum else set())
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raykd.figures.results import Group, Score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    Metric = Callable[[Sequence[Any], Sequence[Any]], float]
+    Metric = Callable[..., float]
+    """From gold and predicted labellings of sentences, as a label form compares them, to 0..1."""
 
 
 def score_languages(
     metric: Metric,
-    gold: Sequence[Any],
-    predicted: Sequence[Any],
+    gold: Sequence[object],
+    predicted: Sequence[object],
     languages: Sequence[str],
     targets: Collection[str] = (),
 ) -> Mapping[Group, Score]:
@@ -29,7 +30,7 @@ def score_languages(
     """
     if set(languages) <= set(targets):
         raise ValueError("there are no sentences to evaluate")
-    parts: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+    parts: dict[str, tuple[list[object], list[object]]] = defaultdict(lambda: ([], []))
     for language, one, other in zip(languages, gold, predicted, strict=True):
         parts[language][0].append(one)
         parts[language][1].append(other)
@@ -43,8 +44,8 @@ def score_languages(
 def score_beside(
     metric: Metric,
     beside: Mapping[str, Metric],
-    gold: Sequence[Any],
-    predicted: Sequence[Any],
+    gold: Sequence[object],
+    predicted: Sequence[object],
     languages: Sequence[str],
     targets: Collection[str] = (),
 ) -> Mapping[Group, Score]:

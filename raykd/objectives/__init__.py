@@ -21,7 +21,7 @@ the same for all.
 """
 
 from types import MappingProxyType
-from typing import Annotated, Union
+from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Field
 
@@ -32,7 +32,10 @@ from raykd.objectives.table import SINGLE
 
 OBJECTIVES = MappingProxyType({kind.model_fields["kind"].default: kind for kind in (*SINGLE, Mix)})
 
-ObjectiveConfig = Annotated[Union[(*SINGLE, Mix)], Field(discriminator="kind")]
+if TYPE_CHECKING:
+    ObjectiveConfig = Objective
+else:
+    ObjectiveConfig = Annotated[Union[(*SINGLE, Mix)], Field(discriminator="kind")]
 
 __all__ = [
     "OBJECTIVES",

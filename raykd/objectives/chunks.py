@@ -22,6 +22,7 @@ from raykd.objectives.losses import Loss, Losses
 from raykd.signals import TeacherBatch
 from raykd.structures import UnscoredChain, tokens
 from raykd.structures.device import deferred
+from raykd.structures.function_context import FunctionContext
 
 if TYPE_CHECKING:
     from raykd.layers.model import Output
@@ -101,13 +102,19 @@ def _teacher_of(teacher: TeacherBatch, chain: Chain, chunk: slice) -> TeacherBat
     return TeacherBatch(own, paths, scores, marginals)
 
 
+class _Context(FunctionContext):
+    computed: Callable[..., Tensor]
+    chunks: list[slice]
+    shared: tuple[Tensor, ...]
+
+
 class _Chunked(Function):
     """`computed(chunk, *rows)` [L, N] for each of `chunks`, side by side. The first `count` inputs have a row for each
     label, the others are shared by all. Gradients of both are computed chunk by chunk."""
 
     @staticmethod
     def forward(
-        ctx: Any, computed: Callable[..., Tensor], chunks: list[slice], count: int, *inputs: Tensor
+        ctx: _Context, computed: Callable[..., Tensor], chunks: list[slice], count: int, *inputs: Tensor
     ) -> Tensor:
         ctx.computed, ctx.chunks, ctx.shared = computed, chunks, inputs[count:]
         ctx.save_for_backward(*inputs[:count])
@@ -115,7 +122,7 @@ class _Chunked(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale_LN: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: _Context, scale_LN: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         rows, asked = ctx.saved_tensors, ctx.needs_input_grad[3:]
         found: dict[int, Tensor] = {}
         for chunk in ctx.chunks:

@@ -16,7 +16,7 @@ import torch
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoded_text import TokenBatch, encode_text
 from raykd.corpora.word_pieces import Vocabulary
-from raykd.layers.contextual import FrozenConfig, FrozenFeatures
+from raykd.layers.contextual import FrozenConfig, FrozenFeatures, part_class
 from raykd.precompute.plan import PrecomputePlan, PrecomputeTask
 from raykd.precompute.shard_writer import TeacherHandle
 from raykd.recipes.run import Run, validated
@@ -118,13 +118,13 @@ class LoadedEncoder:
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         for rows in plan:
             batch = text.gather(rows).to(self._device)
-            yield rows.tolist(), batch, EncoderOutput(self._features.compute(batch))
+            yield rows.tolist(), batch, EncoderOutput({0: self._features.compute(batch)})
 
 
 def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> LoadedEncoder:
     """The encoder called `encoder_id`, on this device."""
     plain = storage.read_json(f"{ENCODERS}/{encoder_id}/{ENCODER}")
-    config = validated(FrozenConfig, plain["config"])
+    config = validated(part_class(plain["config"]), plain["config"])
     return LoadedEncoder(config.build(), config.vocabulary(), device)
 
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from raykd.corpora.encoded_text import TokenBatch
 from raykd.figures.results import Cost
-from raykd.figures.table import LATENCY, TRAINING_SPEED_GPU, Runtime
+from raykd.figures.table import ENDINGS, LATENCY, TRAINING_SPEED_GPU, Runtime
+from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
 from raykd.precompute.model_cost import (
     BATCHES,
-    ENDINGS,
     GPU,
     MOST_BYTES,
     MOST_TOGETHER,
@@ -48,7 +47,7 @@ SMALLEST, LARGEST, GAIN = 64, 16_384, 1.05
 ROUNDS = 5
 
 
-def gpu_hardware() -> dict[str, Any]:
+def gpu_hardware() -> PlainObject:
     """The GPU of this process, part of the identity of what is timed on it."""
     versions = {"torch": str(torch.__version__), "cuda": torch.version.cuda}
     return {GPU: {"name": torch.cuda.get_device_name(), **versions}}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ import torch
 from raykd.corpora.encoded_text import TokenBatch
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.corpora.word_pieces import Vocabulary
+from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
@@ -54,7 +55,7 @@ class Timing:
     spread: float = 0.0
 
 
-def hardware(on: str | None = None) -> dict[str, Any]:
+def hardware(on: str | None = None) -> PlainObject:
     """What a latency is measured on (this processor, or the one of another node), part of its identity in the cache."""
     versions = {"torch": str(torch.__version__), "onnxruntime": version("onnxruntime")}
     return {"processor": on or processor(), **versions, "threads": 1}

@@ -27,12 +27,12 @@ from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
 from raykd.figures.cost_grid import beyond_spread
 from raykd.figures.results import LOADED, Cost
-from raykd.figures.table import COSTS, GPU_RUNTIMES, PARAMETERS, Runtime
+from raykd.figures.table import COSTS, ENDINGS, GPU_RUNTIMES, PARAMETERS, Runtime
+from raykd.identity import PlainObject
 from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import hardware
 from raykd.precompute.machine_load import load_before
 from raykd.precompute.model_cost import (
-    ENDINGS,
     MOST_TOGETHER,
     Measured,
     find_cost,
@@ -65,7 +65,7 @@ class Bench:
     """
 
     storage: Storage
-    on: Mapping[str, Any]
+    on: PlainObject
     measure: Measure
     load: Callable[[], float]
     listener: Listener
@@ -235,7 +235,7 @@ def measure_all(
     listener: Listener,
     nodes: Nodes | None = None,
     runtimes: Sequence[Runtime] = (),
-) -> dict[str, Any]:
+) -> PlainObject:
     """Measure the shapes of `runs` on one node: the one that `resources.latency` names; of runtimes on a GPU, on a
     whole one, of the kind that students train on. Costs are kept in the store. Returns the hardware. Where one of the
     `nodes` is to blame for a fault, another one measures.
@@ -249,7 +249,8 @@ def measure_all(
     while True:
         try:
             on = _measured_on_one(store_uri, runs, resources, cluster, listener, nodes, others)
-            return on | (_measured_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {})
+            gpu = _measured_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {}
+            return {**on, **gpu}
         except (StoreError, RayTaskError):
             if nodes is None or not nodes.ask(again=True):
                 raise
@@ -263,7 +264,7 @@ def _measured_on_one(
     listener: Listener,
     nodes: Nodes | None,
     runtimes: Sequence[Runtime],
-) -> dict[str, Any]:
+) -> PlainObject:
     target = resources.latency
     if cluster.grows and latency_node(target, topology()) is None:
         ask = targeted(target or LatencyTarget())
@@ -293,7 +294,7 @@ def _measured_on_one(
 
 def _measured_on_gpu(
     store_uri: str, runs: Sequence[Run], resources: Resources, listener: Listener, runtimes: Sequence[Runtime]
-) -> dict[str, Any]:
+) -> PlainObject:
     """Returns what is known of the GPU."""
     # A process that had a GPU keeps some of its memory; so each task has a process of its own.
     takes = gpu_probe(resources.of("students"))
@@ -323,7 +324,7 @@ def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topolo
 def _measure(
     together: Callable[[Storage, Sequence[Run], Sequence[Runtime]], list[Measured]],
     store_uri: str,
-    plain: Iterable[dict[str, Any]],
+    plain: Iterable[PlainObject],
     runtimes: Sequence[Runtime],
 ) -> list[Measured]:
     with reported(GROUP):

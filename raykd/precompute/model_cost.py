@@ -1,13 +1,13 @@
 """The cost of a shape: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
 
 Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
-A new cost is computed in `_sizes` or timed in `_timed`, and has an entry in `raykd/figures/table.py`. Which shapes are
-timed together, and again, `precompute/measurement.py` decides.
+Sizes are computed as their entries in `raykd/figures/table.py` say. Which shapes are timed together, and again,
+`precompute/measurement.py` decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -16,22 +16,13 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch.nn import Parameter
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.deploy.deployed import Session, float32_file, int8_file
 from raykd.errors import ExportError
 from raykd.figures.results import Cost
-from raykd.figures.table import (
-    BYTES,
-    LATENCY,
-    PARAMETERS,
-    PRUNED,
-    TORCH_BYTES,
-    TRAINING_SPEED,
-    UNPRUNED,
-    Runtime,
-)
+from raykd.figures.sizes import Shape
+from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime, computed_sizes
 from raykd.identity import identity
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model
@@ -60,10 +51,6 @@ MOST_TOGETHER, MOST_BYTES = 16, 2**30
 """Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
 BUILT, TRAINED = 0.3, 0.6
 """The shares of a measurement after which models are built and their training is timed, about."""
-ENDINGS: Mapping[Runtime, str] = MappingProxyType(
-    {"onnx": "", "int8": "_int8", "torch": "_torch", "gpu": "_gpu", "gpu_bf16": "_gpu_bf16"}
-)
-"""How the names of a runtime's figures end."""
 BATCHES: Mapping[str, int] = MappingProxyType({"": 1, "_batch32": BATCH})
 """Ending of a latency's name → sentences of the batch that is timed."""
 
@@ -126,17 +113,19 @@ class ShapeModel:
         """The export with weights of 8 bits."""
         return int8_file(self.float32)
 
-    def rows_changed(self, rows: int) -> int:
-        """How many components the vectors of pieces have more, or below 0 fewer, with so many pieces."""
-        return sum((rows - len(matrix)) * matrix.shape[1] for matrix in _piece_matrices(self.model))
-
-    @property
-    def pruned(self) -> int:
-        """How many components more it has, mostly below 0, with those pieces alone that its text has."""
+    @cached_property
+    def parts(self) -> Shape:
+        """What its sizes are computed of."""
         pieces = self.vocabulary.pieces
-        if not isinstance(pieces, HFVocabulary) or pieces.used in (0, pieces.size):
-            return 0
-        return self.rows_changed(pieces.used)
+        counts = (pieces.size, pieces.full_size, pieces.used) if isinstance(pieces, HFVocabulary) else ()
+        return Shape(
+            tuple(self.model.all_parameters()), _piece_matrices(self.model), *counts, export=self.float32
+        )
+
+    def sizes(self) -> Cost:
+        """Its sizes, and those of the parts that other models may have too."""
+        shared = {key: computed_sizes(Shape(own)) for key, own in self.model.frozen().items()}
+        return Cost(computed_sizes(self.parts), self.shape, shared=shared, no_export=self.no_export)
 
 
 def bytes_in_memory(model: Model) -> int:
@@ -151,31 +140,6 @@ def _piece_matrices(model: Model) -> list[torch.Tensor]:
         with suppress(ValueError):
             matrices.append(member.embedding_matrix())  # type: ignore[operator]
     return matrices
-
-
-def size_of(parameters: Iterable[Parameter]) -> dict[str, float]:
-    """Count parameters, whichever vocabulary is pruned, and their bytes in PyTorch."""
-    every = list(parameters)
-    count = sum(each.numel() for each in every)
-    return {
-        **{figure.name: count for figure in (PARAMETERS, UNPRUNED, PRUNED)},
-        TORCH_BYTES.name: sum(each.numel() * each.element_size() for each in every),
-    }
-
-
-def _sizes(shape: ShapeModel) -> Cost:
-    figures, pieces = size_of(shape.model.all_parameters()), shape.vocabulary.pieces
-    if isinstance(pieces, HFVocabulary):
-        for figure, rows in ((UNPRUNED, pieces.full_size), (PRUNED, pieces.used)):
-            if rows == 0:
-                del figures[figure.name]  # its vocabulary was not made for a text
-            elif rows != pieces.size:
-                figures[figure.name] += shape.rows_changed(rows)
-    figures[TORCH_BYTES.name] += 4 * shape.pruned
-    if not shape.no_export:
-        figures[BYTES.name] = len(shape.float32) + 4 * shape.pruned
-    shared = {key: size_of(parameters) for key, parameters in shape.model.frozen().items()}
-    return Cost(figures, shape.shape, shared=shared, no_export=shape.no_export)
 
 
 def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
@@ -202,7 +166,7 @@ def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing |
         if runtime == "onnx":
             figures[f"{name}_p90"], spreads[f"{name}_p90"] = timing.p90_ms, timing.spread
     if any(runtime == "int8" for runtime, _ in timings):
-        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.pruned  # one byte each
+        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.parts.text_change  # one byte each
     if training is not None:
         figures[TRAINING_SPEED.name] = pieces_per_s(training)
         spreads[TRAINING_SPEED.name] = training.spread
@@ -262,7 +226,7 @@ def measure_together(
         )
     load = max(load, meter.share())
     return [
-        Measured(_sizes(shape), _timed(shape, {name: timings[place, name] for name in named}, training, load))
+        Measured(shape.sizes(), _timed(shape, {name: timings[place, name] for name in named}, training, load))
         for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
     ]
 
@@ -346,8 +310,9 @@ def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [part for part in parts if any(part.values())]
 
 
-def _key(storage: Storage, run: Run, **where: Any) -> str:
-    return identity("cost", {"format": FORMAT, "shape": shape_of(storage, run), **where})
+def _key(storage: Storage, run: Run, **where: Mapping[str, Any]) -> str:
+    sizes = [figure.name for figure in SIZES]  # with one more, all are measured again
+    return identity("cost", {"format": FORMAT, "sizes": sizes, "shape": shape_of(storage, run), **where})
 
 
 def _name(key: str) -> str:

@@ -17,9 +17,11 @@ from raykd.cluster.nodes import elsewhere
 from raykd.cluster.progress_channel import reported
 from raykd.cluster.topology import Group
 from raykd.errors import PlacementError, RunError
+from raykd.identity import PlainObject
 from raykd.precompute.shard_writer import ShardJob, ShardWriter
 
-Row = dict[str, Any]
+Row = PlainObject
+"""A row of the pipeline, as `ShardWriter` is called with it, or answers with it."""
 
 
 class Plan(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ import torch
 from raykd import errors
 from raykd.corpora.batching import buckets
 from raykd.errors import RaykdError, RunError
+from raykd.identity import PlainObject
 from raykd.needs import CHAIN, derives
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.signals import SIGNALS, Column, Need, Sizes
@@ -130,7 +131,7 @@ class ShardWriter:
         )
         self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, row: PlainObject) -> PlainObject:
         """Write what `row` lacks.
 
         row: `task` (index of the shard job), `first` and `last` (rows of the text), `work`: JSON with `pending` (the
@@ -148,7 +149,7 @@ class ShardWriter:
         finally:
             _give_back()
 
-    def _write(self, row: dict[str, Any]) -> Iterator[tuple[str, ShardEntry]]:
+    def _write(self, row: PlainObject) -> Iterator[tuple[str, ShardEntry]]:
         job, work = self._shard_jobs[row["task"]], json.loads(row["work"])
         rows = RowRange(row["first"], row["last"])
         entries = {name: ShardEntry.model_validate(entry) for name, entry in work["standing"].items()}
@@ -178,8 +179,8 @@ class ShardWriter:
             return entry
         # Actors may write this at the same time: they write the same bytes.
         sentence = self._text(job.text_id).sentences(np.zeros(1, np.int64))
-        _, batch, output = next(iter(self._teacher(job.teacher).outputs(sentence, 1)))
-        values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, batch, need)]
+        *_, output = next(iter(self._teacher(job.teacher).outputs(sentence, 1)))
+        values = [_array(part)[None] for part in SIGNALS[need.signal].take(output, need)]
         columns, error = encode_columns(need, job.teacher.sizes, np.zeros(0, int), np.zeros(0, int), values)
         return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
 
@@ -267,7 +268,7 @@ def _per_sentence(
 ) -> dict[tuple[Need, int, int], np.ndarray]:
     """(need, column, sentence) → its values [rows, V], padding removed."""
     signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), {}
-    parts = zip(signal.columns, signal.take(output, batch, need), strict=True)
+    parts = zip(signal.columns, signal.take(output, need), strict=True)
     for number, (column, part) in enumerate(parts):
         for place, padded, own in zip(places, _array(part), words, strict=True):
             found[need, number, place] = column.cut(padded, own, job.teacher.unit)
@@ -305,7 +306,7 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _as_data(error: Exception, row: dict[str, Any]) -> str:
+def _as_data(error: Exception, row: PlainObject) -> str:
     # What a Ray Data function raises reaches the driver as text only, without its class and fields. So errors
     # travel as data: our own by name and fields, all others as a RunError.
     if not isinstance(error, RaykdError):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
+from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_an_end
 from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
@@ -188,7 +189,7 @@ def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
     return annealed(stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled")
 
 
-def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> dict[str, Any]:
+def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObject:
     """The stage as plain data, every default filled in; what has no effect is omitted."""
     schedule = with_an_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
     if not stage.objective.anneals and not stage.objective.follows_lambda:
@@ -210,7 +211,7 @@ def _written(section: Frozen | None) -> dict[str, Any]:
     return {} if section is None else section.model_dump(mode="json", include=section.model_fields_set)
 
 
-def _own_training(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+def _own_training(stage: Stage, recipe: Recipe) -> PlainObject:
     """What the stage's training sets otherwise than the sweep file's own."""
     common = recipe.training.model_dump(mode="json")
     return {key: value for key, value in _written(stage.training).items() if value != common[key]}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from pydantic import TypeAdapter
 
 from raykd.figures.results import RunResult
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 
 FORMAT = 4
+
+Config = TypeVar("Config")
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class Run:
     task: str
     corpus_id: str
     vocabulary_id: str
-    model: dict[str, Any]
-    stages: tuple[dict[str, Any], ...]
+    model: PlainObject
+    stages: tuple[PlainObject, ...]
     """Each stage, resolved: objective, text, schedule, and what of `training` is its own (`recipe.py`)."""
-    training: dict[str, Any]
+    training: PlainObject
     sources: tuple[Source, ...] = ()
     sampling_alpha: float = 1.0
     """Exponent of smoothed language sampling; 1 takes every sentence once an epoch."""
@@ -94,7 +95,7 @@ class Run:
             replace(self, model={**self.model, "count": 1, "training": own}, training=own) for own in seeded
         )
 
-    def _deciding(self) -> dict[str, Any]:
+    def _deciding(self) -> PlainObject:
         if self.members:
             return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
@@ -124,37 +125,37 @@ class Run:
         """Where the run is kept in the store."""
         return ("teachers" if self.role == "teacher" else "runs", self.id)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form; `from_plain` reads it back."""
         return asdict(self)
 
     @staticmethod
-    def from_plain(plain: dict[str, Any]) -> Run:
+    def from_plain(plain: PlainObject) -> Run:
         """The run that `to_plain` wrote (lists become tuples again)."""
         sources = tuple(Source(**{**s, "languages": tuple(s["languages"])}) for s in plain["sources"])
         return Run(**{**plain, "sources": sources, "stages": tuple(plain["stages"])})
 
 
-def objective_name(objective: Mapping[str, Any]) -> str:
+def objective_name(objective: PlainObject) -> str:
     """What curves call an objective, given as plain data: its kind, or those of its parts, `representation+logits`."""
     parts = objective.get("parts", ())
     return "+".join(part["objective"]["kind"] for part in parts) or objective["kind"]
 
 
-def without_place(part: Mapping[str, Any]) -> dict[str, Any]:
+def without_place(part: PlainObject) -> PlainObject:
     """A checkpoint or file that is given, named by its content where its checksum is known."""
     known = bool(part.get("checksum"))
     return {key: value for key, value in part.items() if not (known and key in ("path", "vectors"))}
 
 
-def validated(model: Any, plain: dict[str, Any]) -> Any:
+def validated(model: type[Config], plain: PlainObject) -> Config:
     """The configuration that `plain` was dumped from."""
     # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
     return _adapter(model).validate_json(json.dumps(plain))
 
 
 @lru_cache(maxsize=32)
-def _adapter(model: Any) -> TypeAdapter:
+def _adapter(model: type[Config]) -> TypeAdapter[Config]:
     return TypeAdapter(model)
 
 

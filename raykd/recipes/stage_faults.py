@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from raykd.identity import PlainObject
 from raykd.needs import missing
 from raykd.objectives import Mix
 from raykd.recipes.recipe import OF_THE_RUN, Recipe, Stage, resolved_stage, stage_objective
@@ -69,7 +70,7 @@ def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple
     return faults
 
 
-def endless_faults(schedule: Mapping[str, Any], training: Mapping[str, Any], name: str) -> list[str]:
+def endless_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
     """What of the learning rate needs to know when training ends, where only patience ends it."""
     if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
         return []

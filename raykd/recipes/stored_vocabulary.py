@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +22,9 @@ from raykd.corpora.vocabulary import (
     count_words,
     from_json,
 )
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import tokenizer_checksum
-from raykd.layers.contextual import parts_of
+from raykd.layers.contextual import Part, parts_of
 from raykd.progress import report_progress
 from raykd.storage.store import Storage
 
@@ -50,7 +49,7 @@ class StoredVocabulary:
 def vocabulary_id(
     config: VocabularyConfig,
     characters: bool,
-    contextual: Any,
+    contextual: Part | tuple[Part, ...] | None,
     corpus_id: str,
     *,
     sampling_alpha: float = 1.0,
@@ -76,7 +75,7 @@ def store_vocabulary(
     corpus_id: str,
     *,
     characters: bool,
-    contextual: Any = None,
+    contextual: Part | tuple[Part, ...] | None = None,
     sampling_alpha: float = 1.0,
 ) -> StoredVocabulary:
     """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`, whose
@@ -139,7 +138,7 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
     return Storage(store_uri).read_json(vocabulary_file(name), partial(vocabulary_from, name))
 
 
-def vocabulary_from(name: str, plain: Mapping[str, Any]) -> StoredVocabulary:
+def vocabulary_from(name: str, plain: PlainObject) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
     context = tuple(from_json(part) for part in plain["context"])

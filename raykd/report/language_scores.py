@@ -4,10 +4,10 @@ draws."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from raykd.figures.results import Part
 from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.identity import PlainObject
 
 Labels = Mapping[int, Mapping[str, int]]
 """Trial → language → how many labels its training text has; languages without any are left out."""
@@ -29,7 +29,7 @@ class LanguageScores:
         self.names = sorted(names, key=lambda name: -most[name])
         self._texts = list(dict.fromkeys(map(self._counts, self._labels.values())))
 
-    def common(self, teachers: Sequence[Teacher]) -> dict[str, Any] | None:
+    def common(self, teachers: Sequence[Teacher]) -> PlainObject | None:
         """What all students have in common: `names`, the `teacher` of each part (the best of each language), `labels`
         by language of each text that is trained on. None where there are fewer than two languages."""
         if len(self.names) < 2:
@@ -42,7 +42,7 @@ class LanguageScores:
         reference = {part: self._in_percent(scores) for part, scores in best.items() if scores}
         return {"names": self.names, "teacher": reference, "labels": self._texts}
 
-    def student(self, trial: Trial) -> dict[str, Any]:
+    def student(self, trial: Trial) -> PlainObject:
         """A student's scores of each part in percent, in the order of `names`, and which of the texts is its."""
         scores = {part: found for part in PARTS if (found := trial.scores.by_language(part))}
         labels = self._labels.get(trial.number)

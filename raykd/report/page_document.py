@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from raykd.figures.front import candidates
 from raykd.figures.results import Part
 from raykd.figures.table import LATENCY, PARAMETERS, Directions, latency_searched
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, teacher_score
+from raykd.identity import PlainObject
 from raykd.report.findings import Judgement, without_front
 from raykd.report.language_scores import PARTS, Labels, LanguageScores
 from raykd.report.readable_numbers import in_words, percent
@@ -56,7 +57,7 @@ def page_document(
     labels: Labels,
     importances: Importances,
     stopped: Sequence[Stopped],
-) -> dict[str, Any]:
+) -> PlainObject:
     """As JSON-able data. Scores are in percent, latencies in ms; trials are known by their numbers."""
     scored, latency = [*teachers, *trials], latency_searched(objectives)
     front = [row.trial.number for row in judged.rows]
@@ -83,7 +84,7 @@ def page_document(
     }
 
 
-def as_json(document: Mapping[str, Any]) -> str:
+def as_json(document: PlainObject) -> str:
     """Compact, and without a character that could end the script it stands in."""
     # A setting may hold "</script>".
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -96,7 +97,7 @@ def _students(
     objectives: Directions,
     curves: Curves,
     labels: Labels,
-) -> dict[str, Any]:
+) -> PlainObject:
     """The students, and what their pictures by language have in common."""
     students = students_of(trials, judged)
     languages, kinds = LanguageScores([*teachers, *students], labels), kinds_of(trials)
@@ -121,7 +122,7 @@ def _students(
     return {"languages": common, "students": found}
 
 
-def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> dict[str, Any]:
+def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject:
     """The scores to reach, the latency of the slowest teacher, and its words."""
     latency = latency_searched(objectives)
     slowest = max((ms for teacher in teachers if (ms := latency.read(teacher))), default=None)
@@ -135,7 +136,7 @@ def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> dict[str, A
     }
 
 
-def _stopped(stopped: Stopped, objectives: Directions) -> dict[str, Any]:
+def _stopped(stopped: Stopped, objectives: Directions) -> PlainObject:
     dev = f"dev {stopped.trial.score_label} {percent(stopped.dev)} then"
     return {
         "name": stopped.trial.name,

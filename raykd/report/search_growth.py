@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from raykd.figures.front import candidates, front_of, hypervolumes
 from raykd.figures.table import DEV, TARGET_DEV, Directions, selecting
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, score_name_of
+from raykd.identity import PlainObject
 
 MOST_SETTINGS = 15
 """Settings that are shown, the most important ones."""
@@ -29,7 +29,7 @@ def volume_growth(
 
 def scores_of_both(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
-) -> dict[str, list[list[Any]]]:
+) -> dict[str, list[list[str | float]]]:
     """Students that are on the front of dev of the source and of the target languages, whatever else was searched for,
     the other students, and the teachers: of each [name, source, target], in percent; empty where the search was not
     for both."""
@@ -51,7 +51,7 @@ def scores_of_both(
     }
 
 
-def most_important(shares: Importances, scored: Sequence[Scored]) -> dict[str, Any] | None:
+def most_important(shares: Importances, scored: Sequence[Scored]) -> PlainObject | None:
     """`settings`, the one that matters most last, and `shares`: of each objective their percentages; None without
     any."""
     if not shares:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from raykd.errors import Fault, SpecError
-from raykd.figures.conditions import TEACHER, Condition, ConditionError, value_of
+from raykd.figures.conditions import TEACHER, Condition, ConditionError, Values, value_of
 from raykd.figures.conditions import parse as parse_condition
 from raykd.figures.table import DEV, selecting, selection_fault
 from raykd.figures.trial import Trial
@@ -52,19 +51,21 @@ class Where:
         _, row, words = min(misses, key=lambda miss: miss[0])
         return row, words
 
-    def _values(self, row: FrontRow, teacher: float | None) -> dict[str, Any]:
+    def _values(self, row: FrontRow, teacher: float | None) -> Values:
         if teacher is None and TEACHER in self.condition.names:
             raise _fault(self.condition.source, "this sweep has no teacher with a dev score to compare with")
         return self.condition.values(row.trial, teacher=teacher, over_gold=row.gain("dev"))
 
 
-def _miss(part: ast.expr, values: Mapping[str, Any]) -> tuple[float, str]:
+def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
     """By how much a comparison of two sides is missed, and its two sides in words."""
     if not isinstance(part, ast.Compare) or len(part.ops) > 1 or isinstance(part.ops[0], ast.NotEq):
         return math.inf, ""
     if value_of(part, values):
         return 0.0, ""
     left, right = value_of(part.left, values), value_of(part.comparators[0], values)
+    if isinstance(left, str) or isinstance(right, str):
+        return math.inf, ""
     is_, wanted = apart(left, right, plain)
     words = f"{ast.unparse(part.left)} is {is_}, and {ast.unparse(part.comparators[0])} is {wanted}"
     return abs(left - right) / (abs(right) or 1.0), words

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
 
 from raykd.figures.results import RunResult
+from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 
 MOST_POINTS = 60_000
@@ -72,7 +72,7 @@ def every_nth(curves: Curves) -> int:
     return max(1, math.ceil(points / MOST_POINTS))
 
 
-def drawn_curves(curves: Sequence[Curve], *, every: int = 1) -> dict[str, Any]:
+def drawn_curves(curves: Sequence[Curve], *, every: int = 1) -> PlainObject:
     """The first of `curves` with its stages, steps and losses, and the dev scores of the others, as JSON-able data.
 
     `runs`: each run's name, number of epochs and dev scores in percent, the first one first; `loss`, `held_out`: of the
@@ -105,7 +105,7 @@ def _names(runs: Sequence[tuple[Run, RunResult]]) -> Iterable[str]:
         yield " ".join([*seed, *(result.scores.by_language("dev") if by_language else ())])
 
 
-def _curve(name: str, run: Run, epochs: Sequence[Mapping[str, Any]]) -> Curve:
+def _curve(name: str, run: Run, epochs: Sequence[PlainObject]) -> Curve:
     steps = [list(group) for _, group in groupby(epochs, lambda epoch: (epoch["stage"], epoch["step"]))]
     return Curve(
         name=name,
@@ -117,13 +117,13 @@ def _curve(name: str, run: Run, epochs: Sequence[Mapping[str, Any]]) -> Curve:
     )
 
 
-def _step(epochs: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> Step:
+def _step(epochs: Sequence[PlainObject], before: Sequence[PlainObject]) -> Step:
     first, by_loss = epochs[0], "held_out_loss" in epochs[0]
     best = max(epochs, key=lambda epoch: -epoch["held_out_loss"] if by_loss else epoch["dev"])
     return Step(first["stage"], _layers(first, before), first["epoch"], best["epoch"], by_loss)
 
 
-def _layers(epoch: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> str:
+def _layers(epoch: PlainObject, before: Sequence[PlainObject]) -> str:
     if epoch["layers"] == "all":
         return ""
     known = before[0]["layers"] if before and before[0]["stage"] == epoch["stage"] else []

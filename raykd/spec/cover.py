@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from raykd.identity import PlainObject, PlainValue
 from raykd.spec.places import KeyPath
 from raykd.spec.search import Choice, children, rebuilt, search_of
 
@@ -13,7 +14,7 @@ from raykd.spec.search import Choice, children, rebuilt, search_of
 class PlainTree:
     """One tree without searches; `written` maps its key paths to those of the searched tree."""
 
-    tree: Any
+    tree: PlainObject
     written: dict[KeyPath, KeyPath]
 
     def origin(self, path: KeyPath) -> KeyPath:
@@ -24,7 +25,7 @@ class PlainTree:
         return path
 
 
-def covering(tree: Any) -> list[PlainTree]:
+def covering(tree: PlainObject) -> list[PlainTree]:
     """Plain trees that together hold every option of every choice and both ends of every range.
 
     Their number grows with the sum of the alternatives, not with their product. A malformed search becomes
@@ -33,7 +34,7 @@ def covering(tree: Any) -> list[PlainTree]:
     return [PlainTree(value, written) for value, written in _cover(tree, (), ())]
 
 
-def malformed(tree: Any, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
+def malformed(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
     """Every search that is written wrongly, as (key path, message)."""
     try:
         search = search_of(tree)
@@ -46,7 +47,7 @@ def malformed(tree: Any, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
     return [fault for where, item in inside for fault in malformed(item, where)]
 
 
-def _cover(tree: Any, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
+def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
     try:
         search = search_of(tree)
     except ValueError:

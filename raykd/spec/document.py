@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from raykd.errors import Fault, SpecError
+from raykd.identity import PlainObject
 from raykd.spec.extends import EXTENDS, read
 from raykd.spec.layers import SMALL, VARIANTS, with_variants
 from raykd.spec.places import KeyPath, Place, dotted
@@ -32,14 +33,14 @@ class Document:
     """
 
     file: str
-    tree: dict[str, Any]
+    tree: PlainObject
     places: Mapping[KeyPath, Place]
     overridden: tuple[KeyPath, ...] = ()
     variants: tuple[str, ...] = ()
     """Names of the file's variants that are not laid over it."""
     written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
     """The key path of each strategy that is given by its name, and the one where it was written."""
-    unused: Mapping[str, Any] = field(default_factory=dict)
+    unused: PlainObject = field(default_factory=dict)
     """The file's strategies that it does not name."""
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 

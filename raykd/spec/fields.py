@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from raykd.identity import PlainValue
 from raykd.spec.places import KeyPath
 
 
-def models_at(model: type[BaseModel], path: KeyPath, tree: Any) -> list[type[BaseModel]]:
+def models_at(model: type[BaseModel], path: KeyPath, tree: PlainValue) -> list[type[BaseModel]]:
     """The models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
 
     In a discriminated union only the member that the tree's own tag names is followed.
@@ -30,7 +31,7 @@ def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
 
 
 def tags_at(
-    model: type[BaseModel], path: KeyPath, tree: Any, discriminator: str, *, having: str | None = None
+    model: type[BaseModel], path: KeyPath, tree: PlainValue, discriminator: str, *, having: str | None = None
 ) -> tuple[str, ...]:
     """The values that `discriminator` may have at `path`; of those models alone that have the key `having`."""
     candidates = models_at(model, path, _without(tree, (*path, discriminator)))

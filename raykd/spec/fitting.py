@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raykd.identity import PlainObject, PlainValue
 from raykd.spec.search import Choice, FloatRange, IntRange, children, labels, range_size, search_of
 
 
@@ -13,7 +13,7 @@ from raykd.spec.search import Choice, FloatRange, IntRange, children, labels, ra
 class Fit:
     """What a setting decides of a space, whole or in part."""
 
-    params: Mapping[str, Any]
+    params: PlainObject
     """Name of a search, as `resolve` calls it → the label of the option, or the number."""
     used: frozenset[str]
     """The key paths that it has a place for."""
@@ -23,7 +23,7 @@ class MisfitError(ValueError):
     """Why a setting is not in the space."""
 
 
-def flat(tree: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
+def flat(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
     """Dotted key path → scalar, of all that a plain tree says."""
     items = children(tree)
     if not items and isinstance(tree, dict | list):
@@ -33,7 +33,7 @@ def flat(tree: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
     return {key: value for name, item in items for key, value in flat(item, (*path, str(name))).items()}
 
 
-def searched_paths(tree: Any, path: tuple[str, ...] = ()) -> list[str]:
+def searched_paths(tree: PlainValue, path: tuple[str, ...] = ()) -> list[str]:
     """The dotted key paths at which a tree searches, each the outermost."""
     if search_of(tree) is not None:
         return [".".join(path)]
@@ -41,7 +41,7 @@ def searched_paths(tree: Any, path: tuple[str, ...] = ()) -> list[str]:
 
 
 def fitted(
-    tree: Any, setting: Mapping[str, Any], name: tuple[str, ...] = (), path: tuple[str, ...] = ()
+    tree: PlainValue, setting: PlainObject, name: tuple[str, ...] = (), path: tuple[str, ...] = ()
 ) -> Fit:
     """What `setting`, dotted key path → scalar, decides of the space `tree`, which stands at `path`, and of which names
     begin with `name`; what it leaves out stays open.
@@ -72,7 +72,7 @@ def fitted(
     )
 
 
-def _option(search: Choice, setting: Mapping[str, Any], name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
+def _option(search: Choice, setting: PlainObject, name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
     key, named = ".".join(path), labels(search.options)
     if not any(own == key or own.startswith(f"{key}.") for own in setting):
         return Fit({}, frozenset())

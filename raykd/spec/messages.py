@@ -6,7 +6,8 @@ import difflib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+
+from raykd.identity import PlainObject
 
 LONGEST = 1_000
 """Characters of a word or path that is compared with the allowed ones; comparing takes their square."""
@@ -92,7 +93,7 @@ def type_message(got: object, kinds: list[str]) -> str:
     return f"got {shown(got)}; expected {wanted}{_hint(got, wanted)}"
 
 
-def bound_message(error_type: str, context: dict[str, Any], got: object) -> str | None:
+def bound_message(error_type: str, context: PlainObject, got: object) -> str | None:
     """The message for a number out of bounds, or for a text or list of the wrong length or form; None for others."""
     if error_type in _BOUNDS:
         words, key = _BOUNDS[error_type]

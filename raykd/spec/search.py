@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 
+from raykd.identity import PlainObject, PlainValue
+
 WORDS = ("choice", "int", "float")
 MOST_OPTIONS = 200
 MOST_STEPS = 10**9
@@ -24,7 +26,7 @@ _RANGE_KEYS = {"step", "log"}
 class Choice:
     """One of several options; an option may be a subtree that holds further searches."""
 
-    options: tuple[Any, ...]
+    options: tuple[PlainValue, ...]
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Suggest(Protocol):
         ...
 
 
-def search_of(value: Any) -> Search | None:
+def search_of(value: object) -> Search | None:
     """The search that `value` describes, None if it is a plain value.
 
     Raises:
@@ -91,48 +93,51 @@ def search_of(value: Any) -> Search | None:
     return _range(word, value[word], value.get("step"), value.get("log", False))
 
 
-def is_searched(tree: Any) -> bool:
+def is_searched(tree: PlainValue) -> bool:
     """Whether anything in `tree` is searched."""
     if search_of(tree) is not None:
         return True
     return any(is_searched(item) for _, item in children(tree))
 
 
-def children(tree: Any) -> list[tuple[str | int, Any]]:
+def children(tree: PlainValue) -> list[tuple[str | int, PlainValue]]:
     """The items of a mapping or list with their keys; none for a scalar."""
     if isinstance(tree, dict):
         return list(tree.items())
     return list(enumerate(tree)) if isinstance(tree, list) else []
 
 
-def rebuilt(tree: Any, items: list[Any]) -> Any:
+def rebuilt(tree: PlainValue, items: list[PlainValue]) -> PlainValue:
     """A mapping or list like `tree` with its items, in order, replaced."""
     return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
 
 
-def resolve(tree: Any, suggest: Suggest, name: tuple[str, ...] = ()) -> Any:
+def resolve(tree: PlainObject, suggest: Suggest) -> PlainObject:
     """The plain tree in which `suggest` has replaced every search by one value.
 
-    Names are dotted paths ("student.embedding_dim"), of a tree below `name` with that in front. Below an option that is
-    itself a mapping or list the name continues with the option's label ("objective.top_wk.k"), so that two options may
-    use the same key.
+    Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the name
+    continues with the option's label ("objective.top_wk.k"), so that two options may use the same key.
     """
+    return {key: _resolved(section, suggest, (key,)) for key, section in tree.items()}
+
+
+def _resolved(tree: PlainValue, suggest: Suggest, name: tuple[str, ...]) -> PlainValue:
     search = search_of(tree)
     dotted = ".".join(name)
     if isinstance(search, Choice):
         named = labels(search.options)
         index = suggest.choice(dotted, named)
-        return resolve(search.options[index], suggest, (*name, named[index]))
+        return _resolved(search.options[index], suggest, (*name, named[index]))
     if isinstance(search, IntRange):
         return suggest.integer(dotted, search)
     if isinstance(search, FloatRange):
         return suggest.number(dotted, search)
     if not isinstance(tree, dict | list):
         return tree
-    return rebuilt(tree, [resolve(item, suggest, (*name, str(key))) for key, item in children(tree)])
+    return rebuilt(tree, [_resolved(item, suggest, (*name, str(key))) for key, item in children(tree)])
 
 
-def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
+def labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
     """One distinct label per option: scalars as YAML writes them, mappings by their `kind` or `name`.
 
     If two of these are equal, or a text and a number look the same, all labels are compact canonical JSON.
@@ -147,16 +152,21 @@ def labels(options: tuple[Any, ...]) -> tuple[str, ...]:
     return short if len(set(short)) == len(short) else tuple(map(_json, options))
 
 
-def assignments(tree: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
+def assignments(tree: PlainObject) -> Iterator[PlainObject]:
     """The whole grid: every plain tree, depth first; the last key of a mapping changes fastest.
 
     Raises:
-        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path, below `path`.
+        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path.
     """
+    for sections in _products(children(tree), ()):
+        yield dict(zip(tree, sections, strict=True))
+
+
+def _assignments(tree: PlainValue, path: tuple[str, ...]) -> Iterator[PlainValue]:
     search = search_of(tree)
     if isinstance(search, Choice):
         for option in search.options:
-            yield from assignments(option, path)
+            yield from _assignments(option, path)
     elif search is not None:
         if (values := range_values(search)) is None:
             raise ValueError(
@@ -170,7 +180,7 @@ def assignments(tree: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
         yield tree
 
 
-def grid_size(tree: Any) -> int | None:
+def grid_size(tree: PlainValue) -> int | None:
     """The number of `assignments`; None if a `float` has no step, because then it is infinite."""
     search = search_of(tree)
     if isinstance(search, Choice):
@@ -209,7 +219,7 @@ def _decimal(number: float) -> Decimal:
     return Decimal(str(number))
 
 
-def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iterator[list[Any]]:
+def _products(items: list[tuple[str | int, PlainValue]], path: tuple[str, ...]) -> Iterator[list[PlainValue]]:
     """Every combination of the alternatives of `items`, made when it is asked for: a range may have millions."""
     if not items:
         yield []
@@ -220,23 +230,23 @@ def _products(items: list[tuple[str | int, Any]], path: tuple[str, ...]) -> Iter
         for others in _products(rest, path):
             yield [item, *others]
         return
-    for one in assignments(item, (*path, str(key))):
+    for one in _assignments(item, (*path, str(key))):
         for others in _products(rest, path):
             yield [one, *others]
 
 
-def _label(option: Any) -> str:
+def _label(option: PlainValue) -> str:
     if isinstance(option, dict):
         names = (option[key] for key in ("kind", "name") if isinstance(option.get(key), str))
         return next(names, None) or _json(option)
     return option if isinstance(option, str) else _json(option)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _choice(options: Any) -> Choice:
+def _choice(options: object) -> Choice:
     if not isinstance(options, list):
         raise ValueError(f"choice takes a list of options, got {options!r}; write {{choice: [{options}, …]}}")
     if not options:
@@ -251,7 +261,7 @@ def _choice(options: Any) -> Choice:
     return Choice(tuple(options))
 
 
-def _range(word: str, bounds: Any, step: Any, log: Any) -> IntRange | FloatRange:
+def _range(word: str, bounds: Any, step: Any, log: object) -> IntRange | FloatRange:
     kind, allowed = ("a whole number", int) if word == "int" else ("a number", int | float)
     if not isinstance(bounds, list) or len(bounds) != 2:
         raise ValueError(f"{word} takes two numbers, got {_json(bounds)}; write {{{word}: [low, high]}}")

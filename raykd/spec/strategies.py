@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from raykd.identity import PlainObject, PlainValue
 from raykd.spec.messages import no_such
 from raykd.spec.places import KeyPath
 
@@ -21,13 +21,13 @@ class Resolved:
     name. `faults` are (key path, message).
     """
 
-    tree: dict[str, Any]
+    tree: PlainObject
     written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
-    unused: Mapping[str, Any] = field(default_factory=dict)
+    unused: PlainObject = field(default_factory=dict)
     faults: tuple[tuple[KeyPath, str], ...] = ()
 
 
-def resolved(tree: dict[str, Any]) -> Resolved:
+def resolved(tree: PlainObject) -> Resolved:
     """The tree without its section `strategies`. `strategy` may be a name, or a choice of which some are names."""
     found = tree.get(STRATEGIES)
     plain = {key: value for key, value in tree.items() if key != STRATEGIES}
@@ -56,7 +56,7 @@ def resolved(tree: dict[str, Any]) -> Resolved:
     return Resolved(plain, written, unused)
 
 
-def _names(strategy: Any) -> Iterator[tuple[KeyPath, str]]:
+def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:
     """Key path and name of every strategy that is given by its name."""
     if isinstance(strategy, str):
         yield (STRATEGY,), strategy
@@ -66,7 +66,7 @@ def _names(strategy: Any) -> Iterator[tuple[KeyPath, str]]:
             yield (STRATEGY, "choice", index), option
 
 
-def _malformed(known: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+def _malformed(known: PlainObject) -> Iterator[tuple[KeyPath, str]]:
     for name, value in known.items():
         if not isinstance(value, dict):
             yield (STRATEGIES, name), f"must be a mapping, got {value!r}; write `{name}: {{stages: […]}}`"

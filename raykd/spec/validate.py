@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from raykd.errors import Fault, SpecError
+from raykd.identity import PlainValue
 from raykd.spec import messages
 from raykd.spec.cover import PlainTree, covering, malformed
 from raykd.spec.document import GRAMMAR, Document
@@ -20,10 +21,11 @@ from raykd.spec.strategies import STRATEGIES, STRATEGY
 MOST_FAULTS = 100
 """Where a file has more, the others are reported when these are corrected."""
 
-Extra = Callable[[Any], list[tuple[KeyPath, str]]]
+Config = TypeVar("Config", bound=BaseModel)
+Extra = Callable[[Config], list[tuple[KeyPath, str]]]
 
 
-def check(document: Document, model: type[BaseModel], *, extra: Extra | None = None) -> None:
+def check(document: Document, model: type[Config], *, extra: Extra[Config] | None = None) -> None:
     """Validate every alternative of `document`: each option of a choice, both ends of a range.
 
     `extra` is called with each valid configuration and returns further faults as (key path, message): those of
@@ -44,7 +46,7 @@ def check(document: Document, model: type[BaseModel], *, extra: Extra | None = N
 
 
 def _alternatives(
-    document: Document, model: type[BaseModel], extra: Extra | None, *, within: KeyPath = ()
+    document: Document, model: type[Config], extra: Extra[Config] | None, *, within: KeyPath = ()
 ) -> list[Fault]:
     """The faults of a document's alternatives, of those `within` a key path."""
     bad_searches = malformed(document.tree)
@@ -58,7 +60,7 @@ def _alternatives(
 
 
 def _faults_of(
-    plain: PlainTree, model: type[BaseModel], extra: Extra | None, bad_paths: tuple[KeyPath, ...]
+    plain: PlainTree, model: type[Config], extra: Extra[Config] | None, bad_paths: tuple[KeyPath, ...]
 ) -> list[tuple[KeyPath, str]]:
     """(key path in the document, message) for each fault of one plain tree."""
     try:
@@ -94,7 +96,9 @@ def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...])
     return any(path[: len(bad)] == bad[: len(path)] for bad in bad_paths)
 
 
-def _messages(errors: list[_Error], tree: Any, model: type[BaseModel]) -> Iterator[tuple[KeyPath, str]]:
+def _messages(
+    errors: list[_Error], tree: PlainValue, model: type[BaseModel]
+) -> Iterator[tuple[KeyPath, str]]:
     """(key path, message) for each cause; errors that follow from another one are omitted."""
     errors = [error for error in errors if not (_half_matched(error, errors) or _long_enough(error))]
     # The key that an unknown one most likely stands for.
@@ -154,7 +158,7 @@ def _long_enough(error: _Error) -> bool:
     return error.sort == "too_short" and isinstance(got, list) and len(got) >= context["min_length"]
 
 
-def _message(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
+def _message(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[KeyPath, str]:
     path, sort, detail = error.path, error.sort, error.detail
     context, got = detail.get("ctx") or {}, detail.get("input")
     if sort == "extra_forbidden":
@@ -177,7 +181,7 @@ def _message(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[KeyPath,
     return path, f"got {messages.shown(got)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
-def _allowed_keys(error: _Error, tree: Any, model: type[BaseModel]) -> tuple[str, ...]:
+def _allowed_keys(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[str, ...]:
     keys = field_names(models_at(model, error.path[:-1], tree))
     return tuple(sorted((*keys, *GRAMMAR))) if len(error.path) == 1 else keys
 
@@ -186,7 +190,7 @@ TAGS = ("kind", "source")
 """What names the model of a section."""
 
 
-def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
+def _unknown_key(error: _Error, tree: PlainValue, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
     if messages.nearest(key, allowed):
         return messages.unknown(key, allowed, what="key ")
@@ -200,7 +204,7 @@ def _unknown_key(error: _Error, tree: Any, model: type[BaseModel]) -> str:
     return messages.unknown(key, allowed, what="key ")
 
 
-def _missing(path: KeyPath, tree: Any, model: type[BaseModel]) -> str:
+def _missing(path: KeyPath, tree: PlainValue, model: type[BaseModel]) -> str:
     key = str(path[-1])
     fields = [found.model_fields.get(key) for found in models_at(model, path[:-1], tree)]
     described = next((field.description for field in fields if field and field.description), "")

@@ -25,6 +25,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from raykd.identity import PlainValue
 from raykd.spec.places import KeyPath
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -55,7 +56,7 @@ class BadYamlError(Exception):
 class Parsed:
     """Plain data, the 1-based line of each key path, and faults as (key path, line, message)."""
 
-    value: Any = None
+    value: PlainValue = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
     faults: list[tuple[KeyPath, int, str]] = field(default_factory=list)
 
@@ -104,7 +105,7 @@ def _too_deep(event: Any) -> BadYamlError:
     return BadYamlError(_line(event), f"more than {DEEPEST} levels deep; is it a sweep file?")
 
 
-def scalar(word: str) -> Any:
+def scalar(word: str) -> str | int | float | bool | None:
     """The value of a plain (unquoted) word under the YAML 1.2 core schema.
 
     Raises:

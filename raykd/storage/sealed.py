@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from raykd.errors import OtherVersionError, StoreError
-from raykd.identity import canonical
+from raykd.identity import PlainObject, canonical
 from raykd.storage.digests import compare
 
 DOCTOR = "`raykd doctor STORE` lists all that is damaged, and with --repair removes it, to be computed again"
@@ -28,11 +28,11 @@ FORMAT_KEY = "store_format"
 """The key of a JSON file's store format."""
 
 T = TypeVar("T")
-Parse = Callable[[dict[str, Any]], T]
+Parse = Callable[[PlainObject], T]
 """Makes something of a JSON object."""
 
 
-def sealed(value: Mapping[str, Any]) -> bytes:
+def sealed(value: PlainObject) -> bytes:
     """`value` as a JSON object with the store's format and a checksum, readable by people; ValueError for NaN."""
     plain = {**value, FORMAT_KEY: STORE_FORMAT}
     return (
@@ -79,7 +79,7 @@ def unsealed(
         raise StoreError(name, f"is damaged, or not what raykd writes there ({reason})", hint) from error
 
 
-def _seal(value: Mapping[str, Any]) -> str:
+def _seal(value: PlainObject) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 

@@ -11,15 +11,16 @@ import errno
 import io
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
 
 from raykd.errors import MissingError, StoreError
+from raykd.identity import PlainObject
 from raykd.redact import expanded, redacted
 from raykd.storage import object_stores
 from raykd.storage.cache import Opened, cached_content, cached_copy
@@ -234,7 +235,7 @@ class Storage:
         with self._system.open_output_stream(self._at(name), compression=None) as to:
             to.write(data)
 
-    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+    def write_json(self, name: str, value: PlainObject) -> None:
         """Write `value` as a JSON object with its checksum, readable by people; NaN is refused."""
         self.write(name, sealed(value))
 

@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+
+from pyarrow import NativeFile
 
 from raykd.storage.local_files import sync_folder, temporary_beside
 
@@ -23,7 +24,7 @@ BLOCK = 2**20
 class Blocks(io.RawIOBase):
     """A random access file of pyarrow as Python reads files; each read goes through `guard`."""
 
-    def __init__(self, file: Any, guard: Callable[[Callable[[], bytes]], bytes]):
+    def __init__(self, file: NativeFile, guard: Callable[[Callable[[], bytes]], bytes]):
         self._file, self._guard, self._place = file, guard, 0
 
     def readable(self) -> bool:
@@ -40,7 +41,7 @@ class Blocks(io.RawIOBase):
         self._place = starts[whence] + offset
         return self._place
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: bytearray | memoryview) -> int:
         data = self._guard(lambda: self._file.read_at(len(buffer), self._place))
         buffer[: len(data)] = data
         self._place += len(data)
@@ -76,7 +77,7 @@ class Sink(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes | bytearray | memoryview) -> int:
         rest = memoryview(data).cast("B")
         count = len(rest)
         self.size += count

@@ -6,7 +6,7 @@ computed together with the value and `backward` only scales it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,9 +14,12 @@ from torch.autograd.function import Function, once_differentiable
 
 from raykd.structures import engine, reference
 from raykd.structures.chain import Chain
+from raykd.structures.function_context import FunctionContext
 from raykd.structures.padding import end_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxtyping import Float
 
 
@@ -44,38 +47,47 @@ def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int)
     return gradient * scale_B.view(-1, *[1] * dims)
 
 
+class _Context(FunctionContext):
+    teacher_BTY: Tensor
+    wanted: dict[str, bool]
+    found: Sequence[Tensor] | None
+    """The gradient of the tokens and of the pairs."""
+
+
 class LogPartition(Function):
     """log Z [B] in float64."""
 
     @staticmethod
-    def forward(ctx: Any, *parts: Tensor) -> Tensor:
+    def forward(ctx: _Context, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(*parts)
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
-        ctx.found = engine.sums(Chain.unchecked(*parts), **ctx.wanted)
-        return ctx.found.log_z_B.clone()
+        log_z_B, _, *ctx.found = engine.sums(Chain.unchecked(*parts), **ctx.wanted)[:4]
+        return log_z_B.clone()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: _Context, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
         # the rows are scaled in place, so a second backward computes them again
         found, ctx.found = ctx.found, None
-        found = found or engine.sums(chain, **ctx.wanted)
-        return spread_gradient(chain, scale_B, found.token_BTY, found.pair_BYY)
+        found = found or engine.sums(chain, **ctx.wanted)[2:4]
+        return spread_gradient(chain, scale_B, found[0], found[1])
 
 
 class Marginals(Function):
     """Token marginals [B, T, Y] and, if requested, expected transitions [B, Y, Y]."""
 
     @staticmethod
-    def forward(ctx: Any, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
+    def forward(ctx: FunctionContext, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
         ctx.save_for_backward(*parts)
         found = engine.sums(Chain.unchecked(*parts), pair=pair)
         return found.token_BTY, found.pair_BYY if pair else None
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, along_BTY: Tensor, along_BYY: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(
+        ctx: FunctionContext, along_BTY: Tensor, along_BYY: Tensor | None
+    ) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
         if along_BYY is None or not bool(along_BYY.any()):
             found = engine.covariance(chain, along_BTY)
@@ -88,7 +100,7 @@ class PosteriorKL(Function):
     """Σ_t KL(q_t ‖ p_t) [B]."""
 
     @staticmethod
-    def forward(ctx: Any, teacher_BTY: Tensor, *parts: Tensor) -> Tensor:
+    def forward(ctx: _Context, teacher_BTY: Tensor, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(*parts)
         ctx.teacher_BTY = teacher_BTY
         ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
@@ -97,7 +109,7 @@ class PosteriorKL(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: _Context, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         chain = Chain.unchecked(*ctx.saved_tensors)
         found, ctx.found = ctx.found, None
         found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]

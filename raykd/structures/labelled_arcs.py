@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -59,6 +60,31 @@ class LabelledArcs:
         scores_BTHR = chain.emissions_BTY.unflatten(2, (chain.time + 1, -1))
         arcs_BTH = scores_BTHR.logsumexp(3)
         return LabelledArcs(arcs_BTH.log_softmax(2), scores_BTHR - arcs_BTH[..., None], chain.lengths_B)
+
+    @staticmethod
+    def of_rows(
+        arcs_BR1: Float[Tensor, "batch row 1"],
+        relations_BRV: Float[Tensor, "batch row relation"],
+        lengths_B: Int[Tensor, " batch"],
+    ) -> LabelledArcs:
+        """The arcs whose log-probabilities are rows of a sentence, rounded; they are renormalised.
+
+        Row t · (n + 1) + h of a sentence of n words is its word t under head h. lengths_B: its rows, n(n + 1).
+        """
+        # n² < n(n + 1) < (n + 1)²
+        words_B, time = lengths_B.double().sqrt().long(), isqrt(arcs_BR1.shape[1])
+        heads_H = torch.arange(time + 1, device=arcs_BR1.device)
+        words_T1, last_B11 = heads_H[:-1, None], words_B[:, None, None]
+        beyond_BTH = (words_T1 >= last_B11) | (heads_H > last_B11)
+        row_BTH = torch.where(beyond_BTH, 0, words_T1 * (last_B11 + 1) + heads_H)
+        sentence_B11 = torch.arange(len(arcs_BR1), device=arcs_BR1.device)[:, None, None]
+        arcs_BTH = arcs_BR1[sentence_B11, row_BTH, 0].masked_fill(beyond_BTH, NEVER).log_softmax(2)
+        relations_BTHR = relations_BRV[sentence_B11, row_BTH].log_softmax(3)
+        return LabelledArcs(
+            arcs_BTH.masked_fill(beyond_BTH, NEVER),
+            relations_BTHR.masked_fill(beyond_BTH[..., None], 0),
+            words_B,
+        )
 
     def softened(self, temperature: float) -> LabelledArcs:
         """Scores divided by the temperature: heads and, for each of them, relations, each renormalised."""

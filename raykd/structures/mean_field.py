@@ -18,11 +18,13 @@ kind of pair, twice with a gradient.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
+
+from raykd.structures.function_context import FunctionContext
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -83,15 +85,15 @@ class _Iterated(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, siblings: Tensor | None, grandparents: Tensor | None, count: int
+        ctx: FunctionContext, scores: Tensor, siblings: Tensor | None, grandparents: Tensor | None, count: int
     ) -> Tensor:
         added, found = _iterated(scores, siblings, grandparents, count)
-        ctx.save_for_backward(scores, siblings, grandparents, *found)
+        ctx.save_for_backward(scores, siblings, grandparents, *found)  # type: ignore[arg-type]  # takes None too
         return added
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: FunctionContext, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         scores, siblings, grandparents, *found = ctx.saved_tensors
         of_scores, of_added = torch.zeros_like(scores), []
         for q_BTH in reversed(found):

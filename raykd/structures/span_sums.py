@@ -14,13 +14,14 @@ outside every entity, so F is at least 0 and no score of −∞ makes it NaN.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from raykd.structures.device import indices
+from raykd.structures.function_context import FunctionContext
 from raykd.structures.labelled_spans import Spans
 from raykd.structures.log_space import log_sum
 
@@ -55,11 +56,16 @@ def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
     return torch.cat(parts, 2)[:, :, place_Y]
 
 
+class _Context(FunctionContext):
+    spans: Spans
+    sums: tuple[Tensor, Tensor]
+
+
 class _LogPartition(Function):
     """log Z [B] in float64; `backward` scales the marginals instead of going back through the recursion."""
 
     @staticmethod
-    def forward(ctx: Any, scores_BTTL: Tensor, spans: Spans) -> Tensor:
+    def forward(ctx: _Context, scores_BTTL: Tensor, spans: Spans) -> Tensor:
         ctx.save_for_backward(scores_BTTL)
         ctx.spans = spans
         if not ctx.needs_input_grad[0]:
@@ -69,7 +75,7 @@ class _LogPartition(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: _Context, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         (scores_BTTL,) = ctx.saved_tensors
         spans = ctx.spans.unchecked(scores_BTTL)
         return _span_marginals(spans, *ctx.sums) * scale_B.to(spans.dtype)[:, None, None, None], None

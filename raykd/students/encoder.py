@@ -8,14 +8,13 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import BertConfig
 from raykd.forms import PIECES, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.tagger_config import Size
 from raykd.students.student_config import refuse_uneven_heads
 from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.encoder import MaskedLanguageModel
     from raykd.layers.model_config import BuildInputs
 
@@ -78,13 +77,13 @@ class EncoderStudent(TransformersStudent):
         )  # fmt: skip
         return self._model(config, prefix=len(special.prefix), suffix=len(special.suffix))
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
         from transformers import AutoConfig  # takes seconds to import
 
         around = {name: architecture[name] for name in ("prefix", "suffix")}
         return self._model(AutoConfig.for_model(**architecture["config"]), **around)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return self.model_dump(exclude={"scope", "vocabulary", "initializer_range"})
 
     def _model(self, config: Any, *, prefix: int, suffix: int) -> MaskedLanguageModel:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.hf_config import HFConfig
 from raykd.students.transformers_student import TransformersStudent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.hf_tagger import HFTagger
     from raykd.layers.model_config import BuildInputs
 
@@ -26,7 +25,7 @@ class CheckpointStudent(HFConfig, TransformersStudent):
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return self.model_dump(include={"kind", "path", "checksum"})
 
 
@@ -44,7 +43,7 @@ class PretrainedStudent(CheckpointStudent):
 
         return classifier(self, inputs, pools=inputs.unit == "sentence")
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> HFTagger:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> HFTagger:
         from raykd.layers.hf_classifier import rebuilt
 
         return rebuilt(self, architecture, inputs, pools=inputs.unit == "sentence")

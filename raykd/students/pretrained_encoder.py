@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raykd.forms import PIECES, LabelForm
+from raykd.identity import PlainObject
 from raykd.students.pretrained import CheckpointStudent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.encoder import MaskedLanguageModel
     from raykd.layers.model_config import BuildInputs
 
@@ -33,7 +32,7 @@ class PretrainedEncoderStudent(CheckpointStudent):
 
         return masked_language_model(self, inputs, trained=True)
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
         from raykd.layers.hf_masked_lm import rebuilt_masked_lm
 
         return rebuilt_masked_lm(self, architecture)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.forms import STEPS, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.tagger_config import Size
@@ -17,8 +18,6 @@ from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
@@ -26,7 +25,7 @@ DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "a
 """What says how an encoder is drawn."""
 
 
-def _pieces(settings: dict[str, Any]) -> BertConfig | PretrainedConfig:
+def _pieces(settings: PlainObject) -> BertConfig | PretrainedConfig:
     """The vocabulary where none is written."""
     path = settings.get("path")
     return PretrainedConfig(kind="pretrained", path=path) if path else BertConfig(kind="bert")
@@ -109,12 +108,12 @@ class Seq2SeqStudent(TransformersStudent):
         encoder, sizes = drawn.model.base_model, {"limit": drawn.piece_limit, **around}
         return pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, **sizes, **self._decoder)
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> PointerGenerator:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> PointerGenerator:
         from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
 
         return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return self.model_dump(exclude={"scope", "vocabulary", "freeze"})
 
     def _drawn(self) -> EncoderStudent:
@@ -123,6 +122,6 @@ class Seq2SeqStudent(TransformersStudent):
         return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
     @property
-    def _decoder(self) -> dict[str, Any]:
+    def _decoder(self) -> PlainObject:
         """What says how trees are generated."""
         return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
 from raykd.forms.tree.codes import Encoding
+from raykd.identity import PlainObject
 from raykd.layers.tagger_config import Size, TaggerConfig
 from raykd.students.embeddings import EmbeddingsConfig, RandomEmbeddings, VectorEmbeddings
 from raykd.students.student_config import Student
@@ -82,7 +83,7 @@ class TaggerStudent(Student, TaggerConfig):
             raise ValueError("projection: teacher stands for a number, and none has taken its place")
         return self.projection or 0
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         shown = {"decoder"} if self.projection is None else {"decoder", "projection"}
         return {**super().shape(), **self.model_dump(include=shown)}
 

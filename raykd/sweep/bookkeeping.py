@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raykd.cluster.listener import Listener, RunEpoch, Unit
 from raykd.figures.cost_grid import Grid
@@ -12,6 +12,7 @@ from raykd.figures.front import front_of, hypervolume_of
 from raykd.figures.results import Cost, RunResult
 from raykd.figures.table import Directions, latency_searched
 from raykd.figures.trial import Trial
+from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.records import Record, SweepRecords
@@ -56,7 +57,7 @@ class Recorder:
         storage = self.records.storage
         return [run for run in setting.runs if find_result(storage, run) is None] or setting.runs
 
-    def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+    def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
         """One of the trial's runs finished an epoch."""
         self._log(trial, setting, run_id, metrics)
         name, about = run_name(trial, setting, run_id), about_trial(trial)
@@ -93,7 +94,7 @@ class Recorder:
         self.pages.end_trial(record.trial.number)
         self.listener.trial(record.trial)
 
-    def log_again(self, resolve: Callable[[Mapping[str, Any]], Setting]) -> None:
+    def log_again(self, resolve: Callable[[PlainObject], Setting]) -> None:
         """Show what an earlier driver recorded: it may have been killed before MLflow had it."""
         ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
         for record in ended:
@@ -108,7 +109,7 @@ class Recorder:
         counts = (f"{states.count(state)} {state.lower()}" for state in sorted(set(states)))
         return ", ".join(counts) or "none"
 
-    def _log(self, trial: Trial, setting: Setting, run_id: str, metrics: Mapping[str, Any]) -> None:
+    def _log(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
         epoch = int(metrics["epoch"])
         if (trial.number, run_id, epoch) in self.logged:
             return
@@ -135,7 +136,7 @@ def about_trial(trial: Trial) -> str:
     return f"{trial.method} · {trial.shape}"
 
 
-def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: Mapping[str, Any]) -> RunEpoch:
+def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: PlainObject) -> RunEpoch:
     """What listeners are given of the `metrics` of an epoch."""
     return RunEpoch(
         job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,

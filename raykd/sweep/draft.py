@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raykd.corpora.detect import Detected
 from raykd.corpora.labelled_files import OWN_SCHEME
+from raykd.identity import PlainObject
 from raykd.tasks import TASKS
 
 WIDTH = 44
@@ -40,7 +40,7 @@ class Sizes:
     targets: int
 
 
-def task_of(figures: Mapping[str, Any]) -> str:
+def task_of(figures: PlainObject) -> str:
     """The task that the labels of a corpus look like; `figures` as `describe` gives them."""
     if figures["unit"] == "sentence":
         return "pairs" if figures["pairs"] else "classification"
@@ -52,7 +52,7 @@ def task_of(figures: Mapping[str, Any]) -> str:
     return "aspect" if labels <= POLARITY else "ner"
 
 
-def fitting_tasks(found: Detected, figures: Mapping[str, Any]) -> tuple[str, ...]:
+def fitting_tasks(found: Detected, figures: PlainObject) -> tuple[str, ...]:
     """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
     guess = task_of(figures)
     own = TASKS[guess]
@@ -61,7 +61,7 @@ def fitting_tasks(found: Detected, figures: Mapping[str, Any]) -> tuple[str, ...
     return tuple(dict.fromkeys((guess, *same, *trees)))
 
 
-def draft(found: Detected, figures: Mapping[str, Any], file: str, task: str) -> str:
+def draft(found: Detected, figures: PlainObject, file: str, task: str) -> str:
     """Return the text of a sweep file for the corpus that was found, with the variant `small`.
 
     Args:
@@ -99,7 +99,7 @@ def _head(root: str, file: str, name: str) -> str:
 # Choose:    raykd front {file}            (after the try: raykd front {file} --small)"""
 
 
-def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
+def _corpus(found: Detected, figures: PlainObject, sizes: Sizes) -> str:
     settings = {**found.settings, **_schemes(found, figures)}
     comments = {
         "root": "" if ":" in found.root or found.root.startswith("/") else RELATIVE,
@@ -127,9 +127,7 @@ def _corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> str:
     return "\n".join(lines)
 
 
-def _caps(
-    settings: Mapping[str, Any], figures: Mapping[str, Any], sizes: Sizes
-) -> list[tuple[str, int, str]]:
+def _caps(settings: PlainObject, figures: PlainObject, sizes: Sizes) -> list[tuple[str, int, str]]:
     caps = []
     if sizes.train > SENTENCES:
         sentences = sum(row["sentences"] for row in figures["parts"] if row["part"] == "train")
@@ -145,7 +143,7 @@ def _caps(
     return caps
 
 
-def _schemes(found: Detected, figures: Mapping[str, Any]) -> dict[str, Any]:
+def _schemes(found: Detected, figures: PlainObject) -> PlainObject:
     """The schemes that reading found, written down: another file is then no reason to read the others otherwise."""
     if found.settings["source"] in OWN_SCHEME or figures["unit"] == "sentence":
         return {}
@@ -290,7 +288,7 @@ def _objectives(task: str) -> str:
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
 
 
-def _small(found: Detected, figures: Mapping[str, Any], task: str, sizes: Sizes) -> str:
+def _small(found: Detected, figures: PlainObject, task: str, sizes: Sizes) -> str:
     """The variant `small`: nothing in it is larger than in the file above."""
     teacher, epochs = min(12, _teacher_epochs(sizes)), min(8, _student_epochs(sizes))
     parses = TASKS[task].form.reads_heads
@@ -308,7 +306,7 @@ variants:
 {_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
 
 
-def _small_corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> dict[str, int]:
+def _small_corpus(found: Detected, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
     drawn = "split" in found.settings
     corpus = {"cap": max(500, 2000 // sizes.languages) * (4 if drawn else 3) // 3}
     if not drawn:
@@ -321,7 +319,7 @@ def _small_corpus(found: Detected, figures: Mapping[str, Any], sizes: Sizes) -> 
     return {key: min(value, whole.get(key, value)) for key, value in corpus.items()}
 
 
-def _sizes(figures: Mapping[str, Any]) -> Sizes:
+def _sizes(figures: PlainObject) -> Sizes:
     def size(part: str) -> int:
         rows = [row for row in figures["parts"] if row["part"] == part]
         return max(1, sum(row["sentences"] for row in rows), sum(row["tokens"] for row in rows) // 15)
@@ -330,7 +328,7 @@ def _sizes(figures: Mapping[str, Any]) -> Sizes:
     return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
 
 
-def _others(task: str, found: Detected, figures: Mapping[str, Any]) -> str:
+def _others(task: str, found: Detected, figures: PlainObject) -> str:
     """The other tasks that the labels may be of, and how a file for one of them is written."""
     others = [name for name in fitting_tasks(found, figures) if name != task]
     return f"; raykd init --task writes a file for {', '.join(others)}" if others else ""
@@ -348,7 +346,7 @@ def _line(text: str, comment: str) -> str:
     return f"{text.ljust(WIDTH - 1)} # {comment}" if comment else text
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     """A plain value as YAML on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_flow(str(key))}: {_flow(each)}" for key, each in value.items()) + "}"

@@ -95,6 +95,7 @@ def _schedulers(context: PhaseContext, phases: Iterable[Phase]) -> Iterator[Sche
             yield from phase.run()
             if summary := phase.summary():
                 context.listener.end(phase.name, summary)
+            context.publish()
 
 
 def _slots(context: PhaseContext, role: RunRole, runs: int) -> int:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -32,6 +32,7 @@ from raykd.figures.pareto import Direction, epsilon_net, fronts, non_dominated
 from raykd.figures.results import RunResult
 from raykd.figures.table import COSTS, Directions, objective_values
 from raykd.figures.trial import Trial
+from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 from raykd.spec import Frozen
 from raykd.training.plan_length import plan_length, reads_scores
@@ -43,7 +44,7 @@ CLOSE = 1e-9
 
 Place = tuple[int, int]
 """A run of a trial: its seed, and which of that seed's runs it is."""
-Epochs = Mapping[str, Sequence[Mapping[str, Any]]]
+Epochs = Mapping[str, Sequence[PlainObject]]
 """Run → the metrics of its epochs."""
 
 
@@ -94,7 +95,7 @@ class RunCourse:
 
     def __init__(self, run: Run):
         self.points: list[Point] = []
-        self.epochs: list[Mapping[str, Any]] = []
+        self.epochs: list[PlainObject] = []
         """What was reported."""
         self.done = 0.0
         """The share of the plan that is done. Patience may end a plan earlier."""
@@ -109,7 +110,7 @@ class RunCourse:
         """Equal for runs that can be compared at one share of their plans."""
         self._step = (-1, -1)
 
-    def add(self, metrics: Mapping[str, Any]) -> None:
+    def add(self, metrics: PlainObject) -> None:
         """Add the metrics of an epoch; one that was added before changes nothing."""
         if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
             return
@@ -209,7 +210,7 @@ class Stopper:
         places = (runs[run_id][0] for run_id in epochs or {})
         return next(filter(None, (self._judge(trial.number, place) for place in places)), "")
 
-    def epoch(self, number: int, run_id: str, metrics: Mapping[str, Any]) -> str:
+    def epoch(self, number: int, run_id: str, metrics: PlainObject) -> str:
         """Why the trial is to be stopped after this epoch of one of its runs; empty where it goes on."""
         place, course = self._runs[number][run_id]
         before = len(course.points)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raykd.figures.front import candidates
 from raykd.figures.table import Directions, objective_values
+from raykd.identity import PlainObject
 from raykd.spec import FloatRange, IntRange, MisfitError, fitted, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import searched_tree
@@ -32,7 +33,7 @@ class Importance:
     """Why there are none: one clause."""
 
 
-def importance(tree: Mapping[str, Any], records: Sequence[Record], objectives: Directions) -> Importance:
+def importance(tree: PlainObject, records: Sequence[Record], objectives: Directions) -> Importance:
     """The importance of each setting that every complete trial drew from `tree`, the sweep file with its searches.
 
     fANOVA (Hutter et al. 2014, "An efficient approach for assessing hyperparameter importance"): a random forest of
@@ -63,7 +64,7 @@ def importance(tree: Mapping[str, Any], records: Sequence[Record], objectives: D
     return Importance(shares, len(able))
 
 
-def _drawn(space: Any, resolved: Mapping[str, Any]) -> Mapping[str, Any]:
+def _drawn(space: PlainObject, resolved: PlainObject) -> PlainObject:
     """What a trial drew, by the name of the search."""
     try:
         return fitted(space, said_of_searched(resolved, space)).params
@@ -75,7 +76,7 @@ class _Replayed:
     """Decides each search as a trial did, and keeps from what each value was drawn: grids too, of which the sampler has
     no record."""
 
-    def __init__(self, params: Mapping[str, Any]):
+    def __init__(self, params: PlainObject):
         self._params = params
         self.distributions: dict[str, BaseDistribution] = {}
 
@@ -99,7 +100,7 @@ class _Replayed:
 
 
 def _shares(
-    space: Any, names: Sequence[str], trials: Sequence[tuple[Mapping[str, Any], float]]
+    space: PlainObject, names: Sequence[str], trials: Sequence[tuple[PlainObject, float]]
 ) -> dict[str, float]:
     """The shares of settings that all trials have; of each trial what it drew, and its value."""
     import optuna  # takes seconds, and few sweeps are shown that have enough trials

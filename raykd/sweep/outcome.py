@@ -11,6 +11,7 @@ from raykd.figures.cost_grid import Grid
 from raykd.figures.results import Cost, RunResult, Scores
 from raykd.figures.table import COSTS, over_models
 from raykd.figures.trial import Teacher, Trial
+from raykd.identity import PlainObject, PlainValue
 from raykd.recipes.recipe import SEED
 from raykd.recipes.run import Run
 
@@ -18,7 +19,7 @@ PLAIN = ("all", "dev", None)
 """What `layers`, `select` and `head` of a stage are where nothing is said."""
 
 
-def flat_settings(run: Run) -> dict[str, Any]:
+def flat_settings(run: Run) -> PlainObject:
     """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …
 
     Checksums of the files that it names are left out: nobody sets them.
@@ -41,13 +42,13 @@ def flat_settings(run: Run) -> dict[str, Any]:
     return {path: value for path, value in every if not path.endswith(".checksum")}
 
 
-def seed_paths(student: Mapping[str, Any]) -> dict[str, Any]:
+def seed_paths(student: PlainObject) -> PlainObject:
     """`student.path` and whatever else names the seed in a student's section of a sweep file, as it is written there:
     the run of each seed has its own number in its place."""
     return {path: value for path, value in dotted_values("student", student) if SEED in str(value)}
 
 
-def _whole_schedule(run: Run) -> dict[str, Any]:
+def _whole_schedule(run: Run) -> PlainObject:
     """What of the schedule all stages have in common; epochs and steps of all together."""
     every = [stage["schedule"] for stage in run.stages]
     sums = {
@@ -59,10 +60,10 @@ def _whole_schedule(run: Run) -> dict[str, Any]:
     return {**sums, "patience": patience.pop() if len(patience) == 1 else None}
 
 
-def dotted_values(prefix: str, value: Any) -> list[tuple[str, Any]]:
+def dotted_values(prefix: str, value: PlainValue) -> list[tuple[str, PlainValue]]:
     """Dotted key path → value of all below `prefix`; a list is one value, unless it has mappings."""
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        value = dict(enumerate(value))
+        value = {str(number): item for number, item in enumerate(value)}
     if isinstance(value, Mapping):
         return [item for key, inner in value.items() for item in dotted_values(f"{prefix}.{key}", inner)]
     return [(prefix, value)]

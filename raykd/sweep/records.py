@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from raykd.counted import counted
 from raykd.errors import StoreError
@@ -14,6 +13,7 @@ from raykd.figures.cost_grid import Grid
 from raykd.figures.results import RunResult
 from raykd.figures.table import OBJECTIVES, Directions
 from raykd.figures.trial import Teacher, Trial, set_apart
+from raykd.identity import PlainObject
 from raykd.recipes.run import Run, validated
 from raykd.recipes.stated import CardConfig
 from raykd.redact import redacted
@@ -34,22 +34,26 @@ TRACKING = "tracking.json"
 """Where the sweep's run is on its tracking server."""
 
 
+Differing = Callable[[PlainObject], Sequence[str]]
+"""Names the keys in which the tree of a sweep file is another than the one that a sweep was started with."""
+
+
 @dataclass(frozen=True)
 class Record:
     """A trial with what the search needs to go on: its parameters and what they were drawn from."""
 
     trial: Trial
-    resolved: Mapping[str, Any]
+    resolved: PlainObject
     """The sweep file's tree, every value plain."""
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: PlainObject = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
     """Parameter → Optuna distribution as JSON."""
-    sampler: Mapping[str, Any] = field(default_factory=dict)
+    sampler: PlainObject = field(default_factory=dict)
     """What the sampler noted of it: the generation of an evolutionary one."""
-    epochs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    epochs: Mapping[str, Sequence[PlainObject]] = field(default_factory=dict)
     """Of a trial that was stopped early, run → the metrics of its epochs; others have them in their runs' results."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         return {
             "trial": self.trial.to_plain(), "resolved": dict(self.resolved), "params": dict(self.params),
             "distributions": dict(self.distributions), "sampler": dict(self.sampler),
@@ -57,7 +61,7 @@ class Record:
         }  # fmt: skip
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Record:
+    def from_plain(plain: PlainObject) -> Record:
         return Record(
             Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"],
             plain["sampler"], plain.get("epochs", {}),
@@ -68,17 +72,17 @@ class Record:
 class Suggestion:
     """A setting that is to be tried, with what its record will hold."""
 
-    tree: Mapping[str, Any]
-    params: Mapping[str, Any] = field(default_factory=dict)
+    tree: PlainObject
+    params: PlainObject = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
-    sampler: Mapping[str, Any] = field(default_factory=dict)
+    sampler: PlainObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TrainingLabels:
     """How many labels one alternative of the corpus has to train on."""
 
-    settings: Mapping[str, Any]
+    settings: PlainObject
     """Key path → value, of what distinguishes its trials from those of the other alternatives."""
     labels: Mapping[str, int]
     """By language, those without any left out: spans, words or sentences."""
@@ -111,7 +115,7 @@ class SweepRecords:
         text: str,
         resume: bool,
         objectives: Directions = OBJECTIVES,
-        differing: Callable[[Any], Sequence[str]] = lambda tree: (),
+        differing: Differing = lambda tree: (),
     ) -> None:
         """Start the sweep, which searches for `objectives`, or resume it.
 
@@ -132,9 +136,7 @@ class SweepRecords:
     def _sweep_id(self) -> str | None:
         return self.folder.find_json("sweep.json", lambda plain: plain["sweep_id"])
 
-    def refuse(
-        self, *, sweep_id: str, resume: bool, differing: Callable[[Any], Sequence[str]] = lambda tree: ()
-    ) -> None:
+    def refuse(self, *, sweep_id: str, resume: bool, differing: Differing = lambda tree: ()) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
         else: `differing` names the keys in which the tree of its file is another."""
         started = self._sweep_id()
@@ -158,7 +160,7 @@ class SweepRecords:
                 "--resume goes on with it, --set name=… starts another",
             )  # fmt: skip
 
-    def tree(self) -> dict[str, Any]:
+    def tree(self) -> PlainObject:
         """The sweep file as it was run: with its variants and overrides, and its searches."""
         return self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
 
@@ -268,7 +270,7 @@ class SweepRecords:
         """What `save_status` wrote last; None before that."""
         return self.folder.read_json(STATUS, Status.from_plain) if self.folder.exists(STATUS) else None
 
-    def _write(self, name: str, plain: Mapping[str, Any]) -> None:
+    def _write(self, name: str, plain: PlainObject) -> None:
         self._check()
         self.folder.write_json(name, plain)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from raykd.cluster.jobs import Job, Outcome, Scheduler, Wait
 from raykd.cluster.listener import Listener, Unit
 from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
+from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 from raykd.sweep.bookkeeping import Recorder, run_epoch
 from raykd.sweep.early_stopping import Stopper
@@ -21,7 +22,7 @@ from raykd.sweep.spec import FREE
 from raykd.tasks import TASKS
 from raykd.training.checkpoint import reported_epochs
 
-Resolve = Callable[[Mapping[str, Any]], Setting]
+Resolve = Callable[[PlainObject], Setting]
 """Resolves a plain tree."""
 
 # A sampler that proposes only settings that were tried or miss a constraint has exhausted the space, or nearly so.
@@ -50,7 +51,7 @@ class RunList:
         self._listener.started(Unit(self._phase, run.id, {run.id: name}, trains=True))
         return Job(run.id, (run,))
 
-    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+    def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
         """Shows the epoch."""
         name, run = self._runs[run_id]
         self._listener.epoch(self._phase, run_epoch(key, name, "", run, self._metric, metrics))
@@ -89,7 +90,7 @@ class InTurn:
             self._current, self._exhausted = next(self._schedulers, None), False
         return None
 
-    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+    def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
         """Passed on."""
         assert self._current is not None
         return self._current.epoch(key, run_id, metrics)
@@ -126,7 +127,7 @@ class SettingList:
     exhaustive = True
     learns = False
 
-    def __init__(self, trees: Iterable[Mapping[str, Any]]):
+    def __init__(self, trees: Iterable[PlainObject]):
         self._rest = iter([Suggestion(tree) for tree in trees])
 
     def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
@@ -253,7 +254,7 @@ class Trials:
                 return self.next()
         return Job(key, running.setting.runs)
 
-    def epoch(self, key: str, run_id: str, metrics: Mapping[str, Any]) -> Literal["continue", "stop"]:
+    def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
         """Logs the epoch, and asks whether the trial goes on."""
         running = self._running[key]
         self._recorder.epoch(running.record.trial, running.setting, run_id, metrics)
@@ -304,7 +305,7 @@ class Trials:
 
 def listed_trials(
     recorder: Recorder,
-    trees: Sequence[Mapping[str, Any]],
+    trees: Sequence[PlainObject],
     resolve: Resolve,
     *,
     role: Role,
@@ -317,7 +318,7 @@ def listed_trials(
         yield Trials(recorder, SettingList(trees), resolve, role=role, known=known, most=len(todo))
 
 
-def _strategy(setting: Setting) -> dict[str, Any]:
+def _strategy(setting: Setting) -> PlainObject:
     """The name of the setting's strategy, which none of its runs knows."""
     strategy = setting.recipe.strategy
     return {} if strategy is None else {STRATEGY: strategy.name}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from raykd.corpora import Corpus, read_corpus
 from raykd.corpora.config import CorpusConfig
@@ -14,6 +14,7 @@ from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import RunError
 from raykd.figures.results import Cost, RunResult, Scores
 from raykd.figures.table import over_models
+from raykd.identity import PlainObject
 from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
@@ -45,7 +46,7 @@ class Prepared:
     """The stored signals that serve every setting that has them."""
     live: tuple[Need, ...]
     """What teachers give in the training step of some setting."""
-    differences: Mapping[str, Any]
+    differences: PlainObject
     """Dotted key path → value, of what distinguishes it from the sweep's other alternatives."""
 
 
@@ -53,7 +54,7 @@ class Prepared:
 class Setting:
     """One setting of a sweep, resolved: its plain tree, what it configures, and the runs to be done for it."""
 
-    tree: Mapping[str, Any]
+    tree: PlainObject
     recipe: SweepFile
     prepared: Prepared
     seeds: tuple[tuple[Run, ...], ...]
@@ -91,7 +92,7 @@ class Setting:
         """One result for each seed, from those of `runs`."""
         return [joined_result(of_seed) for of_seed in self.by_seed(results)]
 
-    def cost(self, storage: Storage, on: Mapping[str, Any] | None = None) -> Cost:
+    def cost(self, storage: Storage, on: PlainObject | None = None) -> Cost:
         """What the student costs on this hardware; every seed costs the same.
 
         Raises:
@@ -137,7 +138,7 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
     )
 
 
-def known_cost(storage: Storage, run: Run, on: Mapping[str, Any] | None = None) -> Cost:
+def known_cost(storage: Storage, run: Run, on: PlainObject | None = None) -> Cost:
     """The cost of a run's shape on this hardware, by default on that of this process; RunError where it was not
     measured."""
     cost = find_cost(storage, run, on)
@@ -150,12 +151,12 @@ def known_cost(storage: Storage, run: Run, on: Mapping[str, Any] | None = None) 
 class Settings:
     """Resolves the trees of one sweep, each once. `tree` is the sweep file's, with its searches."""
 
-    def __init__(self, storage: Storage, tree: Mapping[str, Any]):
+    def __init__(self, storage: Storage, tree: PlainObject):
         self._storage, self._tree = storage, tree
         self._resolved: dict[str, Setting] = {}
         self._recipes: dict[str, SweepFile] = {}
 
-    def of(self, tree: Mapping[str, Any]) -> Setting:
+    def of(self, tree: PlainObject) -> Setting:
         """The setting of a plain tree.
 
         Raises:
@@ -169,7 +170,7 @@ class Settings:
             self._resolved[name] = Setting(tree, recipe, prepared, seeds)
         return self._resolved[name]
 
-    def recipe(self, tree: Mapping[str, Any]) -> SweepFile:
+    def recipe(self, tree: PlainObject) -> SweepFile:
         """The typed form of a plain tree, validated once."""
         name = _text(tree)
         if name not in self._recipes:
@@ -177,7 +178,7 @@ class Settings:
         return self._recipes[name]
 
     @cached_property
-    def covering(self) -> dict[str, list[dict[str, Any]]]:
+    def covering(self) -> dict[str, list[PlainObject]]:
         """By `preparation_key`, plain trees in which every alternative of the other sections occurs."""
         every = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
         trees = [[variant.tree for variant in covering(tree)] for tree in every]
@@ -223,11 +224,11 @@ def preparation_key(recipe: SweepFile) -> str:
     return _text({"task": recipe.task, **_sections(recipe)})
 
 
-def _sections(recipe: SweepFile) -> dict[str, Any]:
+def _sections(recipe: SweepFile) -> PlainObject:
     return recipe.model_dump(mode="json", include=set(PREPARED))
 
 
-def _differences(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _differences(plain: PlainObject) -> dict[str, PlainObject]:
     """Of each mapping, dotted key path → value wherever the mappings are not all the same."""
     flat = {
         key: dict(item for name, section in sections.items() for item in dotted_values(name, section))
@@ -238,5 +239,5 @@ def _differences(plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {key: {path: values[path] for path in differing if path in values} for key, values in flat.items()}
 
 
-def _text(plain: Any) -> str:
+def _text(plain: object) -> str:
     return json.dumps(plain, sort_keys=True)

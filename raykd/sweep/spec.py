@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from raykd.figures.table import (
     Directions,
     default_objectives,
 )
-from raykd.identity import identity
+from raykd.identity import PlainObject, PlainValue, identity
 from raykd.objectives import Top1
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
@@ -133,12 +133,12 @@ class SweepFile(Recipe):
         return self.search.objectives or default_objectives(self.labels.score_name, exported=exported)
 
 
-def plain_sweep(tree: Any) -> SweepFile:
+def plain_sweep(tree: PlainObject) -> SweepFile:
     """The typed sweep of a tree without searches."""
     return SweepFile.model_validate_json(json.dumps(tree))
 
 
-def preparation_trees(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+def preparation_trees(tree: PlainObject) -> list[PlainObject]:
     """The sections in `PREPARED` of a sweep file's tree, every value plain: one mapping for each alternative.
 
     Raises:
@@ -147,7 +147,7 @@ def preparation_trees(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(assignments({section: tree[section] for section in PREPARED if section in tree}))
 
 
-def searched_tree(tree: Mapping[str, Any]) -> dict[str, Any]:
+def searched_tree(tree: PlainObject) -> PlainObject:
     """The sections of a sweep file's tree that may be searched."""
     return {section: tree[section] for section in SEARCHABLE if section in tree}
 
@@ -157,20 +157,20 @@ def search_identity(document: Document) -> str:
     return identity("sweep", _searched(document.tree))
 
 
-def differing_keys(tree: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def differing_keys(tree: PlainObject, other: PlainObject) -> list[str]:
     """The keys that make the search of one sweep file's tree another than that of the other, dotted."""
     # As it is stored.
     own, others = (json.loads(redacted(json.dumps(_searched(each)))) for each in (tree, other))
     return [dotted(path) for path in _differing(own, others, ())]
 
 
-def _searched(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _searched(tree: PlainObject) -> PlainObject:
     own = {key: value for key, value in tree.items() if key not in FREE}
     own["search"] = {key: value for key, value in own.get("search", {}).items() if key not in LATER}
     return own
 
 
-def _differing(one: Any, other: Any, path: KeyPath) -> Iterator[KeyPath]:
+def _differing(one: PlainValue, other: PlainValue, path: KeyPath) -> Iterator[KeyPath]:
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         if one != other:
             yield path
@@ -182,6 +182,6 @@ def _differing(one: Any, other: Any, path: KeyPath) -> Iterator[KeyPath]:
             yield (*path, key)
 
 
-def planned_trials(tree: Mapping[str, Any], search: SearchConfig, most: int | None = None) -> int:
+def planned_trials(tree: PlainObject, search: SearchConfig, most: int | None = None) -> int:
     """Return how many trials a sweep has: no more than its space has settings, or than its budget has (`most`)."""
     return min(each for each in (search.trials, grid_size(tree), most) if each is not None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from raykd.errors import StoreError
 from raykd.figures.front import front_of
+from raykd.identity import PlainObject
 from raykd.spec import MisfitError, fitted, flat, searched_paths
 from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
@@ -17,13 +17,13 @@ from raykd.sweep.records import SweepRecords
 class Starts:
     """What is tried first."""
 
-    params: Sequence[Mapping[str, Any]] = ()
+    params: Sequence[PlainObject] = ()
     """Of each setting what it decides of the space; the sampler draws the rest."""
     misfits: Sequence[str] = ()
     """Of an earlier sweep's settings that this space does not have: the trial and why."""
 
 
-def start_fault(setting: Mapping[str, Any], space: Mapping[str, Any]) -> str | None:
+def start_fault(setting: PlainObject, space: PlainObject) -> str | None:
     """What is wrong with one setting of `search.start_from`; None: nothing."""
     wanted = flat(setting)
     try:
@@ -37,7 +37,7 @@ def start_fault(setting: Mapping[str, Any], space: Mapping[str, Any]) -> str | N
     return None
 
 
-def starts_of(given: str | Sequence[Mapping[str, Any]], space: Mapping[str, Any], storage: Storage) -> Starts:
+def starts_of(given: str | Sequence[PlainObject], space: PlainObject, storage: Storage) -> Starts:
     """The settings that `given` names, as they fit `space`, the searchable sections of the sweep file.
 
     Of an earlier sweep only what this space searches counts: with another corpus or more epochs it is the start of
@@ -56,7 +56,7 @@ def starts_of(given: str | Sequence[Mapping[str, Any]], space: Mapping[str, Any]
             "name an earlier sweep in search.start_from",
         )
     front = {trial.number for trial in front_of(records.trials(), records.objectives)}
-    found: list[Mapping[str, Any]] = []
+    found: list[PlainObject] = []
     misfits: list[str] = []
     for record in records.load():
         if record.trial.number in front:
@@ -70,7 +70,7 @@ def starts_of(given: str | Sequence[Mapping[str, Any]], space: Mapping[str, Any]
     return Starts(found, misfits)
 
 
-def said_of_searched(resolved: Mapping[str, Any], space: Mapping[str, Any]) -> dict[str, Any]:
+def said_of_searched(resolved: PlainObject, space: PlainObject) -> PlainObject:
     """What a setting says of what the space searches; what the space fixes is the space's."""
     searched = searched_paths(space)
     return {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+
+from raykd.identity import PlainObject
 
 FILE = "status.json"
 """In the sweep's folder."""
@@ -96,12 +97,12 @@ class Status:
         """How many trials."""
         return self.trials.get(role, {}).get(state, 0)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form; `from_plain` reads it back."""
         return asdict(self)
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> Status:
+    def from_plain(plain: PlainObject) -> Status:
         """What `to_plain` wrote. Raises TypeError for a key that no status has."""
         parts = {"phases": PhaseStatus, "running": RunStatus, "front": StudentStatus}
         known = {name: tuple(kind(**each) for each in plain.get(name, ())) for name, kind in parts.items()}

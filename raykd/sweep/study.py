@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import optuna
@@ -14,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from raykd.figures.table import OBJECTIVES, objective_values
 from raykd.figures.trial import Trial
+from raykd.identity import PlainObject
 from raykd.spec import FloatRange, IntRange, assignments, resolve
 from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.spec import SearchConfig
@@ -29,7 +29,7 @@ class Study:
     records that are given. So a search that is killed and resumed goes on as it would have.
     """
 
-    def __init__(self, tree: dict[str, Any], search: SearchConfig, starts: Sequence[Mapping[str, Any]] = ()):
+    def __init__(self, tree: PlainObject, search: SearchConfig, starts: Sequence[PlainObject] = ()):
         """`starts`: for the first trials, what they have of the space."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._tree, self._search, self._starts = tree, search, starts

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from raykd.cluster.nodes import Nodes
 from raykd.figures.results import Cost
 from raykd.figures.trial import UNFINISHED
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.precompute.model_cost import shape_key
 from raykd.precompute.plan import PrecomputePlan
 from raykd.precompute.transfer import transfer_plan
@@ -51,7 +51,7 @@ class Sweep:
         resources = self.file.resources
         roles = (resources.of("teachers"), resources.of("students"), resources.reading)
         self.nodes = Nodes(self.storage, gpus=any(taken(role).get("GPU") for role in roles))
-        self.timed_on: Mapping[str, Any] | None = None
+        self.timed_on: PlainObject | None = None
         """The hardware on which latency was measured; None until it is known."""
 
     @property
@@ -110,7 +110,7 @@ class Sweep:
             objectives=self.file.objectives, differing=self._differing,
         )  # fmt: skip
 
-    def _differing(self, stored: Mapping[str, Any]) -> list[str]:
+    def _differing(self, stored: PlainObject) -> list[str]:
         return differing_keys(self.document.tree, stored)
 
     @property
@@ -148,7 +148,7 @@ class Sweep:
         self, named: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
     ) -> list[tuple[str, T]]:
         """The items of all preparations by name, each once; a name of several items says what distinguishes them."""
-        found: dict[Hashable, tuple[str, T, dict[str, Any]]] = {}
+        found: dict[Hashable, tuple[str, T, PlainObject]] = {}
         for prepared in self.preparations.values():
             for name, item in named(prepared.preparation):
                 # Only what all preparations with this item have in common belongs to its name.
@@ -167,7 +167,8 @@ class Sweep:
 
     def students(self) -> list[tuple[Run, ...]]:
         """The runs of each student of the space that differ in shape: one, or one for each language."""
-        students = list(assignments(self.document.tree["student"]))
+        section = {"student": self.document.tree["student"]}
+        students = [tree["student"] for tree in assignments(section)]
         # A strategy may say whether there is one student for all languages or one for each.
         of_scope = [
             {self.settings.recipe(tree).scoped_student.scope: tree for tree in trees}
@@ -228,5 +229,5 @@ def _ids(teachers: Iterable[PlannedTeacher]) -> tuple[str, ...]:
     return tuple(teacher.run.id for teacher in teachers)
 
 
-def _equations(values: Mapping[str, Any]) -> str:
+def _equations(values: PlainObject) -> str:
     return ", ".join(f"{path}={value}" for path, value in values.items())

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.figures.conditions import ConditionError, parse
 from raykd.figures.table import EXPORTED, TARGET_DEV, WALL_S, Directions, Figure, objective_fault
+from raykd.identity import PlainValue
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.redact import redacted
 from raykd.spec import Document, KeyPath, check, grid_size, is_searched
@@ -209,7 +209,7 @@ def _with_passwords(document: Document) -> list[Fault]:
     ]
 
 
-def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+def leaves(value: PlainValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, PlainValue]]:
     """Key path → value of all that is neither a mapping nor a list."""
     items = (
         value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from raykd.errors import CorpusError
 from raykd.forms import LabelForm
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from raykd.figures.results import Group, Score
     from raykd.forms import TagSet
     from raykd.forms.targets import Column
-
-Metric = Callable[[Sequence[Any], Sequence[Any]], float]
-"""From gold and predicted labellings of sentences, as the form compares them, to 0..1."""
+    from raykd.metrics.languages import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +36,7 @@ class Task:
     metric: Metric
     beside: Mapping[str, Metric] = field(default_factory=dict, hash=False)
     """Other metrics of the same labels, by their names: what is shown beside the score."""
-    scored: Callable[[Any], np.ndarray] | None = None
+    scored: Callable[..., np.ndarray] | None = None
     """Which words of a gold labelling the metric counts, bool [T]; None: all of them."""
     pos: str = ""
     """A part of speech by which the metric leaves words out: the corpus must have it."""
@@ -74,7 +72,7 @@ class Task:
     def score(
         self,
         gold: Column,
-        predicted: Sequence[Any],
+        predicted: Sequence[object],
         *,
         tag_set: TagSet,
         languages: Sequence[str],

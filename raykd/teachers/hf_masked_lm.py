@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raykd.forms import PIECES, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.encoder import MaskedLanguageModel
     from raykd.layers.model_config import BuildInputs
 
@@ -72,10 +71,10 @@ class HFMaskedLMTeacher(HFConfig, Seeded, Duration):
 
         return masked_language_model(self, inputs, trained=self.fine_tune)
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> MaskedLanguageModel:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
         from raykd.layers.hf_masked_lm import rebuilt_masked_lm
 
         return rebuilt_masked_lm(self, architecture)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return self.model_dump(include={"kind", "path", "checksum"})

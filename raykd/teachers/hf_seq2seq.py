@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raykd.forms import STEPS, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration
 from raykd.teachers.ensemble import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
@@ -66,15 +65,15 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
 
         return of_checkpoint(self, inputs, **self._decoder)
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> PointerGenerator:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> PointerGenerator:
         from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
 
         return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return {**self.model_dump(include={"kind", "path", "checksum"}), **self._decoder}
 
     @property
-    def _decoder(self) -> dict[str, Any]:
+    def _decoder(self) -> PlainObject:
         """What says how trees are generated."""
         return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

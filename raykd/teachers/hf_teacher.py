@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
+from raykd.identity import PlainObject
 from raykd.layers.checkpoint import refuse_unreadable
 from raykd.layers.hf_config import CLASSES, HFConfig
 from raykd.layers.optimisation import TrainingConfig
@@ -83,13 +84,13 @@ class HFTeacher(HFConfig, Seeded, Duration):
         own = {"pools": self.pools, "precision": self.precision}
         return classifier(self, inputs, labels=self._names, **own)
 
-    def rebuild(self, architecture: Mapping[str, Any], inputs: BuildInputs) -> Model:
+    def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> Model:
         from raykd.layers.hf_classifier import rebuilt
 
         own = {"pools": self.pools, "precision": self.precision}
         return rebuilt(self, architecture, inputs, labels=self._names, **own)
 
-    def shape(self) -> dict[str, Any]:
+    def shape(self) -> PlainObject:
         return self.model_dump(include={"kind", "path", "checksum", "precision"})
 
     @property

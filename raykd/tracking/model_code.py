@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 TEXT, LANGUAGE = "text", "language"
 TOKENS, POS = "tokens", "pos"
+Sentences = list[list[str]] | list[list[tuple[str, str]]]
+"""Words, or pairs of a word and its part of speech."""
 
 
 class Student(PythonModel):
@@ -37,7 +39,7 @@ class Student(PythonModel):
 
     # The type of the input is for MLflow, which warns where there is none.
     def predict(
-        self, context: PythonModelContext, model_input: pandas.DataFrame, params: Any = None
+        self, context: PythonModelContext, model_input: pandas.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """For each text an object with `text`, `words` and `spans`, or with `text`, `label` and `probability`: what
         `raykd predict` writes. Of a parser `words` have relations as labels, and `heads` are beside them."""
@@ -61,22 +63,20 @@ class Student(PythonModel):
         return found
 
 
-def _texts(given: Any, *, several: bool) -> list[str]:
+def _texts(given: pandas.DataFrame | list[str], *, several: bool) -> list[str]:
     columns = list(getattr(given, "columns", [TEXT]))
     if TEXT not in columns and (several or len(columns) != 1 or isinstance(columns[0], str)):
         raise ValueError(f"give a data frame with a column {TEXT!r}; it has {columns}")
-    column: Iterable[Any] = (
+    texts: list[str] = list(
         given if isinstance(given, list) else given[TEXT if TEXT in columns else columns[0]]
     )
-    texts = list(column)
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"row {row}: a text is a string, got {text!r}")
     return texts
 
 
-def _sentences(given: Any, *, needs_pos: bool, several: bool) -> list[Any]:
-    """The words of each sentence, or pairs of a word and its part of speech."""
+def _sentences(given: pandas.DataFrame, *, needs_pos: bool, several: bool) -> Sentences:
     wanted = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if several else [])]
     columns = list(getattr(given, "columns", []))
     if missing := [name for name in wanted if name not in columns]:

@@ -145,13 +145,13 @@ def clean(key: str) -> str:
     return re.sub(r"[^\w./: -]", "_", key, flags=re.ASCII)[:KEY_LENGTH]
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """`value` as parameters and tags take it: plain text of limited length."""
     plain = "" if value is None else str(value)
     return plain if len(plain) <= VALUE_LENGTH else plain[: VALUE_LENGTH - 1] + "…"
 
 
-def texts(values: Mapping[str, Any]) -> dict[str, str]:
+def texts(values: Mapping[str, object]) -> dict[str, str]:
     """Return values as parameters and tags, by keys that MLflow takes."""
     return {clean(key): text(value) for key, value in values.items()}
 
@@ -161,7 +161,7 @@ def results(trial: Scored) -> dict[str, float]:
 
     The store and the reports keep what was measured.
     """
-    known: dict[str, Any] = {figure.name: figure.read(trial) for figure in COSTS}
+    known: dict[str, object] = {figure.name: figure.read(trial) for figure in COSTS}
     for figure in (*scores_of(trial.score_name, targets=True), TARGET_DEV):
         known |= score_values(figure, trial)
     for figure in scores_of(trial.score_name, targets=False):
@@ -200,7 +200,9 @@ def trial_tags(trial: Trial) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
 
 
-def dataset(name: str, corpus_id: str, *, source: str, schema: Any = None, profile: Any = None) -> Dataset:
+def dataset(
+    name: str, corpus_id: str, *, source: str, schema: object = None, profile: object = None
+) -> Dataset:
     """Return the dataset that a corpus is in MLflow.
 
     Args:

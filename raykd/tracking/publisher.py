@@ -1,9 +1,10 @@
 """Publishes a sweep in MLflow: what the store holds is compared with what MLflow shows, and the difference is written.
 
-A thread publishes every few seconds, so that nobody waits for the server. Publishing twice changes nothing. A server
-may go away, or take connections and answer nothing, for as long as it likes: it is tried again at the next turn, and
-what it lacks then is written. Each attempt ends by itself after `ANSWER_S` where nothing answers, and the last one of a
-sweep is repeated for `LAST_S`. After `kill -9` of the driver the next one finds the runs again by their tags.
+A thread publishes every few seconds, and whenever it is woken, so that nobody waits for the server. Publishing twice
+changes nothing. A server may go away, or take connections and answer nothing, for as long as it likes: it is tried
+again at the next turn, and what it lacks then is written. Each attempt ends by itself after `ANSWER_S` where nothing
+answers, and the last one of a sweep is repeated for `LAST_S`. After `kill -9` of the driver the next one finds the runs
+again by their tags.
 """
 
 from __future__ import annotations
@@ -78,8 +79,7 @@ class Publisher:
         """The name of each run of which the server lacks values, and how many."""
         self._complete: dict[Key, Page] = {}
         """Pages of which the server shows everything."""
-        self._publishing, self._stop = threading.Lock(), threading.Event()
-        self._seconds, self._last_s = PUBLISH_S, 0.0
+        self._publishing, self._woken, self._seconds = threading.Lock(), threading.Event(), PUBLISH_S
         self._thread = threading.Thread(target=self._run, name="raykd-publisher", daemon=True)
         client, sweep = MlflowClient(self.uri), pages.sweep()
         try:
@@ -97,9 +97,13 @@ class Publisher:
         pages.grown = self.shown.front_step
 
     def start(self, seconds: float = PUBLISH_S) -> None:
-        """Publish every so many seconds from now on, and once more in `close`."""
+        """Publish every so many seconds from now on, whenever `wake` is called, and once more in `close`."""
         self._seconds = seconds
         self._thread.start()
+
+    def wake(self) -> None:
+        """Have the thread publish now instead of at its next turn. Returns at once."""
+        self._woken.set()
 
     def publish(self) -> tuple[str, ...]:
         """Write what MLflow does not show of the sweep as it stands; calling it again changes nothing.
@@ -164,10 +168,13 @@ class Publisher:
             self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
 
     def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+        state: State = "RUNNING"
+        while state == "RUNNING":
+            self._woken.wait(self._seconds)
+            self._woken.clear()
+            state = self.pages.state  # before it publishes: the last time shows the end
             self._publish_guarded()
-        self._publish_guarded()
-        until = time.monotonic() + self._last_s
+        until = time.monotonic() + (LAST_S if state == "COMPLETE" else 0.0)
         while self.trouble and time.monotonic() < until:
             time.sleep(LAST_PAUSE_S)
             self._publish_guarded()
@@ -189,8 +196,8 @@ class Publisher:
         Returns:
             Why something is missing, and what, as `missing`; empty where the server shows everything.
         """
-        self.pages.state, self._last_s = state, LAST_S if state == "COMPLETE" else 0.0
-        self._stop.set()
+        self.pages.state = state
+        self.wake()
         until = time.monotonic() + CLOSE_S
         while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:
             models = self._models

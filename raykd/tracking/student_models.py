@@ -12,9 +12,13 @@ import json
 import shutil
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raykd.tracking.server import environment, quiet
+
+if TYPE_CHECKING:
+    from mlflow.models import ModelSignature
+    from pandas import DataFrame
 
 CARD, LABELS, STUDENT = "export.json", "labels.json", "artifacts/student"
 CODE = Path(__file__).with_name("model_code.py")
@@ -53,7 +57,7 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     written.save(str(to / "MLmodel"))
 
 
-def _example(card: dict[str, Any], export: Path, *, several: bool) -> Any:
+def _example(card: dict[str, Any], export: Path, *, several: bool) -> DataFrame:
     import pandas
 
     first = min(folder.name for folder in export.iterdir()) if several else "."
@@ -66,7 +70,7 @@ def _example(card: dict[str, Any], export: Path, *, several: bool) -> Any:
     return pandas.DataFrame([row | ({"language": first} if several else {})])
 
 
-def _signature(card: dict[str, Any], *, several: bool) -> Any:
+def _signature(card: dict[str, Any], *, several: bool) -> ModelSignature:
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, Schema
     from mlflow.types.schema import Array, Object, Property

@@ -142,7 +142,7 @@ def _line(key: str, metric: str) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _chart(key: str, section: str, kind: str, **more: Any) -> dict[str, Any]:
+def _chart(key: str, section: str, kind: str, **more: object) -> dict[str, Any]:
     return {"uuid": key, "type": kind, "metricSectionId": section, **MADE, **more}
 
 

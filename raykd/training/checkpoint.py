@@ -7,17 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pickle import UnpicklingError
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
 from raykd.errors import OtherVersionError, StoreError
+from raykd.identity import PlainObject
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.structures.device import fetched
 
 DIGEST = 32
+
+State: TypeAlias = dict[str, Any]
+"""What PyTorch calls a state: tensors, numbers, and lists and mappings of these, by name."""
 
 
 @dataclass
@@ -42,15 +46,15 @@ class Progress:
     best_epoch: int = -1
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     best_loss_weights: dict[str, Tensor] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[PlainObject] = field(default_factory=list)
 
 
 class Stateful(Protocol):
     """What a checkpoint holds the state of: model, loss, optimiser, learning rate, gradient scaler."""
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> State: ...
 
-    def load_state_dict(self, state: Any, /) -> Any: ...
+    def load_state_dict(self, state: State, /) -> object: ...
 
 
 def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, Stateful]) -> None:
@@ -62,7 +66,7 @@ def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, S
     folder.write(CHECKPOINT, sha256(state_bytes).digest() + state_bytes)
 
 
-def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, dict[str, Any]] | None:
+def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, dict[str, State]] | None:
     """Where the run was, and the states by the names they were written with; None where there is no checkpoint.
 
     Raises:
@@ -90,7 +94,7 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
         raise OtherVersionError(f"{folder.address}/{CHECKPOINT}", problem, hint) from error
 
 
-def reported_epochs(folder: Storage) -> list[dict[str, Any]]:
+def reported_epochs(folder: Storage) -> list[PlainObject]:
     """The metrics of the epochs after which a run, interrupted or stopped, goes on; none where it would begin anew."""
     try:
         found = read_checkpoint(folder, torch.device("cpu"))

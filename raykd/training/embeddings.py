@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from safetensors.torch import load, save
 
 from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
 from raykd.corpora.pretrained import HFVocabulary
+from raykd.corpora.vocabulary import Vocabulary
 from raykd.errors import StoreError
 from raykd.identity import identity
 from raykd.layers.checkpoint import embedding_matrix
@@ -29,7 +29,7 @@ from raykd.storage.sealed import DOCTOR
 from raykd.storage.store import Storage
 from raykd.students import Student, StudentConfig
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
-from raykd.training.model_folder import load_model
+from raykd.training.model_folder import load_model, model_config
 
 FORMAT = 1
 
@@ -61,10 +61,9 @@ def embeddings_id(run: Run) -> str:
     )
 
 
-def embeddings_from(
-    student: Student, teachers: Sequence[Any], languages: Sequence[str]
-) -> dict[str, str] | None:
-    """Whose vectors those of `student`, a pinned configuration for `languages`, start from: as `Run.embeddings_from`.
+def embeddings_from(student: Student, teachers: Mapping[str, Run]) -> dict[str, str] | None:
+    """Whose vectors those of `student`, a pinned configuration, start from: as `Run.embeddings_from`. `teachers`: name
+    → run of those that cover its languages.
 
     Raises:
         StoreError: they cannot become as wide as the student's.
@@ -78,12 +77,12 @@ def embeddings_from(
     if not isinstance(start, OfTeacher):
         return None
     # Where several teachers cover the languages, their checkpoint is one: `recipe_faults` refuses all else.
-    teacher = next(each for each in teachers if set(languages) & set(each.languages))
-    if fault := start.fault(student.embedding_dim or 0, teacher.config.embedding_dim):
-        raise StoreError(teacher.name, *fault)
+    name, teacher = next(iter(teachers.items()))
+    if fault := start.fault(student.embedding_dim or 0, model_config(teacher).embedding_dim or 0):
+        raise StoreError(name, *fault)
     if start.weights == "pretrained":
-        return {"path": teacher.config.path, "checksum": teacher.config.checksum}
-    return {"teacher_id": teacher.run.id}
+        return {part: teacher.model[part] for part in ("path", "checksum")}
+    return {"teacher_id": teacher.id}
 
 
 def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
@@ -121,6 +120,8 @@ def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     own = open_vocabulary(storage, run.vocabulary_id).pieces
     if isinstance(start, VectorEmbeddings):
         return _of_file(start.vectors, piece_texts(own))
+    if not isinstance(start, OfTeacher):
+        raise TypeError("what is drawn at random starts from no vectors")
     matrix_VD, rows = _of_teacher(storage, run, own)
     # A checkpoint's tokenizer may have pieces that were added to it later.
     found = np.flatnonzero((rows >= 0) & (rows < len(matrix_VD)))
@@ -132,7 +133,7 @@ def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(found), start.reduced(vectors_ND, run.model["embedding_dim"])
 
 
-def _of_teacher(storage: Storage, run: Run, own: Any) -> tuple[torch.Tensor, np.ndarray]:
+def _of_teacher(storage: Storage, run: Run, own: Vocabulary) -> tuple[torch.Tensor, np.ndarray]:
     """The teacher's matrix, and the row in it of each piece of the student, -1 where there is none."""
     given = run.embeddings_from or {}
     if "teacher_id" not in given:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from raykd.figures.results import Score
+from raykd.identity import PlainObject
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class EpochReport:
     tokens: int = 0
     """That the epoch trained on, over all workers."""
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> PlainObject:
         """Metric name → value, as logged and as kept in the run's history."""
         held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
         return {

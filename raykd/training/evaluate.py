@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -32,20 +32,21 @@ def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float =
     return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
 
 
-Decode = Callable[[Output, np.ndarray], Sequence[Any]]
+Labelling = TypeVar("Labelling")
+Decode = Callable[[Output, np.ndarray], Sequence[Labelling]]
 """From an output and the rows of its sentences in the text to the best labelling, or tree, of each."""
 
 
 def predict(
-    model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode, *, worker: Worker
-) -> list[Any]:
+    model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode[Labelling], *, worker: Worker
+) -> list[Labelling]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list.
 
     Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
     """
     model.eval()
     plan = evaluation_plan(text.piece_lengths, worker.device, share=worker.share)
-    found: list[tuple[int, Any]] = []
+    found: list[tuple[int, Labelling]] = []
     with torch.inference_mode(), _in_float32(model):
         for rows in with_progress(plan[worker.rank :: worker.world]):
             output = model(text.gather(rows).to(worker.device))

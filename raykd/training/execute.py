@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult, Score, Scores
+from raykd.identity import PlainObject
 from raykd.layers.model import Model, load_weights
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import ScheduleConfig
@@ -175,7 +175,7 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
         raise StoreError(start.address, error.problem, hint) from error
 
 
-def epoch_report(run: Run, epoch: EpochReport) -> dict[str, Any]:
+def epoch_report(run: Run, epoch: EpochReport) -> PlainObject:
     """What launchers report of an epoch: its metrics below one key, apart from what Tune adds beside it."""
     return {"epoch_report": epoch.metrics(), "run_id": run.id}
 
@@ -188,7 +188,7 @@ def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:
     )
 
 
-def _stage_plan(store_uri: str, run: Run, stage: dict[str, Any]) -> StagePlan:
+def _stage_plan(store_uri: str, run: Run, stage: PlainObject) -> StagePlan:
     objective = annealed(
         validated(ObjectiveConfig, stage["objective"]), unlabelled=stage["text"] != "labelled"
     )

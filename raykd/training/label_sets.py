@@ -6,14 +6,13 @@ These are made once of the corpus' training part, and stored in one file, named 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from raykd.corpora.corpus import Corpus
 from raykd.forms import Labels, labels_from
 from raykd.forms.tree.codes import Encoding
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.storage.layout import OWN_LABELS
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
@@ -42,7 +41,7 @@ def stored_labels(store_uri: str, name: str) -> Labels:
     return Storage(store_uri).read_json(labels_file(name), labels_from)
 
 
-def plain_legal(legal: LegalTransitions) -> dict[str, Any]:
+def plain_legal(legal: LegalTransitions) -> PlainObject:
     """JSON-able form, as an export carries it: which labels, by number, may be `first` and `last`, and which may come
     next after each label, as the place `after` of its list in `next`; most labels share one."""
     allowed = [np.flatnonzero(row == 0).tolist() for row in legal.transitions_YY.numpy()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,13 +14,14 @@ from raykd.forms import TREE, Labels, labels_from
 from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.steps import tree_of, written
 from raykd.forms.targets import best_labels
+from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, vocabulary_from
 from raykd.storage.sealed import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task
-from raykd.training.evaluate import Decode, predict
+from raykd.training.evaluate import Decode, Labelling, predict
 from raykd.training.model_folder import (
     LABELS,
     MODEL,
@@ -133,7 +133,7 @@ class Tagger:
         paths = self._predicted(sentences, lambda output, rows: best_labels(output))
         return [self.tag_set.decode(path) for path in paths]
 
-    def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode) -> list[Any]:
+    def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode[Labelling]) -> list[Labelling]:
         if self.task.pairs:
             for sentence in sentences:
                 check_pair(sentence)
@@ -188,7 +188,7 @@ def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Lab
         raise StoreError(error.name, error.problem, hint) from error
 
 
-def _run(plain: dict[str, Any]) -> Run:
+def _run(plain: PlainObject) -> Run:
     run = Run.from_plain(plain)
     if run.task not in TASKS:
         raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")

@@ -5,10 +5,9 @@ The folder stands alone: what else the model is made of is only what it reads of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 import torch
 
@@ -16,6 +15,7 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.figures.results import RunResult
 from raykd.forms import Labels
+from raykd.identity import PlainObject
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model, load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
@@ -134,7 +134,7 @@ def _untrained(
     labels: Labels,
     *,
     dropout: float,
-    architecture: Mapping[str, Any] | None = None,
+    architecture: PlainObject | None = None,
 ) -> Model:
     config, pieces = model_config(run), vocabulary.pieces
     inputs = BuildInputs(

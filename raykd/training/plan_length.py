@@ -5,11 +5,11 @@ Patience may end a stage before its plan does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from raykd.identity import PlainObject
 from raykd.objectives import ObjectiveConfig
 from raykd.recipes.run import Run, validated
 
@@ -94,6 +94,6 @@ def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
     return 2 + scores + bool(run.model.get("projection"))
 
 
-def reads_scores(stage: Mapping[str, Any]) -> bool:
+def reads_scores(stage: PlainObject) -> bool:
     """Whether the objective of a stage reads the scores of the head."""
     return validated(ObjectiveConfig, stage["objective"]).reads_scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, TypeAdapter
@@ -17,6 +17,7 @@ from raykd.corpora.source import REST
 from raykd.corpora.stored_sources import find_corpus, restricted_corpus
 from raykd.corpora.word_pieces import Vocabulary
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
+from raykd.identity import PlainObject
 from raykd.layers.stage_schedule import Duration, ScheduleConfig
 from raykd.needs import read_live, to_store
 from raykd.objectives import Gold
@@ -157,7 +158,7 @@ def _teacher_corpus(recipe: Recipe, ready: Preparation, read: Read) -> tuple[Cor
     return _same_tags(other, corpus, recipe), name
 
 
-def _uncapped(recipe: Recipe) -> dict[str, Any]:
+def _uncapped(recipe: Recipe) -> PlainObject:
     """What another cap changes beside itself: no class is capped, and the rest that a cap leaves as unlabelled text,
     which teachers do not use, is not asked for: without a cap nothing is left."""
     unlabelled = plain(recipe.corpus).get("unlabelled")
@@ -211,8 +212,8 @@ def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: s
         characters=config.reads_characters, contextual=config.contextual,
     )  # fmt: skip
     role: Literal["teacher", "student"] = "student"
-    stages: tuple[dict[str, Any], ...] = ()
-    training: dict[str, Any] = {}
+    stages: tuple[PlainObject, ...] = ()
+    training: PlainObject = {}
     if isinstance(config, Teacher):
         role, training = "teacher", plain(config.training)
         length = {name: getattr(config, name) for name in Duration.model_fields}
@@ -264,7 +265,9 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
         training=plain(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
-        embeddings_from=embeddings_from(student, preparation.teachers, languages),
+        embeddings_from=embeddings_from(
+            student, {t.name: t.run for t in preparation.teachers if set(languages) & set(t.languages)}
+        ),
     )
 
 
@@ -299,7 +302,7 @@ def _splitting(pieces: Vocabulary) -> object:
 
 def _resolved_student(recipe: Recipe, preparation: Preparation) -> Student:
     """The student with the teacher's own where it says `teacher`."""
-    resolved: dict[str, Any] = {}
+    resolved: dict[str, object] = {}
     if "vocabulary" in recipe.student.taken_from_teacher:
         resolved["vocabulary"] = resolved_vocabulary(recipe)
     if "projection" in recipe.student.taken_from_teacher:
@@ -374,6 +377,6 @@ def _source(
     return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
 
 
-def plain(config: BaseModel) -> dict[str, Any]:
+def plain(config: BaseModel) -> PlainObject:
     """A configuration model as JSON-able data."""
     return config.model_dump(mode="json")

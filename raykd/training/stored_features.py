@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from raykd.corpora.hashes import sentence_hashes
-from raykd.layers.contextual import FrozenConfig
+from raykd.layers.contextual import Part, part_class
 from raykd.recipes.run import Run, validated
 from raykd.signals import Need
 from raykd.storage.layout import ENCODERS, TEXT
@@ -71,9 +70,9 @@ class StoredFeatures:
         return torch.cat([encoder.gather(np.asarray(rows)) for encoder in self.encoders], -1)
 
 
-def frozen_configs(run: Run) -> tuple[Any, ...]:
+def frozen_configs(run: Run) -> tuple[Part, ...]:
     """The frozen encoders and tables that the run's model reads."""
-    return tuple(validated(FrozenConfig, each) for each in run.model.get("contextual") or ())
+    return tuple(validated(part_class(each), each) for each in run.model.get("contextual") or ())
 
 
 def encoder_ids(run: Run) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ Memory depends on the block: mapped pages belong to the system, and the actors o
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ import pyarrow as pa
 from raykd.corpora.encoded_text import EncodedText, encode_text
 from raykd.errors import StoreError
 from raykd.forms.ragged import Ragged
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.storage.cache import one_at_a_time
 from raykd.storage.layout import ENCODED, ENCODED_MANIFEST
@@ -65,7 +64,7 @@ def _found(folder: Storage) -> EncodedText | None:
     return None if manifest is None else _joined(folder, manifest)
 
 
-def _joined(folder: Storage, manifest: dict[str, Any]) -> EncodedText:
+def _joined(folder: Storage, manifest: PlainObject) -> EncodedText:
     texts = [_mapped(folder, block, manifest["padding"]) for block in manifest["blocks"]]
     return EncodedText.joined(texts, padding=manifest["padding"])
 

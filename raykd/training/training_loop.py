@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred, sent
-from raykd.training.checkpoint import Progress, Stateful, read_checkpoint, write_checkpoint
+from raykd.training.checkpoint import Progress, State, Stateful, read_checkpoint, write_checkpoint
 from raykd.training.data import Batch
 from raykd.training.epoch_report import EpochReport
 from raykd.training.learner import TOTAL, Learner
@@ -118,7 +118,7 @@ class Distiller:
             torch.manual_seed(_seed(self.stage.training.seed, index, 1))
             self.model.draw_head()
 
-    def _open_step(self, groups: Sequence[str] | None, state: dict[str, Any] | None) -> None:
+    def _open_step(self, groups: Sequence[str] | None, state: dict[str, State] | None) -> None:
         training = self.stage.training
         self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
         self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
@@ -360,11 +360,11 @@ class Distiller:
         if self.worker.rank == 0:
             write_checkpoint(self.folder, replace(self.progress, sums=sums), self._states())
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _restore(self, states: dict[str, State]) -> None:
         if self.worker.rank > 0:
             self.progress.sums = dict.fromkeys(self.progress.sums, 0.0)
         for name, each in self._states().items():
-            each.load_state_dict(state[name])
+            each.load_state_dict(states[name])
 
     def _states(self) -> dict[str, Stateful]:
         return {

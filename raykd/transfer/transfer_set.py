@@ -136,7 +136,7 @@ class TransferSet:
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
         for need, parts in self._once.items():
             rows = tuple(sent(part[index_B], device) for part in parts)
-            values[need] = SIGNALS[need.signal].read(rows, index_B, need)
+            values[need] = SIGNALS[need.signal].read(index_B, *rows)
         return TeacherBatch.of(values)
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class TransferSet:
                 parts.append(gather(block_of, block_B, place_B, np.ones_like(place_B))[:, 0])
         padded = tuple(sent(torch.from_numpy(part), device) for part in parts)
         lengths_B = torch.from_numpy(length_B if signal.columns[0].is_list else np.ones_like(length_B))
-        return signal.read(padded, sent(lengths_B, device), need)
+        return signal.read(sent(lengths_B, device), *padded)
 
     def _block(self, need: Need, column: int, block: int) -> np.ndarray:
         return self._shards.get((block >> 32, need, block & 0xFFFFFFFF))[column]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import os
+import re
+import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 import raykd
+from raykd.corpora.files import read_lines
+from raykd.corpora.word_columns import layout_of
 from raykd.deploy.export import export_run
-from raykd.deploy.label_columns import _sentences
+from raykd.deploy.label_columns import _blocks
 from raykd.errors import StoreError
+from raykd.forms.tag_schemes import from_bioes
 from raykd.storage.store import Storage
 from raykd.training.prepare import prepare
 from tests.sweep.in_process import call, code_of
@@ -36,8 +44,8 @@ def student(tmp_path_factory):
 
 def test_the_start_of_a_document_is_no_word():
     lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
-    found = [words for _, words in _sentences(enumerate(lines, start=1), "x", None)]
-    assert found == [[], ["Ada", "sleeps"]]
+    layout, rest = layout_of(iter(lines), "x")
+    assert [block.words for block in _blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
 
 
 def test_conll_gets_a_column_of_labels(student, tmp_path):
@@ -73,7 +81,7 @@ def test_a_number_sign_is_a_word_where_it_has_all_columns(student, tmp_path):
     call("predict", student, str(source), "--out", str(out))
     (labels,) = raykd.load(student).label([["London", "#"]])
     lines = out.read_text().split("\n")
-    assert lines[:3] == ["# a comment of five words", f"London O\t{labels[0]}", f"# O\t{labels[1]}"]
+    assert lines[:3] == ["# a comment of five words", f"London O {labels[0]}", f"# O {labels[1]}"]
 
 
 def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
@@ -126,12 +134,12 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
             "a.conll",
             b"one\n",
             3,
-            "a.conll:1: the line has 1 column, and words are expected in column 1; set --column",
+            "a.conll:1: 1 column where at least 2 are expected: 'one'; correct the line, or set --column",
         ),
         ("a.jsonl", b'{"text": "x"}\n{"t": 1}\n', 3, 'a.jsonl:2: got \'{"t": 1}\'; expected {"text"'),
         ("a.jsonl", b"{\n", 3, "a.jsonl:1: the line is not JSON"),
         ("a.jsonl", b'{"tokens": []}\n', 3, "with one word at least"),
-        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: the line is not UTF-8; convert"),
+        ("a.txt", b"ok\n\xff\n", 3, "a.txt:2: byte 0xff is not utf-8; convert"),
         ("none.txt", None, 3, "there is no such file; give a file, or -"),
     ],
 )
@@ -202,3 +210,142 @@ def test_a_column_of_texts_is_labelled(student, tmp_path):
         "London",
         "Ada lives",
     ]
+
+
+LINES = [
+    f"{word}{{0}}{tag}" for word, tag in zip(SENTENCES[0], ("B-PER", "I-PER", "O", "O", "B-LOC"), strict=True)
+]
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+def test_columns_get_labels_in_the_scheme_and_with_the_separator_of_the_file(
+    student, tmp_path, capsys, separator
+):
+    lines = [line.format(separator) for line in LINES]
+    # A tab in a comment says nothing of the columns; a document's start ends a sentence; blank lines stay.
+    written = [
+        "# text = Ada\tlives",
+        *lines,
+        f"-DOCSTART- -X-{separator}O",
+        *lines,
+        "",
+        "",
+        "# the end",
+        *lines,
+    ]
+    (tmp_path / "in.conll").write_text("\n".join(written) + "\n")
+    call("predict", student, str(tmp_path / "in.conll"), "--out", str(tmp_path / "out"))
+    (bioes,) = raykd.load(student).label([SENTENCES[0]])
+    labels = from_bioes(bioes, "iob2")
+    labelled = [f"{line}{separator}{label}" for line, label in zip(lines, labels, strict=True)]
+    expected = [written[0], *labelled, written[6], *labelled, "", "", "# the end", *labelled, "", ""]
+    assert (tmp_path / "out").read_text().split("\n") == expected
+    between = "tabs" if separator == "\t" else "spaces"
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"in.conll: words in column 0, between {between}; labels are written in iob2" in told
+    assert "predict: 3 sentences" in told
+    call(
+        "predict", student, str(tmp_path / "in.conll"), "--scheme", "bioes", "--out", str(tmp_path / "bioes")
+    )
+    assert [line.split(separator)[-1] for line in (tmp_path / "bioes").read_text().split("\n")[1:6]] == bioes
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (
+            "1\tO\n\nAda\tB-PER\nlives\tO\n",
+            ["1", "Ada", "lives"],
+        ),  # a numbered heading is no column of numbers
+        ("The O\n10\u00a0000 O\nSão\u00a0Paulo B-LOC\n", ["The", "10\u00a0000", "São\u00a0Paulo"]),
+        ("\ufeffAda\tO\r\nlives\tO\r\n", ["Ada", "lives"]),
+        (
+            "1\tx\tAda\n2\ty\tlives\n\n1\tx\tin\n2\ty\tParis\n\n1\tx\tand\n2\ty\tRome\n3\tx\ttoo\n",
+            ["Ada", "lives", "in", "Paris", "and", "Rome", "too"],
+        ),
+    ],
+)
+def test_the_words_of_columns(student, tmp_path, written, words):
+    """Those of the reader of corpora, also of a packed file."""
+    (tmp_path / "in.conll.gz").write_bytes(gzip.compress(written.encode()))
+    layout, rest = layout_of(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "x")
+    assert [word for block in _blocks(rest, layout, "x") for word in block.words] == words
+    call("predict", student, str(tmp_path / "in.conll.gz"), "--out", str(tmp_path / "out"))
+    lines = [line for line in (tmp_path / "out").read_text().split("\n") if line]
+    assert [len(re.split("[\t ]", line)) for line in lines] == [
+        len(re.split("[\t ]", written.split("\n")[0])) + 1
+    ] * len(words)
+
+
+def test_a_document_without_empty_lines_is_labelled_in_pieces(student, tmp_path):
+    words = [*("word",) * 900, ".", *("other",) * 900]
+    (tmp_path / "in.conll").write_text("".join(f"{word}\tO\n" for word in words))
+    call("predict", student, str(tmp_path / "in.conll"), "--out", str(tmp_path / "out"))
+    labels = raykd.load(student).label([words[:901], words[901:]])
+    lines = (tmp_path / "out").read_text().split("\n")
+    assert [line.split("\t")[-1] for line in lines if line] == [*labels[0], *labels[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "texts"),
+    [
+        ("in.tsv", "id\ttext\n1\tAda lives here\n2\tParis is far\n", ["Ada lives here", "Paris is far"]),
+        ("in.csv", 'id,text\n1,"Ada lives here"\n2,"Paris, is\nfar"\n', ["Ada lives here", "Paris, is\nfar"]),
+        ("in.jsonl", '{"sentence": "Ada lives"}\n{"sentence": "Go home"}\n', ["Ada lives", "Go home"]),
+    ],
+)
+def test_the_texts_of_a_table(student, tmp_path, name, written, texts):
+    (tmp_path / name).write_text(written)
+    call("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"))
+    read = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+    assert [row.get("text", row.get("sentence")) for row in read] == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "message"),
+    [
+        (
+            "a.json",
+            '[\n {"text": "London"}\n]\n',
+            "a.json: it is not read: JSON, and not one object per line",
+        ),
+        ("a.conll", "token\tlabel\nAda\tO\n", "a.conll:1: the line has the names of columns, not a word"),
+        ("a.jsonl", '{"text": "x"}\n{"text": "\\ud800"}\n', "a.jsonl:2: half of a surrogate pair"),
+        ("a.jsonl", '{"text": "x"}\n{"text": "x", "id": NaN}\n', "a.jsonl:2: the line is not JSON"),
+        ("a.csv", "id,text\n1,one two\n2,three, four\n", "a.csv: it is not read: CSV"),
+    ],
+)
+def test_what_predict_refuses(student, tmp_path, capsys, name, written, message):
+    (tmp_path / name).write_text(written)
+    (tmp_path / "out").write_text("before")
+    assert (
+        code_of("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"), "--overwrite") == 3
+    )
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "out").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "out"])
+
+
+def test_a_field_of_the_file_is_not_written_over(student, tmp_path, capsys):
+    rows = [{"text": "London", "spans": [1]}, {"tokens": ["Ada"], "spans": []}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    call("predict", student, str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"))
+    one, other = (json.loads(line) for line in (tmp_path / "out").read_text().splitlines())
+    assert one["spans"] == [1]
+    assert one["predicted_spans"] == json.loads(json.dumps(asdict(raykd.load(student)("London"))["spans"]))
+    assert other["labels"] == raykd.load(student).label([["Ada"]])[0]
+    (tmp_path / "b.jsonl").write_text('{"text": "London"}\n{"text": "Paris", "spans": 3}\n')
+    assert code_of("predict", student, str(tmp_path / "b.jsonl")) == 3
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        "b.jsonl:2: the line has a field 'spans', which predict writes, and the first line has none" in told
+    )
+
+
+def test_the_standard_output_is_utf_8_whatever_the_terminal(student, tmp_path):
+    (tmp_path / "in.txt").write_text("Zoë likes 東京 👍🏽\n")
+    asked = [str(Path(sys.executable).with_name("raykd")), "predict", student, str(tmp_path / "in.txt")]
+    done = subprocess.run(
+        asked, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, capture_output=True, check=True
+    )
+    assert json.loads(done.stdout)["text"] == "Zoë likes 東京 👍🏽"

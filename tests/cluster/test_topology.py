@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 from math import floor
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -132,16 +131,10 @@ def test_what_may_be_added_is_what_the_autoscaler_has_left():
     assert still_added([(small, 3), (Node({"CPU": 64}), 2)], nodes) == (
         NodeType(small, 2), NodeType(Node({"CPU": 64}), 2),
     )  # fmt: skip
-    config = SimpleNamespace(
-        node_group_configs=[
-            SimpleNamespace(resources={"CPU": 8, "GPU": 1, "accelerator_type:L4": 1}, max_count=1),
-            SimpleNamespace(resources={"CPU": 64}, max_count=2),
-        ]
-    )
-    may_add = types_of(config, nodes)
+    may_add = types_of([({"CPU": 8, "GPU": 1, "accelerator_type:L4": 1}, 1), ({"CPU": 64}, 2)], nodes)
     assert [each.most for each in may_add] == [0, 2]
     topology = Topology(nodes, may_add)
     assert topology.grows
     assert topology.fits(Group({"CPU": 32})) == 0
     assert topology.grown.fits(Group({"CPU": 32})) == 4
-    assert types_of(None, nodes) == ()
+    assert types_of([], nodes) == ()

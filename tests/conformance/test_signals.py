@@ -6,7 +6,7 @@ A new signal is tested as soon as it is in the table; one that needs a `k` or a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -53,13 +53,6 @@ SENTENCES = sentences(14, seed=3)
 SHARDS = (RowRange(0, 9), RowRange(9, 14))
 
 
-@dataclass(frozen=True)
-class Given(Output):
-    """What a model gives, and what a frozen encoder gives."""
-
-    features_BTD: Tensor | None = None
-
-
 def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
     """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding; or
     a parser, where what is needed is of arcs."""
@@ -76,16 +69,15 @@ def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) 
     if need.signal in ARCS:
         parser = FakeParser("p")
         own = parser.labelled_arcs([parser.scores(words) for words in given], padding=padding).chain()
-    words_BTD = hidden[0]
-    if unit == "sentence":
+    if unit == "sentence" and need.signal != "features":
         hidden = {layer: states[:, :1] for layer, states in hidden.items()}
-    return batch, Given(own, hidden, features_BTD=words_BTD)
+    return batch, Output(own, hidden)
 
 
 def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list[np.ndarray]]:
     """For each column the values [rows, V] of every sentence, padding removed; of a teacher's column one [1, V]."""
     signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), []
-    for column, part in zip(signal.columns, signal.take(output, batch, need), strict=True):
+    for column, part in zip(signal.columns, signal.take(output, need), strict=True):
         values = part.numpy()
         if column.rows == "teacher":
             found.append([values[None]])
@@ -177,7 +169,7 @@ def expected_value(need: Need, unit: str, rows: list[int]) -> Any:
         columns.append(pad_sequence(tensors, batch_first=True) if column.is_list else torch.cat(tensors))
     words_B = words_of([SENTENCES[row] for row in rows])
     lengths_B = torch.from_numpy(signal.columns[0].rows_of(words_B, unit))
-    return signal.read(tuple(columns), lengths_B, need)
+    return signal.read(lengths_B, *columns)
 
 
 def parts_of(value) -> list[Tensor]:
@@ -203,7 +195,7 @@ def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
     if SIGNALS[need.signal].once:
         given = decode_columns(need, shard_of(need, unit, SHARDS[0])[0])
         columns = [torch.from_numpy(np.repeat(part, len(rows), axis=0)) for part in given]
-        expected = SIGNALS[need.signal].read(tuple(columns), torch.ones(len(rows)), need)
+        expected = SIGNALS[need.signal].read(torch.ones(len(rows)), *columns)
         assert all(torch.equal(a, b) for a, b in zip(batch.chain.parts()[2:], expected, strict=True))
         return
     values = {each: expected_value(each, unit, rows) for each in (need, *beside)}
@@ -247,9 +239,9 @@ def test_padding_and_neighbours_change_nothing(need, unit):
 
 
 def test_only_a_chain_teacher_gives_scores():
-    _, batch, output = next(FakeTeacher("t", chain=False).outputs(SENTENCES[:2], 1))
+    *_, output = next(FakeTeacher("t", chain=False).outputs(SENTENCES[:2], 1))
     for name in (*CHAIN, *ARCS):
         with pytest.raises(TypeError, match="a chain teacher gives a Chain, got Mixture"):
-            SIGNALS[name].take(output, batch, Need(name))
+            SIGNALS[name].take(output, Need(name))
     for need in (Need("token_marginals"), Need("kbest", 1)):
-        assert SIGNALS[need.signal].take(output, batch, need)[0].shape[0] == 2
+        assert SIGNALS[need.signal].take(output, need)[0].shape[0] == 2

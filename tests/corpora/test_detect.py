@@ -72,6 +72,11 @@ def tsv(count, first=0, header=""):
     return header + "".join(f"{text}\t{label}\n" for text, label in texts(count, first))
 
 
+def comma_separated(count, first=0):
+    lines = "".join(f'"{text},\nand ""more""",{label}\n' for text, label in texts(count, first))
+    return f"sentence,label\n{lines}"
+
+
 def pairs(count, first=0):
     rows = list(texts(count, first))
     lines = [
@@ -226,6 +231,13 @@ CASES = {
     "texts with names of columns": (
         parted(tsv, ["{part}.tsv"], ["xx"], header="sentence\tlabel\n"), {"source": "tsv", "header": True}
     ),
+    "CSV": (
+        parted(comma_separated, ["{part}.csv"], ["xx"]), {"source": "tsv", "separator": "comma", "header": True}
+    ),
+    "names of columns in one language": (
+        parted(tsv, ["en.{part}.tsv"], ["en"], header="sentence\tlabel\n") | parted(tsv, ["de.{part}.tsv"], ["de"]),
+        {"source": "tsv", "header": {"en": True, "de": False}},
+    ),
     "pairs": (
         parted(pairs, ["{part}.tsv"], ["xx"]), {"source": "tsv", "columns": {"text": 1, "second": 2, "label": 3}}
     ),
@@ -333,7 +345,7 @@ def test_a_broken_byte_is_no_other_encoding(tmp_path):
     [
         ({}, "there are no files; expected are files of train"),
         ({"a.md": "x", "b/c.png": "x"}, "no file with labels is there. Seen: a.md (by its name no text of a corpus)"),
-        ({"train.csv": "text,label\na b,1\n"}, "train.csv (CSV: write a text and its class per line"),
+        ({"train.csv": "id,label\n1,1\n" * 9}, "train.csv (columns between commas, none with texts"),
         ({"train.txt": "A text of words.\nAnd one text.\n" * 9}, "train.txt (plain text, a sentence in each line)"),
         ({"train.txt": b"a\0b\n"}, "a zero byte in line 1"),
         ({"train.zip": "x"}, "an archive: unpack it"),

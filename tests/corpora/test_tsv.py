@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from raykd.corpora.builtin import BuiltinSource
+from raykd.corpora.config import READERS
 from raykd.corpora.corpus import corpus_id, make_corpus, open_corpus, read_corpus, write_corpus
 from raykd.corpora.describe import describe
 from raykd.corpora.sentence import Sentence
@@ -199,3 +200,19 @@ def test_500_labels_a_class_of_sst2_and_the_rest_as_text():
     assert classes(corpus, "train") == {"0": 500, "1": 500}
     assert corpus.parts["unlabelled"].num_rows == whole.parts["train"].num_rows - 1000
     assert corpus.parts["test"].equals(whole.parts["test"])
+
+
+CSV = '"A ""good"", long\ntext",GOOD,1\n\nBad one,BAD,2\n"broken,BAD,3\n'
+
+
+def test_cells_of_csv_stand_in_quotation_marks(tmp_path):
+    (tmp_path / "t").write_text(CSV)
+    config = source(tmp_path, separator="comma", on_error="skip")
+    good, bad, broken = (sentence for part, sentence in READERS["tsv"](config) if part == "train")
+    assert (good.tokens, good.tags, good.origin[1]) == (["A", '"good",', "long", "text"], ["GOOD"], 1)
+    assert (bad.tokens, bad.tags, bad.origin[1]) == (["Bad", "one"], ["BAD"], 4)
+    (fault,) = broken.faults
+    assert (fault.line, fault.problem) == (5, "the line is no CSV (unexpected end of data)")
+    (tmp_path / "t").write_text("a;b;c\na, b;c\n")
+    with pytest.raises(CorpusError, match="2 columns between semicolons where the first line has 3"):
+        read(source(tmp_path, separator="semicolon"))

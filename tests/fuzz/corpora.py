@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -51,7 +53,7 @@ def columns(random: Random, data: bytes) -> bytes:
 TEXT: dict[str, Damage] = {**ANYWHERE, "signs": signs, "columns": columns}
 
 
-def _texts() -> dict[str, dict[str, bytes]]:
+def made() -> dict[str, dict[str, bytes]]:
     """Format → part → an undamaged file."""
     corpus = read_corpus(
         BuiltinSource(source="builtin", languages=("en",), train=30, dev=10, test=10, unlabelled=0)
@@ -67,10 +69,24 @@ def _texts() -> dict[str, dict[str, bytes]]:
     }
     found = {"conll": conll, "conllu": conllu, "tsv": tsv}
     texts = {kind: {part: text.encode() for part, text in parts.items()} for kind, parts in found.items()}
+    texts["csv"] = {part: _csv(text).encode() for part, text in tsv.items()}
+    texts["jsonl"] = {part: "".join(map(_json, lines)).encode() for part, lines in sentences.items()}
     texts["spaces"] = {part: text.replace("\t", " ").encode() for part, text in conll.items()}
     texts["gzip"] = {part: gzip.compress(text.encode(), mtime=0) for part, text in conll.items()}
     texts["parquet"] = {part: _parquet(lines) for part, lines in sentences.items()}
     return texts
+
+
+def _csv(tsv: str) -> str:
+    file = io.StringIO()
+    rows = (line.split("\t") for line in tsv.splitlines())
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerows((f"{text},\nit was", label) for text, label in rows)
+    return file.getvalue()
+
+
+def _json(lines: list[str]) -> str:
+    rows = [line.split("\t") for line in lines]
+    return json.dumps({"tokens": [word for word, _ in rows], "ner_tags": [tag for _, tag in rows]}) + "\n"
 
 
 def _conllu(lines: list[str]) -> str:
@@ -101,7 +117,7 @@ ENDINGS = {"parquet": "parquet", "gzip": "gz"}
 
 def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
     """Damaged corpora without end; every twentieth is undamaged, and must be read."""
-    random, texts = Random(seed), _texts()
+    random, texts = Random(seed), made()
     folder = Path(tempfile.mkdtemp(prefix="raykd-fuzz-"))
     number = 0
     while True:
@@ -117,8 +133,8 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
 
 
 def _read(folder: Path, kind: str) -> None:
-    plain = {
-        "source": {"spaces": "conll", "gzip": "conll"}.get(kind, kind), "root": str(folder), "languages": ["en"],
-        **{part: f"{part}.{ENDINGS.get(kind, 'txt')}" for part in PARTS},
-    }  # fmt: skip
+    source = {"spaces": "conll", "gzip": "conll", "csv": "tsv"}.get(kind, kind)
+    plain: dict[str, Any] = {part: f"{part}.{ENDINGS.get(kind, 'txt')}" for part in PARTS}
+    plain |= {"source": source, "root": str(folder), "languages": ["en"]}
+    plain |= {"separator": "comma"} if kind == "csv" else {}
     read_corpus(CONFIG.validate_json(json.dumps(plain)))

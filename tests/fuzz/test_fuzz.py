@@ -18,7 +18,7 @@ from tests.fuzz.cases import SECONDS
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("kind", ["sweep_files", "corpora"])
+@pytest.mark.parametrize("kind", ["sweep_files", "corpora", "predicted"])
 @pytest.mark.slow
 def test_damaged_files_are_refused_or_read(kind):
     command = [sys.executable, "-m", "tests.fuzz.cases", kind, "0", "300"]

@@ -9,8 +9,10 @@ import torch
 
 from raykd.cluster.connection import topology
 from raykd.deploy.deployed import deployed, float32_file
+from raykd.figures import table
 from raykd.figures.results import Cost
-from raykd.figures.table import EXPORTED
+from raykd.figures.sizes import parameters
+from raykd.figures.table import EXPORTED, PARAMETERS, SIZES
 from raykd.precompute import latency, measurement, model_cost
 from raykd.precompute.latency import synthetic_batch
 from raykd.precompute.measurement import measure_all
@@ -86,6 +88,18 @@ def test_other_forms_are_measured_where_they_are_asked_for(tmp_path, timed):
     for name in ("latency_ms", "latency_ms_int8", "latency_ms_torch", "latency_ms_batch32_torch"):
         assert both[name] > 0
     assert find_cost(storage, run) == both, "what is known is not forgotten"
+
+
+def test_where_a_size_is_new_stored_shapes_are_measured_again(tmp_path, timed, monkeypatch):
+    preparation = prepare(recipe(), Storage(str(tmp_path)))
+    run, storage = student_of(preparation), preparation.storage
+    before = measure_cost(storage.uri, run)
+    twice = replace(PARAMETERS, name="twice", of_shape=lambda shape: 2 * parameters(shape))
+    for module in (table, model_cost):
+        monkeypatch.setattr(module, "SIZES", (*SIZES, twice))
+    assert find_cost(storage, run) is None
+    after = measure_cost(storage.uri, run)
+    assert after["twice"] == 2 * before["parameters"]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,10 @@ def test_conditions(source, accepted):
     assert parse(source, "f1").accepts(ROW, 0.88) is accepted
 
 
+def test_no_student_is_the_closest_to_an_objective():
+    assert parse("objective == 'gold'", "f1").closest([ROW], 0.88) is None
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

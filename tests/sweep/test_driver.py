@@ -118,7 +118,7 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     path = tmp_path / "sweep.yaml"
     path.write_text(f"{SMALL}resources: {json.dumps(cpus)}\n")
     sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
-    done: list[str] = []
+    done, published = list[str](), list[tuple[str, ...]]()
     with without_ray(), pytest.MonkeyPatch.context() as patch:
         for module, name in ((driver, "work"), (costs, "measure_all")):
             really = getattr(module, name)
@@ -130,10 +130,14 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
 
             patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
-        trials, teachers = run_sweep(PhaseContext(sweep, cluster, listener), Untracked())  # type: ignore[arg-type]
+        context = PhaseContext(sweep, cluster, listener, lambda: published.append(tuple(listener.begun)))
+        trials, teachers = run_sweep(context, Untracked())  # type: ignore[arg-type]
     assert [trial.state for trial in trials] == ["COMPLETE"]
     assert [teacher.name for teacher in teachers] == ["bilstm_crf"]
-    assert listener.begun == ["teachers", "precompute", "latency", "trials"]
+    phases = ("teachers", "precompute", "latency", "trials")
+    assert listener.begun == list(phases)
+    ends = [phases[:count] for count in range(len(phases) + 1)]
+    assert published == ends
     assert done == (["work", "measure_all, slots asleep"] if works == 1 else ["work", "measure_all", "work"])
 
 

@@ -419,6 +419,17 @@ def test_the_thread_publishes_without_being_asked(database, client, name):
     assert swept.close() == ()
 
 
+def test_the_thread_publishes_as_soon_as_it_is_woken(database, client, name):
+    swept = Swept(database, name)  # its next turn comes in days
+    swept.record(trial(1, "RUNNING"))
+    swept.publisher.wake()
+    until(lambda: sorted(runs(client, name)[1]) == [1])
+    swept.record(trial(1))
+    swept.publisher.wake()
+    until(lambda: {run.info.status for run in runs(client, name)[1].values()} == {"FINISHED"})
+    assert swept.close() == ()
+
+
 def test_records_that_cannot_be_read_are_reported_and_tried_again(database, client, name):
     """The store may not answer for a while: that ends no thread, and the sweep does not say that all is in MLflow."""
     said, failing = [], [True]

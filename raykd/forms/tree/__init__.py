@@ -5,7 +5,7 @@ A parser predicts arcs; a student labels, each of which says where a word's head
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from raykd.counted import counted
 from raykd.errors import CorpusError
-from raykd.forms.form import Facts, LabelForm, Labelled, Names, ScoredWords, Served, TagSet
+from raykd.forms.form import Facts, LabelForm, Labelled, Names, PosOf, ScoredWords, Served, TagSet
 from raykd.forms.labels import Labels
 from raykd.forms.targets import Scored
 from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encoded_part
 from raykd.forms.tree.drawing import drawn
 from raykd.forms.tree.tree_column import GoldTree, TreeColumn
+from raykd.identity import PlainObject
 from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
 from raykd.metrics.confusions import Confusion, arc_confusions
 
@@ -47,7 +48,7 @@ class Tree(LabelForm):
     always_known: ClassVar[frozenset[str]] = frozenset()
     own_labels: ClassVar[bool] = True
 
-    def labels_from(self, plain: Mapping[str, Any]) -> TreeLabels:
+    def labels_from(self, plain: PlainObject) -> TreeLabels:
         return TreeLabels.from_plain(plain)
 
     def shown(self, sentence: Labelled, *, words: int) -> str:
@@ -81,7 +82,7 @@ class Tree(LabelForm):
         sentences = encoded_part(corpus.parts["train"], **names, encoding=encoding)
         return TreeLabels.of(sentences, **names, encoding=encoding)
 
-    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Any) -> TreeColumn:
+    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TreeColumn:
         return TreeColumn.of(table, pos, labels)
 
     def unlabelled(
@@ -174,16 +175,16 @@ class Tree(LabelForm):
     ) -> list[Confusion]:
         return arc_confusions(_arcs(gold), _arcs(predicted), scored or _all_words(gold), examples=examples)
 
-    def served(self, model: Served, sentences: Names, pos: Any, *, batch: int) -> list[Parse]:
+    def served(self, model: Served, sentences: Names, pos: PosOf | None, *, batch: int) -> list[Parse]:
         """The trees, whose relations are names."""
         from raykd.forms.tree.best_parse import Parse
 
         found = model.arcs(sentences, pos, batch=batch)
         return [
             Parse(
-                np.array([arc.head for arc in own]),
-                np.array([arc.relation for arc in own], object),
-                np.array([arc.repaired for arc in own]),
+                np.array([head for head, *_ in own]),
+                np.array([relation for _, relation, *_ in own], object),
+                np.array([repaired for *_, repaired in own]),
             )
             for own in found
         ]

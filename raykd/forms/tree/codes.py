@@ -14,9 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
+
+from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,12 +138,12 @@ class TreeLabels:
         return cls(tuple(sorted(found)), tuple(pos), tuple(relations), encoding)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TreeLabels:
+    def from_plain(cls, plain: PlainObject) -> TreeLabels:
         """What `to_plain` wrote."""
         lists = {name: tuple(plain[name]) for name in ("tags", "pos", "relations")}
         return cls(**lists, encoding=plain["encoding"])
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form."""
         return {
             "scheme": SCHEME, "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),

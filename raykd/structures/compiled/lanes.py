@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from math import factorial, log
-from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -34,7 +33,7 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _vector(fe_type))
 
 
-def instruction(function: Callable) -> Callable[..., Any]:
+def instruction(function: Callable) -> Callable:
     """numba's `intrinsic`, typed: kernels call it without the first parameter, the typing context."""
     return intrinsic(function)
 

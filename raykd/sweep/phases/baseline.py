@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from raykd.figures.front import GOLD, front_of
 from raykd.figures.table import Directions
 from raykd.figures.trial import Trial, section
+from raykd.identity import PlainObject
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.confirm import AfterSearch, with_seeds
 from raykd.sweep.records import Record
@@ -43,7 +43,7 @@ def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iter
     yield from listed_trials(recorder, trees, resolve, role="baseline", known=complete)
 
 
-def twin_tree(record: Record, objective: str) -> dict[str, Any]:
+def twin_tree(record: Record, objective: str) -> PlainObject:
     """The same setting with labels alone, for as many optimiser steps as the record's own runs took.
 
     Epochs would not do: without the unlabelled text an epoch is shorter, and a student that had more steps is better

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from raykd.figures.front import confirmation, front_of
 from raykd.figures.trial import Role, Trial
+from raykd.identity import PlainObject
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.phases.interface import Phase
 from raykd.sweep.records import Record
@@ -73,7 +74,7 @@ def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[
     yield from listed_trials(recorder, trees, resolve, role="confirm", known=known)
 
 
-def over_seeds(resolved: Mapping[str, Any], seeds: int) -> dict[str, Any]:
+def over_seeds(resolved: PlainObject, seeds: int) -> PlainObject:
     """The same setting over so many seeds."""
     return {**resolved, "search": {**resolved.get("search", {}), "runs_per_setting": seeds}}
 

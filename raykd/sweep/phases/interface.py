@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -27,6 +27,8 @@ class PhaseContext:
     sweep: Sweep
     cluster: Topology
     listener: Listener
+    publish: Callable[[], None] = lambda: None
+    """Called at the end of each phase, without waiting for a server: what the phase recorded is to be shown."""
     placements: Placements = field(init=False)
     at_once: int = 1
     """How many runs are done at the same time in the slots of the phase that runs."""

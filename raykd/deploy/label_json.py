@@ -1,0 +1,132 @@
+"""Label JSON Lines of texts and of words: each object is written again, with what the model says beside its fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from raykd.deploy.label_columns import GIVE_POS
+from raykd.deploy.label_texts import Numbered, refuse_single, refuse_without_pos
+from raykd.errors import CorpusError
+from raykd.serving.labeller import READ_AHEAD, Labelled, Labeller, joined
+
+PAIR = 'expected {"text": "…", "text_pair": "…"}'
+PREFIX = "predicted_"
+"""In front of a field of the model's that the file has already."""
+
+
+def label_json(
+    labeller: Labeller, lines: Numbered, file: str, columns: Mapping[str, int | str], batch: int
+) -> Iterator[str]:
+    """Each object with what the model says beside its fields, in their order.
+
+    A field of the file is never written over: where its first object has one that the model would write, the model's
+    is called `predicted_…` in all lines.
+
+    Args:
+        labeller: the exported model.
+        lines: of the file; blank ones are left out.
+        file: its name, for errors.
+        columns: the names of the fields `text`, `second` and `token`, where they have others.
+        batch: texts or sentences that are read at once.
+
+    Raises:
+        CorpusError: a line is no object, lacks what the model reads, or has a field of the model's that the first one
+            has not.
+    """
+    names = _Names(columns)
+    read = ((n, _parsed(text, file, n, labeller, names)) for n, text in lines if text.strip())
+    renamed: dict[str, str] | None = None
+    while block := list(islice(read, READ_AHEAD * batch)):
+        of_text = labeller((names.text_of(plain) for _, plain in block if names.text in plain), batch=batch)
+        words = [plain for _, plain in block if names.text not in plain]
+        of_words = iter(_of_words(labeller, words, names, batch))
+        for number, plain in block:
+            written = names.fields(next(of_text), plain) if names.text in plain else next(of_words)
+            taken = {name for name in written if name in plain and plain[name] != written[name]}
+            renamed = {name: PREFIX + name for name in taken} if renamed is None else renamed
+            if new := taken - renamed.keys():
+                name = min(new)
+                problem = f"the line has a field {name!r}, which predict writes, and the first line has none"
+                raise CorpusError(file, number, problem, "rename the field")
+            added = {renamed.get(name, name): value for name, value in written.items()}
+            yield json.dumps({**plain, **added}, ensure_ascii=False) + "\n"
+
+
+class _Names:
+    """The fields of texts and words."""
+
+    def __init__(self, columns: Mapping[str, int | str]):
+        self.text = str(columns.get("text", "text"))
+        self.second = str(columns.get("second", "text_pair"))
+        self.token = str(columns.get("token", "tokens"))
+
+    def text_of(self, plain: Mapping[str, Any]) -> str:
+        return joined(plain[self.text], plain[self.second]) if self.second in plain else plain[self.text]
+
+    def fields(self, said: Labelled, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model says, without the text that the file has."""
+        found = {name: value for name, value in asdict(said).items() if value is not None}
+        if self.text != "text" or self.second in plain:
+            del found["text"]
+        return found
+
+
+def _of_words(
+    labeller: Labeller, objects: list[dict[str, Any]], names: _Names, batch: int
+) -> list[dict[str, Any]]:
+    """What the model says of the words of each object."""
+    words = [plain[names.token] for plain in objects]
+    if labeller.utterances:
+        found = labeller.intents_and_slots(words, batch=batch)
+        return [{"label": intent, "labels": slots} for intent, slots in found]
+    if labeller.trees is None:
+        return [{"labels": labels} for labels in labeller.label(words, batch=batch)]
+    pos = None if labeller.tagger else [plain.get("pos") for plain in objects]
+    trees = labeller.parse(words, pos, batch=batch)
+    return [
+        {"heads": [head for head, _ in tree], "relations": [relation for _, relation in tree]}
+        for tree in trees
+    ]
+
+
+def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names) -> dict[str, Any]:
+    expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
+    try:
+        plain = json.loads(text, parse_constant=_refused)
+        json.dumps(plain, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        problem = "half of a surrogate pair (\\ud800 to \\udfff) is no character"
+        raise CorpusError(file, number, problem, "write the whole character") from None
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
+    if not isinstance(plain, dict) or not (
+        isinstance(plain[names.text], str) if names.text in plain else _strings(plain.get(names.token))
+    ):
+        raise CorpusError(file, number, f"got {text[:60]!r}", expected)
+    if labeller.pairs:
+        if not isinstance(plain.get(names.second, ""), str):
+            raise CorpusError(file, number, f"got {text[:60]!r}", PAIR)
+        refuse_single(names.text_of(plain) if names.text in plain else plain[names.token], file, number)
+    if labeller.trees is not None and labeller.needs_pos:
+        if names.text in plain:
+            refuse_without_pos(labeller, file, number)
+        if not _strings(plain.get("pos")):
+            problem = 'the model reads parts of speech, and the line has none in "pos"'
+            raise CorpusError(file, number, problem, GIVE_POS)
+        try:
+            labeller.trees.check_pos(plain[names.token], plain["pos"], tagged=False)
+        except ValueError as error:
+            raise CorpusError(file, number, str(error), GIVE_POS) from None
+    return plain
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _strings(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
