@@ -255,6 +255,16 @@ def test_the_labeller_switches_off_the_same(settings, folder):
     assert os.environ["ORT_DISABLE_TELEMETRY"] == TELEMETRY_OFF["ORT_DISABLE_TELEMETRY"]
 
 
+@pytest.mark.parametrize(("value", "calls"), [(None, 1), ("1", 1), ("0", 0)])
+def test_so_is_a_runtime_that_was_imported_before(settings, folder, value, calls):
+    told = []
+    settings.setattr("onnxruntime.disable_telemetry_events", lambda: told.append(1))
+    if value is not None:
+        settings.setenv("ORT_DISABLE_TELEMETRY", value)
+    raykd.load(str(folder / "student"))
+    assert len(told) == calls
+
+
 def test_every_switch_is_explained():
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     for name, value in TELEMETRY_OFF.items():

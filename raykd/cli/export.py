@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -88,6 +88,15 @@ def export(
             "sweeps (teachers.path). Pretrained encoders are written so anyway.",
         ),
     ] = False,
+    split: Annotated[
+        Literal["signs", "whitespace"] | None,
+        typer.Option(
+            help="How the exported model splits texts into words: signs, at white space and at signs, or whitespace, "
+            "at white space alone (for texts with a space between all words). Default: signs; whitespace of a task "
+            "that labels whole texts.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,
 ) -> None:  # fmt: skip
     """Write models as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary, labels and model card."""
@@ -112,7 +121,7 @@ def export(
             for name, bytes_ in export_checkpoint(source.folder, own).items():
                 stdout.print(f"{own.address}/{name}: {size(bytes_)}")
         else:
-            _print(_exported(source, own))
+            _print(_exported(source, own, split))
     count = counted(len(sources), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
         stdout.print(
@@ -125,7 +134,7 @@ def export(
     )
 
 
-def _exported(source: _Source, target: Storage) -> Exported:
+def _exported(source: _Source, target: Storage, split: str | None) -> Exported:
     """Write one model, and show meanwhile what is done."""
     name = f"{target.address}: "
     with stderr.status(f"{name}exporting …") as status:
@@ -134,7 +143,7 @@ def _exported(source: _Source, target: Storage) -> Exported:
             status.update(f"{name}{doing}{'' if done is None else f', {share(done)}'}")
 
         with heard_by(show):
-            return export_run(source.folder, target, store=source.store, card=source.card)
+            return export_run(source.folder, target, store=source.store, card=source.card, split=split)
 
 
 def _refuse_files(targets: list[Storage]) -> None:
@@ -283,6 +292,12 @@ def _print(exported: Exported) -> None:
             f"{agreement.too_long} sentences were left out: they have more pieces than the graph reads at once "
             f"(piece_limit in export.json)"
         )
+    if (problem := exported.splitting.problem) is not None:
+        advice = "give words where you have them (label.label)"
+        if (other := exported.splitting.proposal) is not None:
+            share = exported.splitting.share(other)
+            advice += f", or for texts that are written as the corpus --split {other} ({share})"
+        warn(f"{problem}; {advice}")
 
 
 def _differing(agreement: Agreement, name: str) -> str:

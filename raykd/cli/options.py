@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -33,6 +33,15 @@ ExportDir = Annotated[
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")]
 Threads = Annotated[int, typer.Option(min=1, help="Of the processor.")]
+Split = Annotated[
+    Literal["signs", "whitespace"] | None,
+    typer.Option(
+        "--split",
+        help="How texts are split into words: signs, at white space and at signs, or whitespace, at white space alone "
+        "(for texts with a space between all words). Default: as the export says.",
+        show_default=False,
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Overrides = Annotated[
     list[str] | None,

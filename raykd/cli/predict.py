@@ -19,7 +19,7 @@ from typing import Annotated, Literal, TextIO
 import typer
 
 from raykd.cli.console import stderr
-from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
+from raykd.cli.options import ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
 from raykd.counted import counted
 from raykd.deploy.label_files import STANDARD_INPUT, Request, form_of, lines_of
 from raykd.deploy.label_texts import json_line, marked_line
@@ -74,6 +74,7 @@ def predict(
     ] = False,
     batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
     threads: Threads = 1,
+    split: Split = None,
 ) -> None:  # fmt: skip
     """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U heads), other lines become JSON Lines."""
     refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
@@ -81,7 +82,7 @@ def predict(
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
     try:
-        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos)
+        labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form, settings = form_of(file, labeller, format_)

@@ -1,6 +1,6 @@
 """Plain text: a sentence in each line, or paragraphs that are split into sentences.
 
-Words are those that a served student sees in the same text (`serving/labeller/words.py`); texts with one class each are
+Words are those that a served student sees in the same text (`serving/labeller/signs.py`); texts with one class each are
 split at white space, as their labelled sentences are.
 """
 
@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import importlib
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
+from raykd.serving.labeller.signs import SIGNS, WHITESPACE, word_places
 
-_MARKS = "".join(
-    sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign)[0] == "M"
-) + "\u200c\u200d"  # fmt: skip
-WORDS = re.compile(
-    # Ideographs, kana and the scripts of South-East Asia have no spaces: each character is a word.
-    rf"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff][{_MARKS}]*"
-    rf"|(?:[^\W_][{_MARKS}]*)+(?:['’.,\-·](?:[^\W_][{_MARKS}]*)+)*"
-    rf"|[^\s\w][{_MARKS}]*|_+"
-)
-"""A word of a text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign is one alone.
-Accents, vowel signs and joiners belong to the character before them. `serving/` has the same pattern once more: it
-ships alone."""
 BLOCK = 2000
 """Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
 quote that is not closed takes all that follows."""
@@ -51,11 +39,11 @@ def parse_documents(
 def _sentences(
     config: TextConfig, lines: Iterable[Line], file: str, language: str
 ) -> Iterator[Sentence | Faulty]:
-    split: Callable[[str], list[str]] = str.split if config.unit == "sentence" else WORDS.findall
+    split = WHITESPACE if config.unit == "sentence" else SIGNS
     for number, text in lines:
         if type(text) is BrokenLine:
             yield Faulty(language, (CorpusError(file, number, text.problem, text.hint),))
-        elif words := split(text):
+        elif words := [text[first:last] for first, last in word_places(text, split)]:
             yield Sentence(words, None, language, (file, number), config.unit)
 
 

@@ -21,7 +21,7 @@ from raykd.identity import identity
 from raykd.storage.layout import CORPUS, SOURCES
 from raykd.storage.store import Storage
 
-READING = 2
+READING = 3
 """To be raised when readers, selection or conversion give other sentences for the same files."""
 
 

@@ -1,10 +1,9 @@
-"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own
-tokenizer.
+"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own tokenizer.
 
 Every vocabulary splits *words* into pieces, never running text: a word has the same pieces everywhere, and a
 corpus is encoded by splitting each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies built
 here; a pretrained one has its own ids. A word without any piece (an empty or invisible one) is one unknown piece, so
-every word has a first piece.
+every word has a first piece. Vocabularies built here look words up in NFC and without invisible signs.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +24,7 @@ from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.word_pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.forms.ragged import Ragged, flatten_lists, offsets_of, table_column
+from raykd.serving.labeller.signs import NORMALIZATION, spelling
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -38,6 +38,12 @@ class _Built:
     """A vocabulary that is made here: as JSON it is its kind and its fields."""
 
     kind: ClassVar[str]
+    normalization: str | None = field(default=NORMALIZATION, kw_only=True)
+    """The Unicode form of its words; None of one that an earlier version made: words as they come."""
+
+    def spelt(self, words: Iterable[str]) -> list[str]:
+        """The words as they are looked up."""
+        return [*words] if self.normalization is None else [*map(spelling, words)]
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -47,11 +53,18 @@ class _Built:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The vocabulary that `to_json` wrote."""
-        own = json.loads(text)
-        del own["kind"]
-        return cls(
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
-        )
+        plain = {"normalization": None, **json.loads(text)}
+        values: Any = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items() if n != "kind"}
+        return cls(**values)
+
+
+def _counted(words: Iterable[str]) -> Counter[str]:
+    """How often each word occurs, in the form in which it is looked up."""
+    counts: Counter[str] = Counter()
+    for word, count in Counter(words).items():
+        counts[spelling(word)] += count
+    del counts[""]  # of words without a visible sign, which are unknown
+    return counts
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ class WordVocabulary(_Built):
     @classmethod
     def build(cls, words: Iterable[str], *, min_count: int = 1) -> WordVocabulary:
         """All words seen at least `min_count` times, the most frequent first, ties in code point order."""
-        counts = Counter(words)
+        counts = _counted(words)
         kept = (word for word, count in counts.items() if count >= min_count)
         return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
 
@@ -82,7 +95,7 @@ class WordVocabulary(_Built):
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One id for each word."""
-        known, unknown = self._ids, Special.unknown
+        words, known, unknown = self.spelt(words), self._ids, Special.unknown
         if self.lower_case:
             found = (known.get(word) or known.get(word.lower(), unknown) for word in words)
         else:
@@ -103,9 +116,8 @@ class WordPieceVocabulary(_Built):
 
     @classmethod
     def build(cls, words: Iterable[str], *, size: int) -> WordPieceVocabulary:
-        """Train at most `size` pieces. The same words, in any order, give the same pieces in every
-        process."""
-        counts = Counter(words)
+        """Train at most `size` pieces. The same words, in any order, give the same pieces in every process."""
+        counts = _counted(words)
         # At most half of the pieces are single characters: a script of thousands would leave no room for others.
         alphabet = _alphabet(counts, limit=size // 2)
         known = set(alphabet)
@@ -135,7 +147,7 @@ class WordPieceVocabulary(_Built):
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of ids for each word; a word with an unknown character is one unknown piece."""
-        return split_words(self._tokenizer, words, Special.unknown)
+        return split_words(self._tokenizer, self.spelt(words), Special.unknown)
 
 
 def _wordpiece(ids: dict[str, int]) -> Tokenizer:
@@ -175,7 +187,7 @@ class CharacterVocabulary(_Built):
     def build(cls, words: Iterable[str], *, min_count: int = 1, longest: int = 32) -> CharacterVocabulary:
         """All characters seen at least `min_count` times, in code point order."""
         counts: Counter[str] = Counter()
-        for word, count in Counter(words).items():
+        for word, count in _counted(words).items():
             for character in word:
                 counts[character] += count
         return cls(tuple(sorted(c for c, count in counts.items() if count >= min_count)), longest)
@@ -193,6 +205,7 @@ class CharacterVocabulary(_Built):
         """The characters of each word."""
         tail = self.longest // 2
         head = self.longest - tail
+        words = self.spelt(words)
         short = [w if len(w) <= self.longest else w[:head] + w[len(w) - tail :] for w in words]
         # NUL occurs in no text: an empty word is one unknown character.
         points = np.frombuffer(
@@ -284,7 +297,8 @@ BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
 def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
     """The tokenizer of BERT with these WordPieces."""
     tokenizer = _wordpiece({entry: number for number, entry in enumerate(entries or ["[UNK]"])})
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=False)
+    bert = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=False)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(CONTINUING)
     if entries:
@@ -333,6 +347,7 @@ ROBERTA_SPECIAL = Special(padding=1, unknown=3, prefix=(0,), suffix=(2,), separa
 
 def _byte_level(model: models.BPE) -> Tokenizer:
     tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

@@ -32,6 +32,7 @@ from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
 from raykd.deploy.deployed import Session, deployed
+from raykd.deploy.splitting import Splitting, splitting_of
 from raykd.errors import ExportError
 from raykd.figures.results import RunResult
 from raykd.forms.targets import best_labels
@@ -103,6 +104,8 @@ class Exported:
     """File → bytes."""
     agreement: Agreement | None
     """None where the sentences of the run are not at hand."""
+    splitting: Splitting
+    """How it splits texts into words."""
     trees: Trees | None = None
     """Of a parser."""
 
@@ -122,23 +125,29 @@ def export_run(
     *,
     store: Storage | None = None,
     card: Callable[[Exported], str] | None = None,
+    split: str | None = None,
 ) -> Exported:
-    """Write the model in the `folder` of a finished run into `target`; `store` has the run's corpus, and `card` says
-    what is written into the model card.
+    """Write the model in the `folder` of a finished run into `target`.
+
+    Args:
+        store: it has the run's corpus.
+        card: gives what is written into the model card.
+        split: how the export splits texts into words, one of the labeller's `SPLITS`; None for the task's.
 
     Raises:
         StoreError: the folder is not a run's, or damaged.
-        ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model;
-            nothing is written then.
+        ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model,
+            or `split` does not fit the task; nothing is written then.
     """
     report_progress(0.0, "loading the model")
     tagger = load_tagger(folder.uri)
     run = folder.read_json(MODEL, Run.from_plain)
     result = folder.read_json(RESULT, RunResult.from_plain)
+    corpus = None if store is None else _corpus(store, run)
+    splitting = splitting_of(tagger.task, None if corpus is None else corpus.parts["train"], split)
     report_progress(0.1, "writing the ONNX files")
     files = deployed(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
-    corpus = None if store is None else _corpus(store, run)
     table = None if corpus is None else _sentences(corpus)
     try:
         with part_of_work(0.4, 1.0, "comparing the files with the model"):
@@ -160,7 +169,7 @@ def export_run(
     sizes = {name: len(content) for name, content in contents.items()}
     report = None if corpus is None else corpus.report
     trees = _trees(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
-    exported = Exported(run, result, report, target.address, sizes, agreement, trees)
+    exported = Exported(run, result, report, target.address, sizes, agreement, splitting, trees)
     if card is not None:
         target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
@@ -168,6 +177,8 @@ def export_run(
         "tokenizer": _tokenizer(tagger, words),
         "decoder": model_config(run).decoder,
         "decoding": run.decoding,
+        "split": splitting.split,
+        "splitting": splitting.to_plain(),
     }
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
     target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))

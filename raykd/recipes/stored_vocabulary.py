@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoded_text import EncodedText, Features, encode_text
 from raykd.corpora.vocabulary import (
+    NORMALIZATION,
     CharacterVocabulary,
     Vocabulary,
     VocabularyConfig,
@@ -60,6 +61,8 @@ def vocabulary_id(
     if config.of_checkpoint:
         own["path"] = tokenizer_checksum(own["path"]) or own["path"]
     read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
+    if characters or not config.of_checkpoint:
+        read["normalization"] = NORMALIZATION
     if config.as_sampled and sampling_alpha != 1.0:
         read["sampling_alpha"] = sampling_alpha
     return identity("vocabulary", read)

@@ -12,6 +12,7 @@ from typing import Any
 from raykd import __version__
 from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
 from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Exported
+from raykd.deploy.splitting import IN_WORDS, Splitting
 from raykd.figures.front import gold_twin
 from raykd.figures.results import Scores
 from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
@@ -258,6 +259,7 @@ def _use(exported: Exported) -> Iterator[str]:
     if exported.trees is not None:
         pos = "" if exported.trees.pos is None else ', pos=[["PRON", "VERB"]]'
         call = f'label.parse([["She", "sleeps"]]{pos})'
+    yield from _splitting(exported.splitting)
     yield from (
         "```python",
         "import raykd",
@@ -267,6 +269,15 @@ def _use(exported: Exported) -> Iterator[str]:
         "",
         "Without raykd, on onnxruntime and numpy alone, in this folder: `from labeller import load` and `load(\".\")`.",
     )  # fmt: skip
+
+
+def _splitting(splitting: Splitting) -> Iterator[str]:
+    yield f"Texts are split into words {IN_WORDS[splitting.split]}."
+    if splitting.problem is not None:
+        yield f"Words as in training give the best labels: {splitting.problem}."
+    if splitting.proposal is not None:
+        yield f'For texts that are written as the corpus: `raykd.load(DIR, split="{splitting.proposal}")`.'
+    yield ""
 
 
 def _licences(stated: CardConfig) -> Iterator[str]:

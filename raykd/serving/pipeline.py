@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from raykd.serving.labeller import Labelled, LabellerError, joined, load, model_file
+from raykd.serving.labeller import Labelled, LabellerError, joined, load, model_file, refuse_no_texts
 
 Strategy = Literal["none", "simple"]
 Pair = Mapping[str, str]
@@ -28,13 +28,17 @@ class Pipeline:
         int8: bool = False,
         threads: int = 1,
         batch_size: int = 32,
+        split: str | None = None,
     ):
         if task not in TASKS:
             raise ValueError(f"unknown task {task!r} ({', '.join(TASKS)})")
+        if aggregation_strategy in ("first", "average", "max"):
+            problem = f"aggregation_strategy {aggregation_strategy!r} joins the labels of a word's pieces"
+            raise ValueError(f"{problem}, and here a word has one label; use 'simple'")
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size, self.grouped = task, batch_size, aggregation_strategy == "simple"
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads)
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads, split=split)
         if self.labeller.trees is not None:
             problem = f"{model}: the model parses, and Transformers has no pipeline of trees"
             raise LabellerError(f"{problem}; use raykd.load({str(model)!r}).parse")
@@ -47,9 +51,9 @@ class Pipeline:
         """A list of dictionaries for a text; for texts a list of these lists (of token classification) or of the
         dictionaries (of text classification). Words without a label (O) are left out. A pair of texts is a dictionary
         with `text` and `text_pair`."""
-        given: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
-        texts = (text if isinstance(text, str) else joined(text["text"], text["text_pair"]) for text in given)
-        said = self.labeller(texts, batch=self.batch_size)
+        texts: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
+        refuse_no_texts(texts)
+        said = self.labeller(map(_text, texts), batch=self.batch_size)
         if self.labeller.unit == "sentence":
             return [{"label": each.label, "score": each.probability} for each in said]
         found = [self._grouped(each) if self.grouped else _of_words(each) for each in said]
@@ -65,6 +69,14 @@ class Pipeline:
             }
             for span in spans
         ]  # fmt: skip
+
+
+def _text(text: Any) -> Any:
+    if not isinstance(text, Mapping):
+        return text
+    if not isinstance(text.get("text"), str) or not isinstance(text.get("text_pair", ""), str):
+        raise ValueError(f'a pair of texts is {{"text": "…", "text_pair": "…"}}, got {text!r}')
+    return joined(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
 
 
 def _of_words(said: Labelled) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@ ASGI server:
 
     RAYKD_MODEL=student uvicorn --factory raykd.serving.server:create_app
 
-A parser whose labels name parts of speech gets these with the request, or from the model in RAYKD_POS.
+A parser whose labels name parts of speech gets these with the request, or from the model in RAYKD_POS. RAYKD_SPLIT says
+how texts are split into words.
 What is wrong with a request is answered with a status of 4xx and {"detail": one sentence}, too large a body with 413.
 """
 
@@ -32,6 +33,8 @@ MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
 POS = "RAYKD_POS"
 """And of the model that gives a parser its parts of speech, where it needs one."""
+SPLIT = "RAYKD_SPLIT"
+"""And how texts are split into words, where that is not as the export says."""
 API = "1"
 """The version of the requests and answers."""
 MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2**20
@@ -129,6 +132,9 @@ class Health(BaseModel):
     task: str
     languages: list[str] = Field(description="Of its training; empty where the export does not say.")
     labels: list[str]
+    split: str = Field(
+        description="How texts are split into words: at white space and signs, or at white space."
+    )
     reads_pos: bool = Field(description="Whether requests must have parts of speech.")
     version: str = Field(description="Of raykd.")
 
@@ -152,7 +158,9 @@ def create_app(
     folder = os.environ.get(MODEL) if model is None else model
     if folder is None:
         raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
-    labeller = folder if isinstance(folder, Labeller) else load(folder, pos=os.environ.get(POS))
+    labeller = folder
+    if not isinstance(labeller, Labeller):
+        labeller = load(labeller, pos=os.environ.get(POS), split=os.environ.get(SPLIT))
     monitor = Monitor()
 
     @asynccontextmanager
@@ -189,7 +197,7 @@ def create_app(
         """Whether the model answers, and which it is."""
         return Health(
             status="ok", model=card["run"], file=labeller.file, task=card["task"],
-            languages=card.get("languages") or [], labels=list(labeller.labels),
+            languages=card.get("languages") or [], labels=list(labeller.labels), split=labeller.split,
             reads_pos=labeller.needs_pos, version=app.version,
         )  # fmt: skip
 
@@ -227,7 +235,8 @@ def _refused(_: Request, error: Any) -> Response:
 def _sentence(fault: dict[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"the body is not JSON ({fault['ctx']['error']})"
-    where = ".".join(map(str, fault["loc"][1:]))
+    # A key may have half of a surrogate pair, which an answer cannot have.
+    where = ".".join(map(str, fault["loc"][1:])).encode(errors="backslashreplace").decode()
     if not where and fault["type"] != "value_error":
         return f"{FORM} with the header Content-Type: application/json"
     if fault["type"] == "extra_forbidden":

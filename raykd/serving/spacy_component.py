@@ -1,15 +1,17 @@
 """An exported model as a component of spaCy: `nlp.add_pipe("raykd", config={"model": "student"})`.
 
-The words are spaCy's own tokens. Span tasks set `doc.ents`; labels of words `token.tag_`, and `token.pos_` where all
-labels are universal parts of speech; labels of whole texts `doc.cats`. Where sentences are set (by `sentencizer`,
-`senter` or a parser before it), the model reads sentence by sentence. Trees are `token.head` and `token.dep_`; a parser
-whose labels name parts of speech reads `token.pos_` (or `token.tag_`, where it learnt from those of a treebank of its
-own), or those that another exported model gives: `"pos": "tagger"`.
+The words are spaCy's own tokens; with `"split": "whitespace"` (or `"signs"`) the labeller splits the text, and a label
+is that of all tokens of a word. Span tasks add to `doc.ents`, where entities of components before stay; labels of words
+are `token.tag_`, and `token.pos_` where all labels are universal parts of speech; labels of whole texts `doc.cats`.
+Where sentences are set (by `sentencizer`, `senter` or a parser before it), the model reads sentence by sentence. Trees
+are `token.head` and `token.dep_`; a parser whose labels name parts of speech reads `token.pos_` (or `token.tag_`, where
+it learnt from those of a treebank of its own), or those that another exported model gives: `"pos": "tagger"`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,29 +19,56 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
-from raykd.serving.labeller import UPOS, LabellerError, load, model_file, spans_of
+from raykd.serving.labeller import (
+    UPOS,
+    WHITESPACE,
+    LabellerError,
+    load,
+    model_file,
+    spans_of,
+    word_places,
+    words_in,
+)
 
 
 @Language.factory(
     "raykd",
-    default_config={"int8": False, "threads": 1, "pos": None},
+    default_config={"int8": False, "threads": 1, "pos": None, "split": None},
     assigns=["doc.ents", "token.tag", "token.pos", "doc.cats", "token.head", "token.dep"],
 )
-def make(nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None) -> Component:
+def make(
+    nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None, split: str | None
+) -> Component:
     """The component of the exported model in the folder `model`, of a parser with that of parts of speech in `pos`; the
     pipeline's configuration keeps their paths."""
-    return Component(model, int8=int8, threads=threads, pos=pos)
+    return Component(model, int8=int8, threads=threads, pos=pos, split=split)
 
 
 class Component:
     """Labels documents; `make` is how spaCy gets one."""
 
-    def __init__(self, model: str, *, int8: bool = False, threads: int = 1, pos: str | None = None):
-        self.labeller = load(model, file=model_file(int8=int8), threads=threads, pos=pos)
+    def __init__(
+        self,
+        model: str,
+        *,
+        int8: bool = False,
+        threads: int = 1,
+        pos: str | None = None,
+        split: str | None = None,
+    ):
+        self._options = {"int8": int8, "threads": threads, "pos": pos, "split": split}
+        self.labeller = load(model, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
         if self.labeller.pairs:
             problem = f"{model}: the model labels pairs of texts, and a document of spaCy is one"
             raise LabellerError(f"{problem}; use raykd.load({model!r})")
+        if self.labeller.trees is not None and split is not None:
+            raise LabellerError(f"{model}: a parser reads spaCy's own tokens; leave split out")
+        self._split = split
         self._universal = set(self.labeller.labels) <= UPOS
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Processes that spaCy starts open the files again.
+        return partial(Component, **self._options), (str(self.labeller.folder),)
 
     def __call__(self, doc: Doc) -> Doc:
         self._set([doc])
@@ -58,34 +87,48 @@ class Component:
         parts: list[Any] = []
         for doc in docs:
             parts += doc.sents if doc.has_annotation("SENT_START") else [doc]
-        tokens = [[token for token in part if not token.is_space] for part in parts]
-        tokens = [own for own in tokens if own]
         if self.labeller.trees is not None:
-            self._set_trees(docs, tokens)
+            self._set_trees(docs, [tokens for part in parts if (tokens := _visible(part))])
             return
-        labels = self.labeller.label([_words(own) for own in tokens])
-        if self.labeller.has_spans:
-            ents: dict[Doc, list[Span]] = {doc: [] for doc in docs}
-            for own, given in zip(tokens, labels, strict=True):
-                doc = own[0].doc
-                for first, last, label in spans_of(given):
-                    ents[doc].append(Span(doc, own[first].i, own[last].i + 1, label))
-            for doc, found in ents.items():
-                doc.set_ents(found)
-            return
-        for own, given in zip(tokens, labels, strict=True):
-            for token, label in zip(own, given, strict=True):
+        sentences = [words for part in parts if (words := self._words_of(part))]
+        labels = self.labeller.label([text for text, _ in words] for words in sentences)
+        spans: dict[Doc, list[Span]] = {doc: [] for doc in docs}
+        for words, own_labels in zip(sentences, labels, strict=True):
+            if self.labeller.has_spans:
+                doc = words[0][1].doc
+                spans[doc] += [
+                    Span(doc, words[first][1].start, words[last][1].end, label)
+                    for first, last, label in spans_of(own_labels)
+                ]
+            else:
+                self._set_tags(words, own_labels)
+        for doc, found in spans.items() if self.labeller.has_spans else ():
+            _add_entities(doc, found)
+
+    def _words_of(self, part: Any) -> list[tuple[str, Span]]:
+        """The words of a document or a sentence, each with its tokens."""
+        if self._split is None:
+            return [(token.text, token.doc[token.i : token.i + 1]) for token in _visible(part)]
+        start = part[0].idx if len(part) else 0
+        places = word_places(part.text, self._split)
+        tokens = [part.doc.char_span(start + a, start + b, alignment_mode="expand") for a, b in places]
+        return [(part.text[a:b], own) for (a, b), own in zip(places, tokens, strict=True)]
+
+    def _set_tags(self, words: Sequence[tuple[str, Span]], labels: Sequence[str]) -> None:
+        # The last word first: a token that two words share has the label of the first.
+        for (_, tokens), label in reversed([*zip(words, labels, strict=True)]):
+            for token in tokens:
                 token.tag_ = label
                 if self._universal:
                     token.pos_ = label
 
     def _set_trees(self, docs: Sequence[Doc], tokens: Sequence[Sequence[Token]]) -> None:
-        """Heads and relations; a root is its own head, and white space hangs on the word before it."""
+        """Heads and relations; a root is its own head, and what is invisible hangs on the word before it."""
         pos = [self._pos(own) for own in tokens] if self.labeller.needs_pos else None
         heads: dict[Doc, list[int]] = {doc: [] for doc in docs}
         relations: dict[Doc, list[str]] = {}
         for doc in docs:
-            words = [token.i for token in doc if not token.is_space]
+            words = [token.i for token in _visible(doc)]
             first = words[0] if words else 0
             heads[doc] = [max((word for word in words if word < token.i), default=first) for token in doc]
             relations[doc] = ["dep"] * len(doc)  # what spaCy's own parsers call that of white space
@@ -110,12 +153,32 @@ class Component:
         return found
 
     def _set_cats(self, docs: Sequence[Doc]) -> None:
-        tokens = [[token for token in doc if not token.is_space] for doc in docs]
-        found = iter(self.labeller.probabilities([_words(own) for own in tokens if own]))
-        for doc, own in zip(docs, tokens, strict=True):
+        # As in training, not by spaCy's tokens.
+        words = [words_in(doc.text, WHITESPACE) for doc in docs]
+        found = iter(self.labeller.probabilities(own for own in words if own))
+        for doc, own in zip(docs, words, strict=True):
             if own:
                 doc.cats = dict(zip(self.labeller.labels, next(found)[0].tolist(), strict=True))
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
     return [token.text for token in tokens]
+
+
+def _visible(part: Iterable[Token]) -> list[Token]:
+    """The tokens of a document or a sentence but white space and invisible signs."""
+    return [token for token in part if words_in(token.text, WHITESPACE)]
+
+
+def _add_entities(doc: Doc, spans: Iterable[Span]) -> None:
+    """Add entities that overlap none of a component before, as spaCy's own `ner` does."""
+    # A beginning without a type is a token that a component has blocked.
+    taken = {token.i for token in doc if token.ent_type or token.ent_iob_ == "B"}
+    added: list[Span] = []
+    for span in spans:
+        places = range(span.start, span.end)
+        if taken.isdisjoint(places):
+            added.append(span)
+            taken.update(places)
+    outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in taken]
+    doc.set_ents(added, outside=outside, default="unmodified")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -58,23 +58,23 @@ class Tagger:
         """Every label that it can give."""
         return self.tag_set.tags
 
-    def label(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+    def label(self, sentences: Iterable[Iterable[str]]) -> list[list[str]]:
         """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
         sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads; of
         utterances their slots. Any number of sentences; they are read in batches of similar length. A pair of texts is
         the words of both, with a tab as a word between them.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words; or the model is a parser, a language model or one
-                that generates trees, which have no labels.
+            TypeError: a sentence is a string, not a list of words; or a word is none; or the model is a parser, a
+                language model or one that generates trees, which have no labels.
             ValueError: a sentence has no words, or is no pair where the task is of pairs.
         """
         if (problem := self.task.form.without_labels(self.tag_set)) is not None:
             raise TypeError(problem)
-        found = self._labels(sentences)
+        found = self._labels(_read_once(sentences))
         return [labels[self.task.form.words_in_front :] for labels in found]
 
-    def intents_and_slots(self, sentences: Sequence[Sequence[str]]) -> list[tuple[str, list[str]]]:
+    def intents_and_slots(self, sentences: Iterable[Iterable[str]]) -> list[tuple[str, list[str]]]:
         """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags.
 
         Raises:
@@ -82,11 +82,11 @@ class Tagger:
             ValueError: `label` would raise it.
         """
         self._refuse("intents_and_slots", "predicts no intents", other="label")
-        found = self._labels(sentences)
+        found = self._labels(_read_once(sentences))
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
 
     def parse(
-        self, sentences: Sequence[Sequence[str]], pos: Sequence[Sequence[str]] | None = None
+        self, sentences: Iterable[Iterable[str]], pos: Iterable[Iterable[str]] | None = None
     ) -> list[list[tuple[int, str]]]:
         """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
         relation. A student whose labels name parts of speech needs these, `pos`: one for every word.
@@ -96,8 +96,9 @@ class Tagger:
             ValueError: parts of speech are missing or unknown, or `label` would raise it.
         """
         self._refuse("parse", "predicts no trees of heads", other=(*self.task.form.calls, "label")[0])
-        gold = TREE.unlabelled(sentences, pos, self.tag_set)
-        parses = self._predicted(sentences, partial(TREE.best, gold))
+        words = _read_once(sentences)
+        gold = TREE.unlabelled(words, None if pos is None else _read_once(pos), self.tag_set)
+        parses = self._predicted(words, partial(TREE.best, gold))
         relations = TREE.relations(self.tag_set)
         return [
             [
@@ -107,7 +108,7 @@ class Tagger:
             for own in parses
         ]
 
-    def trees(self, sentences: Sequence[Sequence[str]]) -> list[str | None]:
+    def trees(self, sentences: Iterable[Iterable[str]]) -> list[str | None]:
         """The tree of intents and slots of each sentence, a list of words, as `[IN:GET_WEATHER [SL:LOCATION rome ] ]`;
         None where what is generated is no tree.
 
@@ -116,9 +117,10 @@ class Tagger:
             ValueError: `label` would raise it.
         """
         self._refuse("trees", "generates no trees of intents and slots", other="label")
+        listed = _read_once(sentences)
         return [
             written(own, [UTTERANCE, *words]) if tree_of(own, 1 + len(words)) else None
-            for own, words in zip(self._labels(sentences), sentences, strict=True)
+            for own, words in zip(self._labels(listed), listed, strict=True)
         ]
 
     def _refuse(self, call: str, problem: str, *, other: str) -> None:
@@ -132,16 +134,27 @@ class Tagger:
         return [self.tag_set.decode(path) for path in paths]
 
     def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode[Labelling]) -> list[Labelling]:
-        for sentence in sentences:
-            if isinstance(sentence, str):
-                problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
-                raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
-            if self.task.pairs:
+        if self.task.pairs:
+            for sentence in sentences:
                 check_pair(sentence)
         if self.task.form.words_in_front:
             sentences = [[UTTERANCE, *words] if words else [] for words in sentences]
         text = self.vocabulary.encode(sentences)
         return predict(self.model, text, decode, worker=Worker(device=self.device))
+
+
+def _read_once(sentences: Iterable[Iterable[str]]) -> list[list[str]]:
+    """The sentences as lists. Raises TypeError where one is a string, or a word is none."""
+    listed = []
+    for sentence in sentences:
+        if isinstance(sentence, str):
+            problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
+            raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
+        words = list(sentence)
+        if wrong := [word for word in words if not isinstance(word, str)]:
+            raise TypeError(f"a word is a string, got {wrong[0]!r} in {str(words)[:60]}")
+        listed.append(words)
+    return listed
 
 
 def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:

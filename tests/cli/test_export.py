@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -107,6 +108,27 @@ def test_the_one_to_ship_may_be_a_student_on_labels_alone(swept, export, tmp_pat
     output, code = export("beaten#ship", tmp_path / "out", "--store", storage.uri)
     assert code == 0, output
     assert "trial 5 has 2 seeds" in output
+
+
+def test_how_text_is_split_is_compared_with_the_corpus_and_may_be_said(swept, export, tmp_path, capsys):
+    storage, runs = swept
+    source, split = storage.child(*runs[0].folder).uri, tmp_path / "split"
+    output, code = export(source, split, "--store", storage.uri, "--split", "whitespace")
+    assert (code, "texts are split" in output) == (0, False)
+    output, code = export(source, tmp_path / "plain", "--store", storage.uri)
+    cards = [json.loads((folder / "export.json").read_text()) for folder in (split, tmp_path / "plain")]
+    assert [card["split"] for card in cards] == ["whitespace", "signs"]
+    splitting = cards[1]["splitting"]
+    assert (
+        splitting["same"]["signs"] < 0.99 * splitting["sentences"] == 0.99 * splitting["same"]["whitespace"]
+    )
+    assert "texts are split at white space and signs, which gives the words of" in output
+    assert "or for texts that are written as the corpus --split whitespace (100.0 %)" in output
+    (tmp_path / "in.txt").write_text("@ada lives\n")
+    for options, words in (([], ["@ada", "lives"]), (["--split", "signs"], ["@", "ada", "lives"])):
+        assert code_of("predict", str(split), str(tmp_path / "in.txt"), *options) == 0
+        (line,) = capsys.readouterr().out.splitlines()
+        assert [word["text"] for word in json.loads(line)["words"]] == words
 
 
 def card_of(folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raykd.corpora import plain_text, sentence
+from raykd.corpora import sentence
 from raykd.forms import marks
 from raykd.forms.tree import codes
 from raykd.serving import labeller
@@ -15,7 +15,6 @@ TWINS = {
     "UTTERANCE": (marks.UTTERANCE, labeller.UTTERANCE),
     "INTENT": (marks.INTENT, labeller.INTENT),
     "UPOS": (codes.UPOS, labeller.UPOS),
-    "the pattern of a word": (plain_text.WORDS, labeller.WORDS),
     "files of an export": (
         (layout.CARD, layout.ONNX, layout.LABELS, layout.VOCABULARY, layout.WEIGHTS),
         (labeller.CARD, labeller.FLOAT32, labeller.LABELS, labeller.VOCABULARY, labeller.WEIGHTS),

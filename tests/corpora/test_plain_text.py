@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from raykd.corpora import CorpusConfig, plain_text
 from raykd.errors import CorpusError
-from raykd.serving.labeller import WORDS
+from raykd.serving.labeller import words_in
 from tests.corpora.parts import read
 
 TEXT = "Dr. Smith (68) met O'Neill in\nWashington, D.C. He left.\n\n \nA title\n\nIs it over? Yes!\n"
@@ -36,7 +36,7 @@ def test_a_sentence_in_each_line(tmp_path):
 def test_documents_are_split_into_sentences_with_the_words_of_a_served_student(tmp_path):
     found = text(tmp_path, TEXT, unlabelled_form="documents")
     written = ["Dr. Smith (68) met O'Neill in Washington, D.C. He left.", "A title", "Is it over?", "Yes!"]
-    words = [WORDS.findall(each) for each in written]
+    words = [words_in(each) for each in written]
     assert [*chain.from_iterable(s.tokens for s in found)] == [*chain.from_iterable(words)]
     assert [s.tokens for s in found][-3:] == words[-3:]
     assert [s.origin[1] for s in found][-3:] == [5, 7, 7]

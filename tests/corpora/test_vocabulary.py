@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import unicodedata
 from collections import Counter
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import (
+    BertConfig,
     CharacterVocabulary,
     PretrainedConfig,
     RobertaConfig,
@@ -30,6 +32,8 @@ from raykd.corpora.vocabulary import (
 )
 from raykd.errors import CorpusError
 from raykd.forms.marks import UTTERANCE
+from raykd.serving.labeller import splitter, with_package
+from raykd.serving.labeller.pieces import speller
 from tests.corpora.encoded import encoded
 
 untimed = settings(deadline=None)  # a busy machine is no failure
@@ -200,6 +204,53 @@ def test_words_are_counted_chunk_by_chunk():
     for config in (WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)):
         assert config.build(count_words(table)) == config.build([*words_of(table)])
     assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_of(table))
+
+
+BUILT = {
+    "word": WordConfig(kind="word").build,
+    "wordpiece": WordPieceConfig(kind="wordpiece", size=100).build,
+    "character": CharacterVocabulary.build,
+    "bert": BertConfig(kind="bert", size=200).build,
+    "roberta": RobertaConfig(kind="roberta", size=300).build,
+}
+FORMS = ["Bönen", unicodedata.normalize("NFD", "Bönen")]
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_the_forms_of_unicode_have_the_same_pieces_in_training_and_served(kind):
+    built = [BUILT[kind](["Anna", word, word, word]) for word in FORMS]
+    assert built[0] == built[1]
+    one, other = (built[0].pieces([word]).values.tolist() for word in FORMS)
+    assert one == other
+    assert 1 not in one
+    unknown = built[0].special.unknown
+    served = {"character": lambda text, **_: speller(text), "roberta": with_package}.get(kind, splitter)
+    split = served(built[0].to_json(), unknown=unknown)
+    assert [split(word) for word in FORMS] == [one, one]
+
+
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "character"])
+def test_invisible_signs_make_no_other_word(kind):
+    vocabulary = BUILT[kind](["London", "London"])
+    served = (
+        speller(vocabulary.to_json()) if kind == "character" else splitter(vocabulary.to_json(), unknown=1)
+    )
+    for word in ("Lon\u00addon", "\ufeffLondon", "London\u200e"):
+        pieces = vocabulary.pieces([word]).values.tolist()
+        assert pieces == vocabulary.pieces(["London"]).values.tolist() == served(word)
+    assert vocabulary.pieces(["\u00ad"]).values.tolist() == served("\u00ad") == [1]
+
+
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "character"])
+def test_a_vocabulary_of_an_earlier_version_has_words_as_they_came(kind):
+    plain = json.loads(BUILT[kind](["Bönen", "Bönen"]).to_json())
+    assert plain.pop("normalization") == "NFC"
+    earlier = json.dumps(plain)
+    served = speller(earlier) if kind == "character" else splitter(earlier, unknown=1)
+    for word in FORMS:
+        assert from_json(earlier).pieces([word]).values.tolist() == served(word)
+    assert served(FORMS[0]) != served(FORMS[1])
+    assert json.loads(from_json(earlier).to_json())["normalization"] is None
 
 
 def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path):

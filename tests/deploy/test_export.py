@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import raykd
 from raykd.deploy import export as module
 from raykd.deploy.deployed import Session
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, export_run
+from raykd.deploy.splitting import splitting_of
 from raykd.errors import ExportError, StoreError
 from raykd.layers.model import save_weights
 from raykd.metrics.bioes import read_spans
+from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
+from raykd.recipes.stated import CardConfig
+from raykd.report.card import model_card
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage
+from raykd.tasks import TASKS
 from raykd.training.prepare import prepare
-from tests.training.small import executed, recipe, student_of, train_teachers
+from tests.training.small import TREE, executed, recipe, student_of, train_teachers
 
 ROOT = Path(__file__).parents[2]
 LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
@@ -140,3 +147,93 @@ def test_a_teacher_that_reads_characters_is_exported(student, tmp_path):
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
     with pytest.raises(StoreError, match="is not the folder of a finished run"):
         export_run(Storage(str(tmp_path)), Storage(str(tmp_path / "out")))
+
+
+def conll_of(folder: Path, sentences: list[list[str]]) -> dict[str, object]:
+    """A corpus of these sentences, in which every second word is a place."""
+    folder.mkdir()
+    blocks = [
+        "".join(f"{word} {'B-LOC' if i % 2 else 'O'}\n" for i, word in enumerate(words))
+        for words in sentences
+    ]
+    parts = ("train", "dev", "test")
+    for part in parts:
+        (folder / part).write_text("\n".join(blocks))
+    return {
+        "source": "conll",
+        "root": str(folder),
+        "languages": ("en",),
+        "overlaps": "keep",
+        **{p: p for p in parts},
+    }
+
+
+def exported_of(folder: Path, sentences: list[list[str]], **options: object):
+    """An export of a student of these sentences, and what was written."""
+    corpus = conll_of(folder / "corpus", sentences)
+    asked = Recipe.model_validate(
+        {**TREE, "corpus": corpus, "objective": {"kind": "gold"}, "training": LEARNS}
+    )
+    ready = prepare(asked, Storage(str(folder / "store")))
+    run = student_of(ready, asked)
+    executed(ready, run)
+    target = Storage(str(folder / "out"))
+    card = partial(model_card, stated=CardConfig())
+    source = ready.storage.child(*run.folder)
+    return export_run(source, target, store=ready.storage, card=card, **options), Path(target.address)
+
+
+def test_a_corpus_with_other_words_than_those_of_text_is_said(tmp_path):
+    numbers = [str(number) for number in range(5)]
+    sentences = [
+        *(["@ada", "met", "COVID-19", number] for number in numbers),
+        *(["do", "n't", number] for number in numbers),
+    ]
+    done, folder = exported_of(tmp_path, sentences)
+    splitting = done.splitting
+    assert (splitting.split, splitting.sentences, splitting.same) == (
+        "signs",
+        10,
+        {"signs": 5, "whitespace": 10},
+    )
+    assert splitting.problem == (
+        "texts are split at white space and signs, which gives the words of 50.0 % of 10 training sentences (not: @ada)"
+    )
+    assert splitting.proposal == "whitespace"
+    card = json.loads((folder / "export.json").read_text())
+    assert card["split"] == raykd.load(folder).split == "signs"
+    assert card["splitting"] == {
+        "sentences": 10, "same": {"signs": 5, "whitespace": 10}, "examples": ["@ada"]
+    }  # fmt: skip
+    text = (folder / "README.md").read_text()
+    assert splitting.problem in text
+    assert 'split="whitespace"' in text
+
+
+def test_the_split_of_an_export_is_that_of_all_who_load_it(tmp_path):
+    sentences = [["@ada", "met", "COVID-19", number] for number in map(str, range(10))]
+    done, folder = exported_of(tmp_path, sentences, split="whitespace")
+    assert (done.splitting.problem, done.splitting.proposal) == (None, None)
+    assert "Texts are split into words at white space alone." in (folder / "README.md").read_text()
+    text = "@ada met O'Neill."
+    assert [word.text for word in raykd.load(folder)(text).words] == text.split()
+    assert len(raykd.load(folder, split="signs")(text).words) == 5
+    assert raykd.pipeline("ner", folder).labeller.split == "whitespace"
+    assert raykd.pipeline("ner", folder, split="signs").labeller.split == "signs"
+
+
+def test_words_with_spaces_inside_are_not_those_of_a_text(tmp_path):
+    table = pa.table({"tokens": [["10 000", "km"], ["Ada"]], "text": ["10 000 km", None]})
+    splitting = splitting_of(TASKS["ner"], table, None)
+    assert (splitting.same, splitting.examples, splitting.proposal) == (
+        {"signs": 1, "whitespace": 1}, ("10 000",), None,
+    )  # fmt: skip
+    raw = pa.table({"tokens": [["do", "n't"], ["東", "京"]], "text": ["don't", "東京"]})
+    assert splitting_of(TASKS["ner"], raw, "whitespace").same == {"signs": 1, "whitespace": 0}
+    assert splitting_of(TASKS["ner"], raw, "whitespace").proposal == "signs"
+
+
+def test_whole_texts_are_split_as_in_training():
+    assert splitting_of(TASKS["classification"], None, None).split == "whitespace"
+    with pytest.raises(ExportError, match=r"'classification' labels whole texts.*leave --split out"):
+        splitting_of(TASKS["classification"], None, "signs")

@@ -17,7 +17,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
 from raykd.metrics.bioes import read_spans
 from raykd.serving import labeller
-from raykd.serving.labeller import WORDS, Lattice, UnsupportedError, session, spans_of, splitter, with_package
+from raykd.serving.labeller import (
+    Lattice,
+    UnsupportedError,
+    session,
+    spans_of,
+    splitter,
+    with_package,
+    words_in,
+)
 from raykd.serving.labeller.pieces import speller
 
 LETTERS = "abéßÅΣς中の กo'’-.,!_ \t\u200b\u0301\u00ad²"
@@ -170,8 +178,7 @@ def test_spans_are_those_that_raykd_reads(labels):
     ],
 )
 def test_text_is_divided_at_white_space_and_signs(text, words):
-    found = list(WORDS.finditer(text))
-    assert "|".join(text[m.start() : m.end()] for m in found) == words
+    assert "|".join(words_in(text)) == words
 
 
 @given(st.lists(st.integers(1, 30)), st.integers(1, 6))

@@ -116,7 +116,16 @@ def test_what_does_not_fit_is_refused(names, texts, tmp_path):
         raykd.pipeline("ner", texts)
     with pytest.raises(ValueError, match=r"unknown task 'translation' \(token-classification, ner"):
         raykd.pipeline("translation", names)
-    with pytest.raises(ValueError, match=r"unknown aggregation_strategy 'max' \(none, simple\)"):
-        raykd.pipeline("ner", names, aggregation_strategy="max")
+    with pytest.raises(ValueError, match=r"unknown aggregation_strategy 'mean' \(none, simple\)"):
+        raykd.pipeline("ner", names, aggregation_strategy="mean")
+    for strategy in ("first", "average", "max"):
+        with pytest.raises(
+            ValueError, match=rf"aggregation_strategy '{strategy}' joins the labels of.*'simple'"
+        ):
+            raykd.pipeline("ner", names, aggregation_strategy=strategy)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'device'"):
+        raykd.pipeline("ner", names, device=-1)
+    with pytest.raises(ValueError, match=r"a pair of texts is .*, got \{'txt': 'Ada'\}"):
+        raykd.pipeline("ner", names)({"txt": "Ada"})
     with pytest.raises(LabellerError, match="there is no such file"):
         raykd.pipeline("ner", tmp_path)

@@ -236,6 +236,18 @@ def test_one_label_per_word_for_any_number_of_sentences_in_their_order(finished,
     assert len(many[-1]) == len(SENTENCE)
 
 
+def test_generators_are_read_once_and_split_is_for_exports(folder):
+    tagger = raykd.load(folder)
+    sentences = [SENTENCE, ["London"], SENTENCE[:2]]
+    assert tagger.label(iter(words) for words in sentences) == tagger.label(sentences)
+    with pytest.raises(TypeError, match=r"a word is a string, got None in \['Ada', None\]"):
+        tagger.label([["Ada", None]])
+    with pytest.raises(
+        ValueError, match="split is for exported models, and a run's is given words; leave it out"
+    ):
+        raykd.load(folder, split="signs")
+
+
 def test_what_is_no_list_of_sentences_is_refused(folder):
     tagger = raykd.load(folder)
     for wrong in (["Ada lives in London"], SENTENCE):

@@ -6,7 +6,8 @@ and numpy, and nothing of raykd.
     for span in label("Ada Lovelace lives in London.").spans:
         print(span.label, span.text, span.start, span.end, span.probability)
 
-words.py          text → words with their places
+signs.py          text → the places of its words
+words.py          texts and sentences → checked words with their places
 normalization.py  words → parts, as tokenizers write them
 pieces.py         words → pieces and characters → the numbers that a model reads
 session.py        batches and windows → labels and scores, by ONNX Runtime
@@ -24,13 +25,15 @@ from .lattice import Chain, Lattice, best_path
 from .model import READ_AHEAD, Labeller, load
 from .normalization import UnsupportedError
 from .pieces import Split, splitter, with_package
+from .signs import NORMALIZATION, SIGNS, SPLITS, WHITESPACE, spelling, word_places, words_in
 from .spans import INTENT, Labelled, Span, spans_of
 from .trees import UPOS, Arc, TreeLabels, best_tree, is_tree
-from .words import SEPARATOR, UTTERANCE, WORDS, Text, check_pair, joined
+from .words import SEPARATOR, UTTERANCE, Text, check_pair, joined, refuse_no_texts
 
 __all__ = [
-    "CARD", "FLOAT32", "INT8", "INTENT", "LABELS", "READ_AHEAD", "SEPARATOR", "UPOS", "UTTERANCE", "VOCABULARY",
-    "WEIGHTS", "WORDS", "Arc", "Chain", "Labelled", "Labeller", "LabellerError", "Lattice", "Span", "Split",
-    "Text", "TreeLabels", "UnsupportedError", "best_path", "best_tree", "check_pair", "is_tree", "joined", "load",
-    "model_file", "spans_of", "splitter", "with_package",
+    "CARD", "FLOAT32", "INT8", "INTENT", "LABELS", "NORMALIZATION", "READ_AHEAD", "SEPARATOR", "SIGNS", "SPLITS",
+    "UPOS", "UTTERANCE", "VOCABULARY", "WEIGHTS", "WHITESPACE", "Arc", "Chain", "Labelled", "Labeller",
+    "LabellerError", "Lattice", "Span", "Split", "Text", "TreeLabels", "UnsupportedError", "best_path", "best_tree",
+    "check_pair", "is_tree", "joined", "load", "model_file", "refuse_no_texts", "spans_of", "spelling", "splitter",
+    "with_package", "word_places", "words_in",
 ]  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,16 +13,22 @@ from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read
 from .lattice import Lattice, legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
 from .session import Reader, Scored, Session
+from .signs import SIGNS, SPLITS, WHITESPACE, Places
 from .spans import INTENT, Labelled, describe_sentence, describe_words
 from .trees import Arc, TreeLabels, describe_tree
-from .words import Places, PosOf, Sentences, Text, checked_sentences, divided, word_pattern
+from .words import PosOf, Sentences, Text, checked_sentences, divided, refuse_no_texts
 
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
 
 
 def load(
-    folder: str | Path, *, file: str = FLOAT32, threads: int = 1, pos: str | Path | None = None
+    folder: str | Path,
+    *,
+    file: str = FLOAT32,
+    threads: int = 1,
+    pos: str | Path | None = None,
+    split: str | None = None,
 ) -> Labeller:
     """The model in a folder that `raykd export` wrote.
 
@@ -33,12 +39,14 @@ def load(
         threads: of the processor.
         pos: of a model that parses, the folder of one of task `pos`: it gives the parts of speech of what comes
             without them.
+        split: how texts are split into words: `signs`, at white space and at signs, or `whitespace`, at white space
+            alone. Default: as the export says.
 
     Raises:
         LabellerError: a file is missing or another than was exported, or a package is; or `pos` is not such a model, or
-            of no use.
+            of no use; or `split` is unknown, or not that of the training of a model with one label for a text.
     """
-    model = Labeller(Path(folder), file=file, threads=threads)
+    model = Labeller(Path(folder), file=file, threads=threads, split=split)
     if pos is not None:
         model.tag_with(Labeller(Path(pos), file=file, threads=threads))
     return model
@@ -47,8 +55,9 @@ def load(
 class Labeller:
     """An exported model. Call it with a text or an iterable of texts; see `label` for words."""
 
-    def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1):
+    def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1, split: str | None = None):
         self.folder, self.file, self.card = folder, file, read_json(folder, CARD)
+        self._threads = threads
         if "decoder" not in self.card:
             raise LabellerError(f"{folder / CARD}: an earlier version wrote it; export the model again")
         if file not in (FLOAT32, INT8):
@@ -64,6 +73,8 @@ class Labeller:
         self.unit: str = self.card["unit"]
         self.pairs: bool = self.card.get("pairs", False)
         """Whether it labels pairs of texts, with a tab between the two."""
+        self.split = _split(folder, self.card, split)
+        """How texts are split into words."""
         session = Session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         vocabulary, special = read_json(folder, VOCABULARY), self.card["special"]
         make = splitter if self.card["tokenizer"] == "own" else with_package
@@ -79,6 +90,10 @@ class Labeller:
             utterances=self.utterances,
             decoding=sum_of_chains(self._chain, legal),
         )
+
+    def __reduce__(self) -> tuple[Callable[..., Labeller], tuple[Any, ...]]:
+        # Another process opens the files again: a session of ONNX Runtime cannot be sent there.
+        return _reopened, (self.folder, self.file, self._threads, self.split, self.tagger)
 
     @property
     def needs_pos(self) -> bool:
@@ -113,19 +128,25 @@ class Labeller:
         """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
 
         Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
-        sentence or a few (to a parser one); it is split into words at white space and signs. A text among several may
+        sentence or a few (to a parser one); it is split into words as `split` says. A text among several may
         also be a list of its words, which are then taken as they are: its `text` has a space between them. Where a
         parser needs parts of speech and has no model of them, it is a list of pairs, a word and its part of speech. A
         pair of texts, for a model of these, is one text with a tab between the two.
 
-        Raises what `parse` raises where the model parses, and what `check_pair` raises of pairs.
+        Raises what `parse` raises where the model parses, and what `check_pair` raises of pairs; TypeError where a text
+        is neither a string nor words, and ValueError where it is not Unicode.
         """
         if isinstance(text, str):
             return next(self._describe([text], batch))
+        refuse_no_texts(text)
         return self._describe(text, batch)
 
     def parse(
-        self, sentences: Sentences, pos: PosOf | None = None, *, batch: int = 32
+        self,
+        sentences: Iterable[Iterable[str]],
+        pos: Iterable[Iterable[str] | None] | None = None,
+        *,
+        batch: int = 32,
     ) -> list[list[tuple[int, str]]]:
         """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
         relation. It has one root. A model whose labels name parts of speech needs these, `pos`: one for every word.
@@ -136,16 +157,25 @@ class Labeller:
         """
         return [[(arc.head, arc.relation) for arc in arcs] for arcs in self.arcs(sentences, pos, batch=batch)]
 
-    def arcs(self, sentences: Sentences, pos: PosOf | None = None, *, batch: int = 32) -> list[list[Arc]]:
+    def arcs(
+        self,
+        sentences: Iterable[Iterable[str]],
+        pos: Iterable[Iterable[str] | None] | None = None,
+        *,
+        batch: int = 32,
+    ) -> list[list[Arc]]:
         """What `parse` gives, with probabilities, and whether a head was changed to make a tree."""
         if self.trees is None:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no trees; call label")
         checked = checked_sentences(sentences)
-        complete = self._with_tagged(checked, [None] * len(checked) if pos is None else pos, batch)
+        stated = (
+            [None] * len(checked) if pos is None else [tags if tags is None else list(tags) for tags in pos]
+        )
+        complete = self._with_tagged(checked, stated, batch)
         scored = zip(self._reader.read(checked, batch), complete, strict=True)
         return [self.trees.arcs(scores_TY, tags) for (_, scores_TY), tags in scored]
 
-    def label(self, sentences: Sentences, *, batch: int = 32) -> list[list[str]]:
+    def label(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[list[str]]:
         """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
         model that parses those that say its heads, which `parse` reads, of utterances their slots. A pair of texts is
         the words of both, with a tab as a word between them.
@@ -157,28 +187,32 @@ class Labeller:
         named = self._named(sentences, batch)
         return [slots for _, *slots in named] if self.utterances else named
 
-    def intents_and_slots(self, sentences: Sentences, *, batch: int = 32) -> list[tuple[str, list[str]]]:
+    def intents_and_slots(
+        self, sentences: Iterable[Iterable[str]], *, batch: int = 32
+    ) -> list[tuple[str, list[str]]]:
         """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags. It raises
         what `label` raises, and TypeError where the model gives no intents."""
         if not self.utterances:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in self._named(sentences, batch)]
 
-    def probabilities(self, sentences: Sentences, *, batch: int = 32) -> list[np.ndarray]:
+    def probabilities(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[np.ndarray]:
         """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
         float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         marginals = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in scored]
         return [marginals_TY[1:] for marginals_TY in marginals] if self.utterances else marginals
 
-    def _named(self, sentences: Sentences, batch: int) -> list[list[str]]:
+    def _named(self, sentences: Iterable[Iterable[str]], batch: int) -> list[list[str]]:
         """The best labels of each sentence; of an utterance the intent's first."""
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         return [[self.labels[y] for y in best_T] for best_T, _ in scored]
 
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
-        texts, word = iter(texts), word_pattern(self.unit, pairs=self.pairs)
-        while block := [divided(text, word, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)]:
+        texts = iter(texts)
+        while block := [
+            divided(text, self.split, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)
+        ]:
             filled = [(text, places, pos) for text, places, pos in block if places]
             sentences = [[text[a:b] for a, b in places] for text, places, _ in filled]
             pos: PosOf = [pos for _, _, pos in filled]
@@ -212,3 +246,21 @@ class Labeller:
             for row, pos in zip(missing, tagged, strict=True):
                 complete[row] = pos
         return complete
+
+
+def _split(folder: Path, card: Mapping[str, Any], split: str | None) -> str:
+    """How a model's texts are split: as `split` says, or else its export."""
+    if split is not None and split not in SPLITS:
+        raise LabellerError(f"split: {split!r} is unknown; use {' or '.join(map(repr, SPLITS))}")
+    # Training splits texts with one label each at white space.
+    trained = WHITESPACE if card["unit"] == "sentence" else None
+    if trained and split not in (None, trained):
+        problem = "it labels whole texts, which its training split at white space"
+        raise LabellerError(f"{folder}: {problem}; leave split out")
+    return split or trained or card.get("split", SIGNS)
+
+
+def _reopened(folder: Path, file: str, threads: int, split: str, tagger: Labeller | None) -> Labeller:
+    model = Labeller(folder, file=file, threads=threads, split=split)
+    model.tagger = tagger
+    return model

@@ -14,6 +14,7 @@ import numpy as np
 
 from .folder import LabellerError
 from .normalization import UnsupportedError, normalizer, pre_tokenizer
+from .signs import NORMALIZATION, spelling
 from .words import SEPARATOR, UTTERANCE, Sentences
 
 Split = Callable[[str], list[int]]
@@ -29,13 +30,15 @@ def splitter(stored: str, *, unknown: int) -> Split:
         UnsupportedError: it is a tokenizer of a kind that is not written here.
     """
     content = json.loads(stored)
+    normal = _normalization(content)
     if content["kind"] == "word":
         ids = {word: row for row, word in enumerate(content["words"], start=2)}
         if content.get("lower_case"):
-            return lambda word: [ids.get(word) or ids.get(word.lower(), unknown)]
-        return lambda word: [ids.get(word, unknown)]
+            return lambda word: [ids.get(normal(word)) or ids.get(normal(word).lower(), unknown)]
+        return lambda word: [ids.get(normal(word), unknown)]
     if content["kind"] == "wordpiece":
-        return wordpiece({piece: row for row, piece in enumerate(content["entries"])}, unknown=unknown)
+        split = wordpiece({piece: row for row, piece in enumerate(content["entries"])}, unknown=unknown)
+        return lambda word: split(normal(word)) or [unknown]
     definition = json.loads(content["definition"])
     normal, parts = normalizer(definition["normalizer"]), pre_tokenizer(definition["pre_tokenizer"])
     model = definition["model"]
@@ -49,6 +52,12 @@ def splitter(stored: str, *, unknown: int) -> Split:
     else:
         raise UnsupportedError(model["type"])
     return lambda word: [row for part in parts(normal(word)) for row in split(part)] or [unknown]
+
+
+def _normalization(content: Mapping[str, Any]) -> Callable[[str], str]:
+    """The form in which a vocabulary of raykd's own looks words up."""
+    # One that an earlier version built has words as they came.
+    return spelling if content.get("normalization") == NORMALIZATION else str
 
 
 def with_package(stored: str, *, unknown: int) -> Split:
@@ -135,8 +144,10 @@ def speller(stored: str) -> Split:
     ids = {letter: row for row, letter in enumerate(content["characters"], start=2)}
     tail = content["longest"] // 2
     head = content["longest"] - tail
+    normal = _normalization(content)
 
     def split(word: str) -> list[int]:
+        word = normal(word)
         if len(word) > content["longest"]:
             word = word[:head] + word[len(word) - tail :]
         return [ids.get(letter, 1) for letter in word] or [1]

@@ -39,15 +39,22 @@ class Session:
         if size is not None and file.stat().st_size != size:
             problem = f"it has {file.stat().st_size:,} bytes, and {size:,} were exported"
             raise LabellerError(f"{file}: {problem}; copy the folder again")
-        self._session = open_session(str(file), threads)
+        self._file, self._threads = str(file), threads
+        self._open()
+        self.inputs: list[str] = [side.name for side in self._session.get_inputs()]
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._session = open_session(self._file, self._threads)
         import onnxruntime
 
         self._giving_back = onnxruntime.RunOptions()
         self._giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-        self.inputs: list[str] = [side.name for side in self._session.get_inputs()]
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The best labels [B, T] and the scores [B, T, Y]; after a long text memory is given back to the system."""
+        if self._process != os.getpid():
+            self._open()  # threads do not come along into a process that was forked
         options = self._giving_back if inputs["pieces"].size > LONG else None
         return self._session.run(["labels", "scores"], {name: inputs[name] for name in self.inputs}, options)
 
@@ -58,6 +65,9 @@ def open_session(model: str | bytes, threads: int) -> Any:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
+
+        if os.environ["ORT_DISABLE_TELEMETRY"] != "0":
+            onnxruntime.disable_telemetry_events()  # of one that was imported before
     except ImportError:
         raise LabellerError("onnxruntime is not installed; run pip install onnxruntime numpy") from None
     options = onnxruntime.SessionOptions()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .lattice import Lattice
-from .words import Places
+from .signs import Places
 
 INTENT = "intent:"
 """The beginning of the label of the word in front of an utterance."""

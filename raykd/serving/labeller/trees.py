@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .lattice import log_sum
+from .signs import Places
 from .spans import Labelled, Span
-from .words import Places
 
 UPOS = frozenset((
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",

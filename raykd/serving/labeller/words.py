@@ -1,24 +1,14 @@
-"""Text as words: where the words of a text are, and what is asked of words that come as a list."""
+"""Texts and sentences as callers give them: checked, read once, and divided into words."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-_MARKS = "".join(
-    sign for sign in map(chr, range(0x300, 0x20000)) if unicodedata.category(sign)[0] == "M"
-) + "\u200c\u200d"  # fmt: skip
-WORDS = re.compile(
-    # Ideographs, kana and the scripts of South-East Asia have no spaces: each character is a word.
-    rf"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff][{_MARKS}]*"
-    rf"|(?:[^\W_][{_MARKS}]*)+(?:['’.,\-·](?:[^\W_][{_MARKS}]*)+)*"
-    rf"|[^\s\w][{_MARKS}]*|_+"
-)
-"""A word of a text: letters and digits, with what joins them (O'Neill, 3.5, Jean-Luc); any other sign is one alone.
-Accents, vowel signs and joiners belong to the character before them."""
+from .signs import Places, word_places
+
 SEPARATOR = "\t"
 """The word between the two texts of a pair: white space, which no other word is."""
 UTTERANCE = "<utterance>"
@@ -28,55 +18,113 @@ Sentences = Sequence[Sequence[str]]
 """Sentences, each a list of its words."""
 PosOf = Sequence[Sequence[str] | None]
 """The parts of speech of each sentence, one for every word; None where there are none."""
-Places = Sequence[tuple[int, int]]
-"""Start and end of each word of a text, in characters."""
-Text = str | Sequence[str] | Sequence[tuple[str, str]]
+Text = str | Iterable[str] | Iterable[tuple[str, str]]
 """A text, its words, or its words with their parts of speech."""
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 
-def word_pattern(unit: str, *, pairs: bool) -> re.Pattern[str]:
-    """The pattern of a word in texts of a model with one label for each `unit`, a word or a sentence."""
-    if unit != "sentence":
-        return WORDS
-    # Training too splits texts with one label each at white space.
-    return re.compile(rf"{SEPARATOR}|\S+" if pairs else r"\S+")
+def divided(text: Any, split: str, *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
+    """A text, the place of each of its words, and their parts of speech where it comes with them. Words become a text
+    with a space between them.
 
-
-def divided(text: Text, word: re.Pattern[str], *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
-    """A text, the place of each of its words, and their parts of speech where they have some. Words become a text with
-    a space between them. With `pairs` it raises what `check_pair` raises."""
-    words: Any = text
-    pos = None
-    if text and not isinstance(text[0], str):
-        words, pos = [word for word, _ in words], [pos for _, pos in words]
-    if pairs:
-        check_pair(words)
-    if isinstance(words, str):
-        return words, [match.span() for match in word.finditer(words)], pos
-    ends = list(accumulate(len(word) + 1 for word in words))
-    return (
-        " ".join(words),
-        [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)],
-        pos,
-    )
-
-
-def checked_sentences(sentences: Sentences, *, pairs: bool = False) -> list[Sequence[str]]:
-    """The sentences as a list.
+    Args:
+        text: a `Text`.
+        split: how a text is split, one of `SPLITS`.
+        pairs: whether it must be a pair of texts.
 
     Raises:
-        TypeError: a sentence is a string, not a list of words.
-        ValueError: a sentence has no words, or is no pair although `pairs` is set.
+        TypeError: it is neither a string nor words.
+        ValueError: it is not Unicode, or not what `check_pair` wants.
     """
-    for words in sentences:
-        if isinstance(words, str):
-            problem = f"a sentence is a list of words, got the string {words[:40]!r}"
-            raise TypeError(f"{problem}; call the labeller itself with text")
-        if not len(words):
-            raise ValueError("a sentence has no words; remove it")
-    for words in sentences if pairs else ():
+    if isinstance(text, str):
+        check_unicode(text)
+        if not pairs:
+            return text, word_places(text, split), None
+        check_pair(text)
+        between = text.index(SEPARATOR)
+        after = [(a + between + 1, b + between + 1) for a, b in word_places(text[between + 1 :], split)]
+        return text, [*word_places(text[:between], split), (between, between + 1), *after], None
+    words, pos = _words_and_pos(text)
+    if pairs:
         check_pair(words)
-    return list(sentences)
+    ends = list(accumulate(len(word) + 1 for word in words))
+    places = [(end - 1 - len(word), end - 1) for word, end in zip(words, ends, strict=True)]
+    return " ".join(words), places, pos
+
+
+def _words_and_pos(text: Any) -> tuple[list[str], list[str] | None]:
+    items = _listed(text, "a text is a string, or a list of its words")
+    if not items or isinstance(items[0], str):
+        return checked_words(items), None
+    if not all(isinstance(item, tuple | list) and len(item) == 2 for item in items):
+        raise TypeError(
+            f"a word is a string, or a pair of a word and its part of speech; got {_shown(items)}"
+        )
+    return checked_words([word for word, _ in items]), checked_words([pos for _, pos in items])
+
+
+def checked_sentences(sentences: Any, *, pairs: bool = False) -> list[list[str]]:
+    """The sentences, an iterable of iterables of words, each read once.
+
+    Raises:
+        TypeError: a sentence is a string, not a list of words; or a word is no string.
+        ValueError: a sentence has no words, or is no pair although `pairs` is set; or a word is not Unicode.
+    """
+    checked = []
+    for words in _listed(sentences, "sentences are lists of words"):
+        checked.append(checked_words(_listed(words, "a sentence is a list of words")))
+        if not checked[-1]:
+            raise ValueError("a sentence has no words; remove it")
+        if pairs:
+            check_pair(checked[-1])
+    return checked
+
+
+def checked_words(words: list[Any]) -> list[str]:
+    """The words of one sentence. Raises TypeError where one is no string, ValueError where one is not Unicode."""
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"a word is a string, got {_shown(word)} in {_shown(words)}")
+    check_unicode(" ".join(words))
+    return words
+
+
+def check_unicode(text: str) -> None:
+    """Raise ValueError where `text` has half of a surrogate pair, which JSON can write and no model reads."""
+    if not text.isascii() and (half := _HALF.search(text)):
+        problem = (
+            f"{_shown(text)} is not Unicode: it has half of a surrogate pair at character {half.start()}"
+        )
+        raise ValueError(f"{problem}; remove it, or decode the text again")
+
+
+def refuse_no_texts(texts: Any) -> None:
+    """Raise TypeError unless `texts` is an iterable of texts."""
+    if not _iterable(texts):
+        raise TypeError(f"give a text (a string), or a list of texts; got {_shown(texts)}{_hint(texts)}")
+
+
+def _listed(values: Any, expected: str) -> list[Any]:
+    if isinstance(values, str):
+        problem = f"{expected}, got the string {_shown(values)}"
+        raise TypeError(f"{problem}; call the labeller itself with text")
+    if not _iterable(values):
+        raise TypeError(f"{expected}, got {_shown(values)}{_hint(values)}")
+    return list(values)
+
+
+def _iterable(values: Any) -> bool:
+    # Bytes would be read as numbers, and a mapping as its keys.
+    return isinstance(values, Iterable) and not isinstance(values, bytes | bytearray | Mapping)
+
+
+def _hint(value: Any) -> str:
+    return "; decode it: text.decode('utf-8')" if isinstance(value, bytes | bytearray) else ""
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
 
 def joined(one: str, other: str) -> str:
