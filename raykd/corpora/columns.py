@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raykd.corpora.column_files import DOCUMENT_START
+from raykd.forms.tag_schemes import has_span_form
+from raykd.forms.tag_spellings import find_spelling
 from raykd.forms.tree.codes import UPOS
+from raykd.metrics.bioes import OUTSIDE
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
 Rows = list[list[str]]
 
-SPAN = re.compile(r"[BIESLUM]-.+")
 WORD_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 _CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
 CHUNKS = frozenset(_CHUNKS.split())
@@ -94,12 +96,16 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
         return Column(place, "index", len(counts), shown)
     if len(counts) == 1 and total > len(sentences):
         return Column(place, "constant", 1, shown)
-    spans = {value: count for value, count in counts.items() if SPAN.fullmatch(value)}
-    if spans and sum(spans.values()) + counts["O"] >= ALMOST * total:
-        letters = frozenset(value[0] for value in spans)
+    spelling = find_spelling(counts, "auto")
+    read = {value: spelling.read(value) for value in counts}
+    spans = {value: name for value, name in read.items() if name and has_span_form(name)}
+    inside = sum(counts[value] for value in spans)
+    outside = sum(counts[value] for value, name in read.items() if name == OUTSIDE)
+    if spans and inside + outside >= ALMOST * total:
+        letters = frozenset(name[0] for name in spans.values())
         types = Counter[str]()
-        for value, count in spans.items():
-            types[value[2:]] += count
+        for value, name in spans.items():
+            types[name[2:]] += counts[value]
         return Column(place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), letters)
     names = tuple(value for value, _ in counts.most_common(6) if value != "O")[:5]
     others = set(counts) - {"O"}

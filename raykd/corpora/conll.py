@@ -73,7 +73,7 @@ def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
             continue
-        tokens = [row[layout.token] for row in rows]
+        tokens = [row[layout.token].strip(" ") or row[layout.token] for row in rows]
         tags = None if layout.tag is None else [row[layout.tag] for row in rows]
         yield Sentence(tokens, tags, language, (file, numbers[0]))
 
@@ -159,11 +159,8 @@ def guess(head: Head) -> Guess | None:
 
 
 def _scheme_of(column: Column) -> str:
-    """`auto`, but for schemes that are not found from the tags of all sentences together."""
-    if column.kind == "runs":
-        return "io"
-    letters = column.letters
-    return "bilou" if column.kind == "spans" and letters & {"L", "U"} and not letters & {"E", "S"} else "auto"
+    """`auto`, but for the scheme that is not found from the tags."""
+    return "io" if column.kind == "runs" else "auto"
 
 
 def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[dict[str, Any], list[str]]:

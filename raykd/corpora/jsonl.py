@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby, islice
@@ -16,7 +16,14 @@ from raykd.corpora.files import BrokenLine, place, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
-from raykd.corpora.table_rows import TableFiles, guess_table, language_column, read_table_files, sentences_of
+from raykd.corpora.table_rows import (
+    Rows,
+    TableFiles,
+    guess_table,
+    language_column,
+    read_table_files,
+    sentences_of,
+)
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -44,31 +51,30 @@ def _read_file(
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
     rows = _objects(read_lines(storage, name, "utf-8"), file, keys)
-    first = 0
     while block := list(islice(rows, ROWS)):
-        for faulty, own in groupby(block, lambda row: isinstance(row, CorpusError)):
-            found = list(own)
+        for faulty, own in groupby(block, lambda row: isinstance(row[1], CorpusError)):
+            lines, found = zip(*own, strict=True)
             if faulty:
                 yield from (Faulty(languages[0], (fault,)) for fault in found)
             else:
                 yield from sentences_of(
-                    _table(found, keys, file), columns, file=file, languages=languages, names=config.tag_names,
-                    labelled=labelled, first=first,
+                    _table(found, keys, file), columns, rows=Rows(file, lines=lines), languages=languages,
+                    names=config.tag_names, labelled=labelled,
                 )  # fmt: skip
-            first += len(found)
 
 
-def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[Any]:
-    """The objects of a file's lines that are not empty, with these keys alone, or what is wrong with a line."""
+def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[tuple[int, Any]]:
+    """The number of each line that is not empty, from 1, with its object, of these keys alone, or with what is wrong
+    with the line."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 found = _object(line, file, number, keys)
             except CorpusError as fault:
-                yield fault
+                yield number, fault
             else:
                 if found[keys[0]]:  # a row without words would have no type
-                    yield found
+                    yield number, found
 
 
 def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any]:
@@ -86,7 +92,7 @@ def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any
     return {key: found[key] for key in keys}
 
 
-def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
+def _table(rows: Sequence[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
     try:
         return pa.table({key: pa.array([row[key] for row in rows]) for key in keys})
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError) as error:

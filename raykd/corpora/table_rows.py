@@ -4,11 +4,14 @@ data sets have in common."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from raykd.corpora.files import files_of, place
@@ -27,6 +30,14 @@ TAGS = ("ner_tags", "ner", "tags", "labels", "ner_tag", "slots", "pos_tags", "up
 LANGUAGES = ("language", "lang", "locale")
 """Usual names of the columns of words, tags and languages."""
 
+
+NO_LABEL: Mapping[int, str] = MappingProxyType(
+    {
+        -1: "it stands where a label is missing: give the row its labels, or remove it",
+        -100: "it marks pieces that a loss leaves out: give words with their tags, not the pieces of a tokenizer",
+    }
+)
+"""Numbers of tags that name none, and what to do."""
 
 ReadFile = Callable[[Storage, str, list[str], bool], Iterator[Sentence | Faulty]]
 
@@ -57,6 +68,11 @@ class TableColumns(Frozen):
         """The columns of words or texts."""
         one = self.token if self.text is None else self.text
         return (one,) if self.second is None else (one, self.second)
+
+    @property
+    def keyed_texts(self) -> tuple[tuple[str, str], ...]:
+        """Each of `texts` with the setting that names it."""
+        return tuple(zip(self.texts, ("token" if self.text is None else "text", "second"), strict=False))
 
     @property
     def target(self) -> str:
@@ -124,46 +140,126 @@ def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) 
             raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Where the rows of a table, a piece of a larger one, are in a file."""
+
+    file: str
+    first: int = 0
+    """The number of the first row, from 0."""
+    lines: Sequence[int] | None = None
+    """The line of each row, from 1, where the file has lines."""
+
+    def fault(self, row: int, problem: str, hint: str) -> CorpusError:
+        """What is wrong with a row, counted from the first one of the table."""
+        if self.lines is not None:
+            return CorpusError(self.file, self.lines[row], f"the line {problem}", hint)
+        return CorpusError(self.file, None, f"row {self.first + row} {problem} (rows count from 0)", hint)
+
+    def origin(self, row: int) -> tuple[str, int | None]:
+        """The place of a row as that of a sentence."""
+        if self.lines is not None:
+            return self.file, self.lines[row]
+        return f"{self.file} row {self.first + row}", None
+
+
 def sentences_of(
     table: pa.Table,
     columns: TableColumns,
     *,
-    file: str,
+    rows: Rows,
     languages: Sequence[str],
     names: Sequence[str] | None,
     labelled: bool,
-    first: int = 0,
 ) -> Iterator[Sentence | Faulty]:
-    """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
-    a larger one, from row `first` on.
+    """The rows of `table`, without those of other languages where a column has the language.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
-    are skipped.
+    are skipped; a row that has a null or an unknown tag is faulty.
 
     Raises:
-        CorpusError: a column is missing or of another type, or a row has a null or an unknown tag.
+        CorpusError: a column is missing or of another type, or no row has a tag.
     """
-    tags: Sequence[list[str] | None] = [None] * table.num_rows
-    if columns.text is None:
-        tokens = _words(table, columns.token, file, first)
-        tags = _tags(table, columns.tag, names, file, first) if labelled else tags
-    else:
-        tokens = [text.split() for text in _texts(table, columns.text, "text", file, first)]
-        if columns.second is not None:
-            others = _texts(table, columns.second, "second", file, first)
-            tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
-        tags = _classes(table, columns.label, names, file, first) if labelled else tags
+    texts = [_texts(table, columns, name, key, rows.file) for name, key in columns.keyed_texts]
+    target = _Target(table, columns, names, rows) if labelled else None
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
-        row_languages = _column(table, columns.language, "language", file).cast(pa.string()).to_pylist()
-    for row, (words, own, language) in enumerate(zip(tokens, tags, row_languages, strict=True), first):
-        if language not in languages or not words:
+        row_languages = _column(table, columns.language, "language", rows.file).cast(pa.string()).to_pylist()
+    for row, (language, *own) in enumerate(zip(row_languages, *texts, strict=True)):
+        if language not in languages:
             continue
-        if own is not None and len(words) != len(own) and columns.unit == "word":
-            problem = f"row {row} has {counted(len(words), 'word')} and {counted(len(own), 'tag')}"
-            yield Faulty(language, (CorpusError(file, None, problem, "give one tag per word"),))
+        try:
+            words = _row_words(own, columns, rows, row)
+            if not words:
+                continue
+            tags = None if target is None else target.tags(row, rows)
+            if tags is not None and len(words) != len(tags) and columns.unit == "word":
+                problem = f"has {counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
+                raise rows.fault(row, problem, "give one tag per word")
+        except CorpusError as fault:
+            yield Faulty(language, (fault,))
         else:
-            yield Sentence(words, own, language, (f"{file} row {row}", None), columns.unit)
+            yield Sentence(words, tags, language, rows.origin(row), columns.unit)
+
+
+def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: str) -> list[Any]:
+    """The words of each row as a list, or its text."""
+    if columns.text is not None:
+        return _column(table, name, key, file, "texts", _is_text).to_pylist()
+    return _column(
+        table, name, key, file, "lists of words", lambda kind: _is_list_of(kind, _is_text)
+    ).to_pylist()
+
+
+def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int) -> list[str]:
+    """The words of a row; of a pair those of both texts."""
+    if columns.text is None:
+        words = texts[0] or []
+        if None in words:
+            raise rows.fault(row, "has a null", "give every word and every tag")
+        return words
+    if None in texts:
+        raise rows.fault(row, "has a null", "give every text and its class")
+    first, *second = (text.split() for text in texts)
+    return pair(first, second[0]) if second else first
+
+
+class _Target:
+    """The column of tags or classes of a table."""
+
+    def __init__(self, table: pa.Table, columns: TableColumns, names: Sequence[str] | None, rows: Rows):
+        file = rows.file
+        self.words = columns.unit == "word"
+        if self.words:
+            column = _column(
+                table, columns.tag, "tag", file, "lists of tags",
+                lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
+            )  # fmt: skip
+            numbers = column.combine_chunks().flatten()
+            if pa.types.is_integer(numbers.type) and names is None:
+                problem = f"column {columns.tag!r} has numbers, and the names of these tags are unknown"
+                raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
+        else:
+            column = numbers = _column(table, columns.label, "label", file)
+        self.names = names if pa.types.is_integer(numbers.type) else None
+        if self.names is not None and (pc.call_function("max", [numbers]).as_py() or 0) < 0:
+            problem = f"has negative numbers alone in column {columns.target!r}, as all rows read with it: no labels"
+            raise rows.fault(0, problem, "name a split or file with labels, or draw it (corpus.split)")
+        self.values = column.to_pylist()
+
+    def tags(self, row: int, rows: Rows) -> list[str]:
+        """The tags of a row, or its one class. Raises CorpusError where one is null or unknown."""
+        values: list[Any] = (self.values[row] or []) if self.words else [self.values[row]]
+        if None in values:
+            hint = "give every word and every tag" if self.words else "give every text and its class"
+            raise rows.fault(row, "has a null", hint)
+        if self.names is None:
+            # Numbers without names are names themselves: a class is only ever compared.
+            return [str(value) for value in values]
+        if odd := [number for number in values if not 0 <= number < len(self.names)]:
+            problem = f"has a tag number outside 0 … {len(self.names) - 1}: {odd[0]}"
+            raise rows.fault(row, problem, NO_LABEL.get(odd[0], "correct the row, or set corpus.tag_names"))
+        return [self.names[int(number)] for number in values]
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -175,72 +271,6 @@ def class_names(feature: Any) -> list[str] | None:
     if "names" in feature:
         return list(feature["names"])
     return class_names(feature.get("feature"))
-
-
-def _words(table: pa.Table, name: str, file: str, first: int) -> list[list[str] | None]:
-    column = _column(table, name, "token", file, "lists of words", lambda kind: _is_list_of(kind, _is_text))
-    return _rows_without_nulls(column, file, first)
-
-
-def _tags(
-    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
-) -> list[list[str] | None]:
-    column = _column(
-        table,
-        name,
-        "tag",
-        file,
-        "lists of tags",
-        lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
-    )
-    rows = [tags or [] for tags in _rows_without_nulls(column, file, first)]
-    if not pa.types.is_integer(column.type.value_type):
-        return rows
-    if names is None:
-        problem = f"column {name!r} has numbers, and the names of these tags are unknown"
-        raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
-    return [_named(numbers, names, file, row) for row, numbers in enumerate(rows, first)]
-
-
-def _texts(table: pa.Table, name: str, key: str, file: str, first: int) -> list[str]:
-    return _values(_column(table, name, key, file, "texts", _is_text), file, first)
-
-
-def _classes(
-    table: pa.Table, name: str, names: Sequence[str] | None, file: str, first: int
-) -> list[list[str]]:
-    column = _column(table, name, "label", file)
-    numbers = pa.types.is_integer(column.type)
-    values = _values(column, file, first)
-    if not numbers or names is None:
-        # Numbers without names are names themselves: a class is only ever compared.
-        return [[str(value)] for value in values]
-    return [_named([value], names, file, row) for row, value in enumerate(values, first)]
-
-
-def _values(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
-    values = column.to_pylist()
-    if column.null_count:
-        raise CorpusError(
-            file, None, f"row {values.index(None) + first} has a null", "give every text and its class"
-        )
-    return values
-
-
-def _named(numbers: Sequence[int], names: Sequence[str], file: str, row: int) -> list[str]:
-    if all(0 <= number < len(names) for number in numbers):
-        return [names[number] for number in numbers]
-    problem = f"row {row} has a tag number outside 0 … {len(names) - 1}: {numbers}"
-    raise CorpusError(file, None, problem, "correct the row, or set corpus.tag_names")
-
-
-def _rows_without_nulls(column: pa.ChunkedArray, file: str, first: int) -> list[Any]:
-    """The rows of a list column; a row may be null as a whole, a value inside a row may not."""
-    rows = column.to_pylist()
-    if column.combine_chunks().flatten().null_count:
-        row = next(place for place, values in enumerate(rows, first) if values and None in values)
-        raise CorpusError(file, None, f"row {row} has a null", "give every word and every tag")
-    return rows
 
 
 def _column(

@@ -48,6 +48,8 @@ def test_a_text_and_its_class_which_may_be_a_number(tmp_path):
             "train.jsonl:2: there is no 'ner_tags' in the object; set corpus.columns (tokens)",
         ),
         ('{"tokens": "a b", "ner_tags": ["O"]}', "the values of one key are of several types"),
+        ('{"tokens": ["a", "b"], "ner_tags": ["O"]}', "train.jsonl:2: the line has 2 words and 1 tag"),
+        ('{"tokens": ["a"], "ner_tags": [null]}', "train.jsonl:2: the line has a null; give every word"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, line, message):
@@ -56,7 +58,21 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, line, message):
     assert message in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("number", "hint"), [(-100, "pieces of a tokenizer"), (-1, "label is missing"), (9, "tag_names")]
+)
+def test_a_tag_number_without_a_name_is_named_with_its_line(tmp_path, number, hint):
+    lines = [{"tokens": ["a", "b"], "ner_tags": own} for own in ([1, 0], [0, number], [0, 0])]
+    lines = [json.dumps(lines[0]), "", *map(json.dumps, lines[1:])]
+    with pytest.raises(CorpusError) as refused:
+        sentences(tmp_path, lines, tag_names=("O", "B-X"))
+    assert f"train.jsonl:3: the line has a tag number outside 0 … 1: {number}" in str(refused.value)
+    assert hint in refused.value.hint
+    kept = sentences(tmp_path, lines, tag_names=("O", "B-X"), on_error="skip")
+    assert [(own.tags, own.origin[1]) for own in kept] == [(["B-X", "O"], 1), (["O", "O"], 4)]
+
+
 def test_lines_that_cannot_be_read_are_left_out_where_asked(tmp_path):
     lines = ["[1]", json.dumps(WORDS), '{"tokens": ["a"]}', "\x00", json.dumps(WORDS)]
-    found = sentences(tmp_path, lines, on_error="skip")
+    found = sentences(tmp_path, lines, on_error="skip", most_skipped=1)
     assert [each.tokens for each in found] == [["Anna", "lives"]] * 2

@@ -97,7 +97,7 @@ def test_texts_with_a_class_each(tmp_path, source, labels, names):
     ("columns", "settings", "message"),
     [
         ({"text": [1, 2, 3]}, {}, "column 'text' has int64, not texts"),
-        ({"text": ["a", None, "b"]}, {}, "row 1 has a null"),
+        ({"text": ["a", None, "b"]}, {}, "row 1 has a null .rows count from 0"),
         ({"label": ["pos", "neg", None]}, {}, "row 2 has a null"),
         ({"label": [0, 2, 1]}, {"tag_names": ["neg", "pos"]}, "row 1 has a tag number outside 0 … 1"),
     ],
@@ -106,6 +106,26 @@ def test_faults_of_texts(tmp_path, columns, settings, message):
     pq.write_table(pa.table({**TEXTS, **columns}), tmp_path / "t.parquet")
     with pytest.raises(CorpusError, match=message):
         read(parquet(tmp_path, **AS_TEXT, **settings))
+
+
+@pytest.mark.parametrize("source", ["parquet", "huggingface"])
+def test_a_split_without_labels_is_refused_in_one_sentence(tmp_path, source):
+    names = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    features = datasets.Features({"tokens": datasets.Sequence(datasets.Value("string")), "ner_tags": names})
+    rows = {"tokens": WORDS, "ner_tags": [[-1, -1, -1], [-1]]}
+    table = datasets.Dataset.from_dict(rows, features=features)
+    if source == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+        config, place = parquet(tmp_path), "t.parquet: "
+    else:
+        named = datasets.Dataset.from_dict(rows | {"ner_tags": NUMBERS}, features=features)
+        splits = {"train": named, "validation": named, "test": table}
+        datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+        config, place = huggingface(tmp_path / "saved"), "[test]: "
+    with pytest.raises(CorpusError) as refused:
+        read(config)
+    assert f"{place}row 0 has negative numbers alone in column 'ner_tags'" in str(refused.value)
+    assert refused.value.others == ()
 
 
 def test_a_class_is_no_span(tmp_path):
