@@ -10,7 +10,7 @@ from typing import Literal
 
 from raykd.corpora.column_files import DOCUMENT_START
 from raykd.forms.tag_schemes import has_span_form
-from raykd.forms.tag_spellings import find_spelling
+from raykd.forms.tag_spellings import find_spelling, outside_tag
 from raykd.forms.tree.codes import UPOS
 from raykd.metrics.bioes import OUTSIDE
 
@@ -101,15 +101,18 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
     spans = {value: name for value, name in read.items() if name and has_span_form(name)}
     inside = sum(counts[value] for value in spans)
     outside = sum(counts[value] for value, name in read.items() if name == OUTSIDE)
-    if spans and inside + outside >= ALMOST * total:
+    # Of files with tags of several forms the reader names those that are few.
+    mixed = counts["O"] > 0.4 * total and {"B", "I"} <= {name[0] for name in spans.values()}
+    if spans and (mixed or inside + outside >= ALMOST * total):
         letters = frozenset(name[0] for name in spans.values())
         types = Counter[str]()
         for value, name in spans.items():
             types[name[2:]] += counts[value]
         return Column(place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), letters)
-    names = tuple(value for value, _ in counts.most_common(6) if value != "O")[:5]
-    others = set(counts) - {"O"}
-    if 0 < len(others) <= MOST_TYPES and counts["O"] > 0.4 * total and all(len(each) > 1 for each in others):
+    no_span = outside_tag(counts) or OUTSIDE
+    names = tuple(value for value, _ in counts.most_common(6) if value != no_span)[:5]
+    others = set(counts) - {no_span}
+    if 0 < len(others) <= MOST_TYPES and counts[no_span] > 0.4 * total and all(map(_may_be_type, others)):
         return Column(place, "runs", len(others), names)
     long = [values for values in sentences if len(values) > 1]
     if len(long) > 2 and len(counts) < len(sentences) and all(len(set(values)) == 1 for values in long):
@@ -120,6 +123,10 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
     if varied and len(counts) <= min(MOST_FLAT, max(5, total / 3)) and numbers < total / 2:
         return Column(place, "flat", len(counts), shown)
     return Column(place, "other", len(counts), shown)
+
+
+def _may_be_type(value: str) -> bool:
+    return len(value) > 1 and not value.isdigit()
 
 
 def _is_index(sentences: list[list[str]]) -> bool:

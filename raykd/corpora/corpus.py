@@ -17,7 +17,7 @@ from raykd.corpora.chunks import mapped, on_disk, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import Converted, convert
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
-from raykd.corpora.label_counts import labels_by_part, languages_without_labels, unseen_labels
+from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_without_labels, unseen_labels
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words
@@ -149,6 +149,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
         spellings={name: text for name, own in spellings.items() if (text := own.in_words())},
+        alike=labels_alike(converted.tag_set),
         without_labels=languages_without_labels(labels),
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,

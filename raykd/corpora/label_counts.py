@@ -60,6 +60,16 @@ def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
     return unseen
 
 
+def labels_alike(tag_set: TagSet) -> list[list[str]]:
+    """Types of spans that differ by capital letters alone."""
+    if not tag_set.form.bioes:
+        return []
+    groups: dict[str, list[str]] = {}
+    for label in tag_set.labels:
+        groups.setdefault(label.casefold(), []).append(label)
+    return [labels for labels in groups.values() if len(labels) > 1]
+
+
 def languages_without_labels(counts: LabelCounts) -> dict[str, list[str]]:
     """Part → languages whose labelled sentences have no label at all, spans of no type; of parts with such ones."""
     found = {

@@ -130,6 +130,8 @@ class CorpusReport:
     """Spans that are inside others and were left out."""
     without_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Part → languages whose sentences have no label at all, where other sentences have some."""
+    alike: Sequence[Sequence[str]] = ()
+    """Types of spans that differ by capital letters alone."""
     long: Counts = field(default_factory=dict)
     """Sentences of very many words."""
 
@@ -142,6 +144,7 @@ class CorpusReport:
         return [
             *self._missing(),
             *(self._unseen() if tags else ()),
+            *(self._alike() if tags else ()),
             *(self._without_labels() if tags else ()),
             *(self._repaired() if tags else ()),
             *(self._nested() if tags else ()),
@@ -183,6 +186,11 @@ class CorpusReport:
                 for language, count in languages.items()
             )
             yield f"label {label!r} is in no training sentence, so it cannot be learnt ({places})"
+
+    def _alike(self) -> Iterable[str]:
+        for labels in self.alike:
+            named = ", ".join(map(repr, labels))
+            yield f"labels {named} differ by capital letters alone, and count as {len(labels)} labels"
 
     def _without_labels(self) -> Iterable[str]:
         for part, languages in self.without_labels.items():

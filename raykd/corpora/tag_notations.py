@@ -18,7 +18,7 @@ from raykd.corpora.tag_faults import NESTED_HINT, fault_at, nested_problem, spel
 from raykd.errors import CorpusError
 from raykd.forms.nested_spans import is_nested, nested_scheme, outermost
 from raykd.forms.tag_schemes import MixedTagsError, ReadScheme, guess_scheme, has_letters
-from raykd.forms.tag_spellings import Spelling
+from raykd.forms.tag_spellings import Spelling, letters_read_as_types
 from raykd.metrics.bioes import OUTSIDE
 
 KNOWN = 50_000
@@ -72,10 +72,14 @@ def _notation(
         )
     names = [name or tag for name, tag in zip(read, pool.tags, strict=True)]
     used, scheme = frozenset(names[number] for number in numbers), config.scheme_of(language)
+    if scheme == "io" and (lettered := letters_read_as_types({pool.tags[number]: 1 for number in numbers})):
+        problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
+        row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
+        raise fault_at(pool, row, problem, "remove corpus.scheme")
     if nested := {tag for tag in used if has_letters(scheme) and is_nested(tag)}:
         if config.nested == "refuse":
             odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in nested}
-            _refuse(pool, rows, odd, language, config, nested_problem, NESTED_HINT)
+            _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
         scheme = nested_scheme(used) if scheme == "auto" else scheme
         sequences = tag_sequences(pool, rows, names)
         used = frozenset(tag for _, tags in sequences for tag in outermost(tags, scheme).tags)
@@ -123,13 +127,14 @@ def _refuse(
     rows: np.ndarray,
     odd: Set[str],
     language: str,
-    config: SourceConfig,
+    config: SourceConfig | None,
     problem: Callable[[str], str],
     hint: str,
 ) -> None:
-    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them."""
+    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them. Without a `config`
+    leaving them out is not proposed."""
     # Where sentences with faults are left out, those with odd tags were already.
-    faults = Faults("stop" if config.on_error == "skip" else config.on_error)
+    faults = Faults("stop" if config is None or config.on_error == "skip" else config.on_error)
     for row, tags in tag_sequences(pool, rows, pool.tags):
         first = next((tag for tag in tags if tag in odd), None)
         if first is not None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import get_args
 
-from raykd.forms.tag_schemes import LETTERS, SPAN_LETTERS, FileScheme, ReadScheme
+from raykd.forms.tag_schemes import LETTERS, SPAN_LETTERS, FileScheme, ReadScheme, has_span_form
 from raykd.metrics.bioes import OUTSIDE
 
 ONE_TYPE = "SPAN"
@@ -115,7 +115,7 @@ def find_spelling(counts: Mapping[str, int], scheme: ReadScheme) -> Spelling:
     stripped = Counter[str]()
     for tag, count in counts.items():
         stripped[tag.strip()] += count
-    outside = _outside(stripped)
+    outside = outside_tag(stripped)
     spans = {tag: count for tag, count in stripped.items() if tag != outside}
     found = Spelling() if scheme == "io" else _of_spans(spans, scheme, outside is not None)
     if outside is None or (scheme == "auto" and not _shows_spans(found, spans)):
@@ -123,11 +123,24 @@ def find_spelling(counts: Mapping[str, int], scheme: ReadScheme) -> Spelling:
     return replace(found, outside=outside, spaces=spaces)
 
 
-def _outside(counts: Mapping[str, int]) -> str | None:
+def outside_tag(counts: Mapping[str, int]) -> str | None:
     """The tag of words in no span: O, or the most frequent of what stands in its place."""
     if OUTSIDE in counts:
         return OUTSIDE
     return max((tag for tag in _OUTSIDES if tag in counts), key=counts.__getitem__, default=None)
+
+
+def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
+    """A tag with a letter of spans, of tags that have both B and I: no scheme without letters wrote them.
+
+    Args:
+        counts: tag → its words.
+    """
+    spelling = find_spelling(counts, "auto")
+    spans = {tag: name for tag in counts if (name := spelling.read(tag)) and has_span_form(name)}
+    if not {"B", "I"} <= {name[0] for name in spans.values()}:
+        return None
+    return next(tag for tag, name in spans.items() if name[0] == "B")
 
 
 def _of_spans(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Spelling:
