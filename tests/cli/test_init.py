@@ -228,7 +228,10 @@ def test_sentences_with_faults_are_left_out_only_where_they_are_few(folder, caps
         write(folder / share, {f"{part}.conll": text + f"x{part}\tPER\n\n" for part, text in texts.items()})
     call("init", "few")
     said = shown(capsys)
-    assert "note: sentences with faults are left out (on_error: skip); the first: few/train.conll:751" in said
+    assert (
+        f"note: sentences with faults are left out (on_error: skip); the first: {folder}/few/train.conll:751"
+        in said
+    )
     assert YAML(typ="safe").load(folder / "sweep.yaml")["corpus"]["on_error"] == "skip"
     with pytest.raises(
         CorpusError, match=r"many/train.conll:101: some tags are spans .* others are not \(PER\)"
