@@ -16,7 +16,7 @@ from pydantic import model_validator
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
-from raykd.corpora.table_rows import Rows, TableSource, class_names, sentences_of
+from raykd.corpora.table_rows import RowPlaces, TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage.layout import PARTS
 
@@ -112,7 +112,7 @@ def _sentences(
     # Also once for a split without rows, whose columns are checked too.
     for first in range(0, max(len(rows), 1), ROWS):
         for sentence in sentences_of(
-            rows[first : first + ROWS], config.columns, rows=Rows(file, first), languages=languages, names=names,
+            rows[first : first + ROWS], config.columns, places=RowPlaces(file, first), languages=languages, names=names,
             labelled=labelled,
         ):  # fmt: skip
             empty = False

@@ -17,7 +17,7 @@ from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
 from raykd.corpora.table_rows import (
-    Rows,
+    RowPlaces,
     TableFiles,
     guess_table,
     language_column,
@@ -50,7 +50,8 @@ def _read_file(
     keys = [*columns.texts]
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
-    rows = _objects(read_lines(storage, name, "utf-8"), file, keys)
+    tag = columns.tag if labelled and columns.unit == "word" else None
+    rows = _objects(read_lines(storage, name, "utf-8"), file, keys, tag)
     while block := list(islice(rows, ROWS)):
         for faulty, own in groupby(block, lambda row: isinstance(row[1], CorpusError)):
             lines, found = zip(*own, strict=True)
@@ -58,14 +59,14 @@ def _read_file(
                 yield from (Faulty(languages[0], (fault,)) for fault in found)
             else:
                 yield from sentences_of(
-                    _table(found, keys, file), columns, rows=Rows(file, lines=lines), languages=languages,
+                    _table(found, keys, file), columns, places=RowPlaces(file, lines=lines), languages=languages,
                     names=config.tag_names, labelled=labelled,
                 )  # fmt: skip
 
 
-def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[tuple[int, Any]]:
+def _objects(lines: Iterator[str], file: str, keys: list[str], tag: str | None) -> Iterator[tuple[int, Any]]:
     """The number of each line that is not empty, from 1, with its object, of these keys alone, or with what is wrong
-    with the line."""
+    with the line. `tag` is the key of a list of tags, if they are read."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
@@ -75,6 +76,11 @@ def _objects(lines: Iterator[str], file: str, keys: list[str]) -> Iterator[tuple
             else:
                 if found[keys[0]]:  # a row without words would have no type
                     yield number, found
+                elif tag is not None and found[tag]:
+                    yield (
+                        number,
+                        CorpusError(file, number, "the line has tags and no words", "give one tag per word"),
+                    )
 
 
 def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any]:

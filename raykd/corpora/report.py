@@ -217,7 +217,10 @@ class CorpusReport:
             one = len(set(self.schemes.values())) == 1
             schemes = (scheme if one else f"{name} {scheme}" for name, scheme in self.schemes.items())
             lines.append(f"scheme: {', '.join(dict.fromkeys(schemes))}")
-        return lines + [f"tags of {language}: {text}" for language, text in self.spellings.items()]
+        by_text: dict[str, list[str]] = {}
+        for language, text in self.spellings.items():
+            by_text.setdefault(text, []).append(language)
+        return lines + [f"tags of {', '.join(languages)}: {text}" for text, languages in by_text.items()]
 
     def _repaired(self) -> Iterable[str]:
         for part, languages in self.repairs.items():

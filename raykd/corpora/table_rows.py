@@ -141,7 +141,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) 
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowPlaces:
     """Where the rows of a table, a piece of a larger one, are in a file."""
 
     file: str
@@ -167,7 +167,7 @@ def sentences_of(
     table: pa.Table,
     columns: TableColumns,
     *,
-    rows: Rows,
+    places: RowPlaces,
     languages: Sequence[str],
     names: Sequence[str] | None,
     labelled: bool,
@@ -180,26 +180,30 @@ def sentences_of(
     Raises:
         CorpusError: a column is missing or of another type, or no row has a tag.
     """
-    texts = [_texts(table, columns, name, key, rows.file) for name, key in columns.keyed_texts]
-    target = _Target(table, columns, names, rows) if labelled else None
+    texts = [_texts(table, columns, name, key, places.file) for name, key in columns.keyed_texts]
+    target = _Target(table, columns, names, places) if labelled else None
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
-        row_languages = _column(table, columns.language, "language", rows.file).cast(pa.string()).to_pylist()
+        row_languages = (
+            _column(table, columns.language, "language", places.file).cast(pa.string()).to_pylist()
+        )
     for row, (language, *own) in enumerate(zip(row_languages, *texts, strict=True)):
         if language not in languages:
             continue
         try:
-            words = _row_words(own, columns, rows, row)
-            if not words:
+            words = _row_words(own, columns, places, row)
+            if not words and (target is None or columns.unit == "sentence"):
                 continue
-            tags = None if target is None else target.tags(row, rows)
+            tags = None if target is None else target.tags(row, places)
+            if not words and not tags:
+                continue
             if tags is not None and len(words) != len(tags) and columns.unit == "word":
                 problem = f"has {counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
-                raise rows.fault(row, problem, "give one tag per word")
+                raise places.fault(row, problem, "give one tag per word")
         except CorpusError as fault:
             yield Faulty(language, (fault,))
         else:
-            yield Sentence(words, tags, language, rows.origin(row), columns.unit)
+            yield Sentence(words, tags, language, places.origin(row), columns.unit)
 
 
 def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: str) -> list[Any]:
@@ -211,15 +215,15 @@ def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: st
     ).to_pylist()
 
 
-def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int) -> list[str]:
+def _row_words(texts: Sequence[Any], columns: TableColumns, places: RowPlaces, row: int) -> list[str]:
     """The words of a row; of a pair those of both texts."""
     if columns.text is None:
         words = texts[0] or []
         if None in words:
-            raise rows.fault(row, "has a null", "give every word and every tag")
+            raise places.fault(row, "has a null", "give every word and every tag")
         return words
     if None in texts:
-        raise rows.fault(row, "has a null", "give every text and its class")
+        raise places.fault(row, "has a null", "give every text and its class")
     first, *second = (text.split() for text in texts)
     return pair(first, second[0]) if second else first
 
@@ -227,8 +231,10 @@ def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int
 class _Target:
     """The column of tags or classes of a table."""
 
-    def __init__(self, table: pa.Table, columns: TableColumns, names: Sequence[str] | None, rows: Rows):
-        file = rows.file
+    def __init__(
+        self, table: pa.Table, columns: TableColumns, names: Sequence[str] | None, places: RowPlaces
+    ):
+        file = places.file
         self.words = columns.unit == "word"
         if self.words:
             column = _column(
@@ -244,21 +250,21 @@ class _Target:
         self.names = names if pa.types.is_integer(numbers.type) else None
         if self.names is not None and (pc.call_function("max", [numbers]).as_py() or 0) < 0:
             problem = f"has negative numbers alone in column {columns.target!r}, as all rows read with it: no labels"
-            raise rows.fault(0, problem, "name a split or file with labels, or draw it (corpus.split)")
+            raise places.fault(0, problem, "name a split or file with labels, or draw it (corpus.split)")
         self.values = column.to_pylist()
 
-    def tags(self, row: int, rows: Rows) -> list[str]:
+    def tags(self, row: int, places: RowPlaces) -> list[str]:
         """The tags of a row, or its one class. Raises CorpusError where one is null or unknown."""
         values: list[Any] = (self.values[row] or []) if self.words else [self.values[row]]
         if None in values:
             hint = "give every word and every tag" if self.words else "give every text and its class"
-            raise rows.fault(row, "has a null", hint)
+            raise places.fault(row, "has a null", hint)
         if self.names is None:
             # Numbers without names are names themselves: a class is only ever compared.
             return [str(value) for value in values]
         if odd := [number for number in values if not 0 <= number < len(self.names)]:
             problem = f"has a tag number outside 0 … {len(self.names) - 1}: {odd[0]}"
-            raise rows.fault(row, problem, NO_LABEL.get(odd[0], "correct the row, or set corpus.tag_names"))
+            raise places.fault(row, problem, NO_LABEL.get(odd[0], "correct the row, or set corpus.tag_names"))
         return [self.names[int(number)] for number in values]
 
 

@@ -49,6 +49,7 @@ def test_a_text_and_its_class_which_may_be_a_number(tmp_path):
         ),
         ('{"tokens": "a b", "ner_tags": ["O"]}', "the values of one key are of several types"),
         ('{"tokens": ["a", "b"], "ner_tags": ["O"]}', "train.jsonl:2: the line has 2 words and 1 tag"),
+        ('{"tokens": [], "ner_tags": ["O"]}', "train.jsonl:2: the line has tags and no words"),
         ('{"tokens": ["a"], "ner_tags": [null]}', "train.jsonl:2: the line has a null; give every word"),
     ],
 )

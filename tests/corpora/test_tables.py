@@ -186,9 +186,15 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
             "row 1 has 1 word and 0 tags",
             "one tag per word",
         ),
+        (
+            {"tokens": [*WORDS, []], "ner_tags": [*TAGS, ["O"]]},
+            {},
+            "row 2 has 0 words and 1 tag (rows count from 0)",
+            "one tag per word",
+        ),
         ({"tokens": [["a", None]], "ner_tags": [["O", "O"]]}, {}, "row 0 has a null", "every word"),
         (
-            {"tokens": pa.array([[]], pa.list_(pa.string())), "ner_tags": TAGS[1:]},
+            dict.fromkeys(("tokens", "ner_tags"), pa.array([[]], pa.list_(pa.string()))),
             {},
             "no sentence of en",
             "fill it",
