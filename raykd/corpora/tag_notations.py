@@ -16,8 +16,15 @@ from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import NESTED_HINT, fault_at, nested_problem, spelling_problem, tag_counts
 from raykd.errors import CorpusError
-from raykd.forms.nested_spans import is_nested, nested_scheme, outermost
-from raykd.forms.tag_schemes import MixedTagsError, ReadScheme, guess_scheme, has_letters
+from raykd.forms.nested_spans import is_nested, labels_of, nested_scheme, outermost
+from raykd.forms.tag_schemes import (
+    MixedTagsError,
+    ReadScheme,
+    guess_scheme,
+    has_letters,
+    not_of_scheme,
+    unknown_tags,
+)
 from raykd.forms.tag_spellings import Spelling, letters_read_as_types
 from raykd.metrics.bioes import OUTSIDE
 
@@ -66,24 +73,16 @@ def _notation(
 ) -> Notation:
     numbers = sorted(tag_counts(pool, rows))
     read = [spelling.read(tag) for tag in pool.tags]
-    if odd := {pool.tags[number] for number in numbers if read[number] is None}:
-        _refuse(
-            pool, rows, odd, language, config, lambda tag: spelling_problem(tag, spelling), "correct the tag"
-        )
+    odd = {pool.tags[number] for number in numbers if read[number] is None}
+    _refuse(pool, rows, odd, language, config, lambda tag: spelling_problem(tag, spelling), "correct the tag")
     names = [name or tag for name, tag in zip(read, pool.tags, strict=True)]
     used, scheme = frozenset(names[number] for number in numbers), config.scheme_of(language)
     if scheme == "io" and (lettered := letters_read_as_types({pool.tags[number]: 1 for number in numbers})):
         problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
         row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
         raise fault_at(pool, row, problem, "remove corpus.scheme")
-    if nested := {tag for tag in used if has_letters(scheme) and is_nested(tag)}:
-        if config.nested == "refuse":
-            odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in nested}
-            _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
-        scheme = nested_scheme(used) if scheme == "auto" else scheme
-        sequences = tag_sequences(pool, rows, names)
-        used = frozenset(tag for _, tags in sequences for tag in outermost(tags, scheme).tags)
-        return Notation(scheme, names, used, nested=True)
+    if has_letters(scheme) and any(map(is_nested, used)):
+        return _nested_notation(pool, rows, language, names, used, config)
     if scheme == "auto":
         try:
             scheme = guess_scheme(tags for _, tags in tag_sequences(pool, rows, names))
@@ -93,6 +92,36 @@ def _notation(
             _refuse(pool, rows, odd, language, config, lambda _: problem, hint)
             raise AssertionError("the odd tags are those of some sentence") from error
     return Notation(scheme, names, used)
+
+
+def _nested_notation(
+    pool: Pool,
+    rows: np.ndarray,
+    language: str,
+    names: Sequence[str],
+    used: Set[str],
+    config: SourceConfig,
+) -> Notation:
+    """The notation of a language of which some words have several labels."""
+    if config.nested == "refuse":
+        odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and is_nested(name)}
+        _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
+    scheme = config.scheme_of(language)
+    scheme = nested_scheme(used) if scheme == "auto" else scheme
+    unknown = unknown_tags({label for tag in used for label in labels_of(tag)}, scheme)
+    odd_labels = {
+        tag: label
+        for tag, name in zip(pool.tags, names, strict=True)
+        for label in labels_of(name)
+        if label in unknown
+    }
+    _refuse(
+        pool, rows, {*odd_labels}, language, config,
+        lambda tag: not_of_scheme(odd_labels[tag], scheme), "correct the tag",
+    )  # fmt: skip
+    sequences = tag_sequences(pool, rows, names)
+    outer = frozenset(tag for _, tags in sequences for tag in outermost(tags, scheme).tags)
+    return Notation(scheme, names, outer, nested=True)
 
 
 def tag_sequences(pool: Pool, rows: np.ndarray, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -131,8 +160,10 @@ def _refuse(
     problem: Callable[[str], str],
     hint: str,
 ) -> None:
-    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them. Without a `config`
-    leaving them out is not proposed."""
+    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them; do nothing where
+    there are none. Without a `config` leaving them out is not proposed."""
+    if not odd:
+        return
     # Where sentences with faults are left out, those with odd tags were already.
     faults = Faults("stop" if config is None or config.on_error == "skip" else config.on_error)
     for row, tags in tag_sequences(pool, rows, pool.tags):

@@ -238,6 +238,13 @@ def test_nested_labels_are_refused_unless_the_outermost_is_asked_for(tmp_path, u
     assert "1 span inside others left out (nested: outermost)" in labelled.read_as
 
 
+@pytest.mark.parametrize("scheme", ["auto", "iob2"])
+def test_beside_nested_labels_a_tag_of_another_form_is_named_with_its_line(tmp_path, scheme):
+    more = f"{NESTED}xPART\tPER\n"
+    with pytest.raises(CorpusError, match=r"train.conll:103: tag 'PER' is not of scheme iob2"):
+        corpus(tmp_path, more=more, config_more={"nested": "outermost", "scheme": scheme})
+
+
 def test_no_more_than_the_share_that_is_allowed_is_left_out(tmp_path):
     more = "xPART\tPER\n\n"
     skip = {"on_error": "skip"}
