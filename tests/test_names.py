@@ -58,7 +58,6 @@ ATTRIBUTES = {"kind", "source", "task", "form", "structure"}
 """What holds a key of a table: as an attribute, or as a key of plain data."""
 ALLOWED = {
     "corpora/columns.py": "the kinds are of columns",
-    "corpora/conll.py": "the kinds are of columns",
     "corpora/detect/__init__.py": "text without labels is no source that a sweep is drafted for",
     "corpora/detect/parts.py": "text without labels is no source that a sweep is drafted for",
     "sweep/draft.py": "a comment of the draft, on columns that are counted",

@@ -52,7 +52,7 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     corpus = read_corpus(found.corpus, open_pos_model)
     figures = describe(corpus)
     stdout.print(summary_table(figures))
-    for line in tree_lines(figures):
+    for line in (*figures["tags_in_words"], *tree_lines(figures)):
         stdout.print(line)
     if "trees" in figures:
         for language, tree in examples(corpus).items():

@@ -78,13 +78,8 @@ def _read(found: Detected) -> tuple[Detected, Corpus]:
 
 def _say(found: Detected, figures: PlainObject, shown: dict[str, str]) -> None:
     """What was guessed and why, what is doubtful, what is not used."""
-    schemes = sorted(set(figures["schemes"].values()))
     lines = [f"{subject}: {text}" for subject, text in found.guesses]
-    if figures["scheme"] == "bioes":
-        each = (
-            schemes[0] if len(schemes) == 1 else ", ".join(f"{k} {v}" for k, v in figures["schemes"].items())
-        )
-        lines.append(f"scheme: {each}")
+    lines += figures["tags_in_words"]
     lines += [f"example {language}: {text}" for language, text in list(shown.items())[:4]]
     lines += [f"note: {note}" for note in found.notes]
     reasons: dict[str, list[str]] = {}

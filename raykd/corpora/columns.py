@@ -10,12 +10,14 @@ from typing import Literal
 
 from raykd.corpora.column_files import Beginning, Layout, has_names, sentence_rows, starts_document
 from raykd.corpora.files import BrokenLine
+from raykd.forms.tag_schemes import has_span_form
+from raykd.forms.tag_spellings import find_spelling, outside_tag
 from raykd.forms.tree.codes import UPOS
+from raykd.metrics.bioes import OUTSIDE
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
 Rows = list[list[str]]
 
-SPAN = re.compile(r"[BIESLUM]-.+")
 WORD_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 _CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
 CHUNKS = frozenset(_CHUNKS.split())
@@ -99,16 +101,23 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
         return Column(place, "index", len(counts), shown)
     if len(counts) == 1 and total > len(sentences):
         return Column(place, "constant", 1, shown)
-    spans = {value: count for value, count in counts.items() if SPAN.fullmatch(value)}
-    if spans and sum(spans.values()) + counts["O"] >= ALMOST * total:
-        letters = frozenset(value[0] for value in spans)
+    spelling = find_spelling(counts, "auto")
+    read = {value: spelling.read(value) for value in counts}
+    spans = {value: name for value, name in read.items() if name and has_span_form(name)}
+    inside = sum(counts[value] for value in spans)
+    outside = sum(counts[value] for value, name in read.items() if name == OUTSIDE)
+    # Of files with tags of several forms the reader names those that are few.
+    mixed = counts["O"] > 0.4 * total and {"B", "I"} <= {name[0] for name in spans.values()}
+    if spans and (mixed or inside + outside >= ALMOST * total):
+        letters = frozenset(name[0] for name in spans.values())
         types = Counter[str]()
-        for value, count in spans.items():
-            types[value[2:]] += count
+        for value, name in spans.items():
+            types[name[2:]] += counts[value]
         return Column(place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), letters)
-    names = tuple(value for value, _ in counts.most_common(6) if value != "O")[:5]
-    others = set(counts) - {"O"}
-    if 0 < len(others) <= MOST_TYPES and counts["O"] > 0.4 * total and all(len(each) > 1 for each in others):
+    no_span = outside_tag(counts) or OUTSIDE
+    names = tuple(value for value, _ in counts.most_common(6) if value != no_span)[:5]
+    others = set(counts) - {no_span}
+    if 0 < len(others) <= MOST_TYPES and counts[no_span] > 0.4 * total and all(map(_may_be_type, others)):
         return Column(place, "runs", len(others), names)
     long = [values for values in sentences if len(values) > 1]
     if len(long) > 2 and len(counts) < len(sentences) and all(len(set(values)) == 1 for values in long):
@@ -119,6 +128,10 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
     if varied and len(counts) <= min(MOST_FLAT, max(5, total / 3)) and numbers < total / 2:
         return Column(place, "flat", len(counts), shown)
     return Column(place, "other", len(counts), shown)
+
+
+def _may_be_type(value: str) -> bool:
+    return len(value) > 1 and not value.isdigit()
 
 
 def _is_index(sentences: list[list[str]]) -> bool:

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from raykd.corpora.column_files import (
     HEAD,
-    LONGEST,
     Layout,
     Separator,
     beginning,
@@ -75,14 +74,10 @@ def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
             continue
-        tokens = [row[layout.token] for row in rows]
+        tokens = [row[layout.token].strip(" ") or row[layout.token] for row in rows]
         if layout.tag is None:
             for start, end in in_pieces(tokens):
                 yield Sentence(tokens[start:end], None, language, (file, numbers[start]))
-        elif len(tokens) > LONGEST:
-            problem = f"a sentence of {len(tokens):,} words begins here: no empty line ends it"
-            hint = "put an empty line between sentences"
-            yield Faulty(language, (CorpusError(file, numbers[0], problem, hint),))
         else:
             yield Sentence(tokens, [row[layout.tag] for row in rows], language, (file, numbers[0]))
 
@@ -170,11 +165,8 @@ def guess(head: Head) -> Guess | None:
 
 
 def _scheme_of(column: Column) -> str:
-    """`auto`, but for schemes that are not found from the tags of all sentences together."""
-    if column.kind == "runs":
-        return "io"
-    letters = column.letters
-    return "bilou" if column.kind == "spans" and letters & {"L", "U"} and not letters & {"E", "S"} else "auto"
+    """`auto`, but for the scheme that is not found from the tags."""
+    return "io" if column.kind == "runs" else "auto"
 
 
 def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[dict[str, Any], list[str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.chunks import bounds_of, on_disk
+from raykd.corpora.chunks import on_disk
 from raykd.corpora.faults import Faults, Tally
 from raykd.corpora.hashes import first_of_each
 from raykd.corpora.pool import Pool
@@ -17,10 +17,11 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at
-from raykd.errors import CorpusError
+from raykd.corpora.tag_notations import KNOWN, Notation, find_notations, list_bounds, number_rows
 from raykd.forms import FLAT, FORMS, TagSet, form_of
-from raykd.forms.tag_schemes import ReadScheme, guess_scheme, unknown_tags
-from raykd.metrics.bioes import OUTSIDE
+from raykd.forms.nested_spans import is_nested, outermost
+from raykd.forms.tag_schemes import ReadScheme, fitting_scheme
+from raykd.forms.tag_spellings import Spelling
 from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
@@ -28,8 +29,6 @@ TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("p
 """Of a treebank: with heads, and with parts of speech as numbers in `Converted.pos`; null where unknown."""
 READ, READ_OF_TEXT = ("tokens", "tags", "heads", "pos"), ("tokens", "pos")
 """What is taken from the pool of labelled sentences, and of others."""
-KNOWN = 50_000
-"""Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
 
 
 @dataclass
@@ -41,6 +40,8 @@ class Converted:
     schemes: dict[str, ReadScheme]
     repaired: Tally = field(default_factory=Tally)
     """Tags that were not valid in the file's scheme as they stood."""
+    nested: Tally = field(default_factory=Tally)
+    """Spans that are inside others and were left out."""
     unit: Unit = "word"
     pos: tuple[str, ...] = ()
     """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
@@ -60,24 +61,25 @@ def convert(
     pool: Pool,
     selected: Mapping[str, np.ndarray],
     config: SourceConfig,
+    spellings: Mapping[str, Spelling],
     taggers: PosTaggers | None = None,
 ) -> Converted:
     """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
-    `taggers` predict the parts of speech of a treebank.
+    `spellings` say how the tags of each language are spelled; `taggers` predict the parts of speech of a treebank.
 
     Raises:
         CorpusError: tags do not fit the scheme of their language, some files tag words and others whole
             sentences, or some have trees and others do not; files and lines are named.
     """
     by_language = _labelled(pool, selected)
-    tags = {language: _tags(pool, rows) for language, rows in by_language.items()}
-    schemes = _schemes(pool, by_language, tags, config)
+    notations = find_notations(pool, by_language, spellings, config)
+    schemes: dict[str, ReadScheme] = {language: notation.scheme for language, notation in notations.items()}
     unit = _unit(pool, np.concatenate([*selected.values()]))
     pos = _pos(pool, by_language, selected, taggers)
-    converted = Converted(_tag_set(tags, schemes), {}, schemes, unit=unit, pos=pos)
+    converted = Converted(_tag_set(notations), {}, schemes, unit=unit, pos=pos)
     faults, done, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
     for part, rows in selected.items():
-        conversion = _Conversion(pool, part, converted, faults)
+        conversion = _Conversion(pool, part, converted, notations, faults)
         converted.repairs[part] = {}
         batches = _counted_off(conversion.batches(rows, labelled=part != "unlabelled"), done, total)
         done += len(rows)
@@ -141,77 +143,41 @@ def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.nd
     return {pool.columns.languages[code]: rows[codes == code] for code in order}
 
 
-def _tags(pool: Pool, rows: np.ndarray) -> set[str]:
-    """The distinct tags of some labelled rows."""
-    found: set[int] = set()
-    for _, batch in pool.batches(rows, ["tags"]):
-        found.update(np.unique(batch["tags"].flatten().to_numpy()).tolist())
-    return {pool.tags[number] for number in found}
-
-
-def _sequences(pool: Pool, rows: np.ndarray) -> Iterator[tuple[int, list[str]]]:
-    """(row, tags) of labelled rows; of equal sequences near each other, the first."""
-    known: set[bytes] = set()
-    for own, batch in pool.batches(rows, ["tags"]):
-        for row, numbers in zip(own.tolist(), _rows_of(batch["tags"]), strict=True):
-            key = numbers.tobytes()
-            if key in known:
-                continue
-            if len(known) == KNOWN:
-                known.clear()
-            known.add(key)
-            yield row, [pool.tags[number] for number in numbers.tolist()]
-
-
-def _rows_of(column: pa.ListArray) -> Iterator[np.ndarray]:
-    """Each list of numbers; a null is an empty one."""
-    bounds = _bounds(column).tolist()
-    values = column.flatten().to_numpy()
-    return (values[start:end] for start, end in pairwise(bounds))
-
-
-def _bounds(column: pa.ListArray) -> np.ndarray:
-    return bounds_of(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
-
-
-def _schemes(
-    pool: Pool, by_language: Mapping[str, np.ndarray], tags: Mapping[str, set[str]], config: SourceConfig
-) -> dict[str, ReadScheme]:
-    schemes: dict[str, ReadScheme] = {}
-    for language, rows in by_language.items():
-        scheme = config.scheme_of(language)
-        try:
-            sequences = (found for _, found in _sequences(pool, rows))
-            schemes[language] = guess_scheme(sequences) if scheme == "auto" else scheme
-        except ValueError as error:
-            _refuse_mixed_forms(pool, rows, language, str(error), config)
-    flat = [language for language in schemes if schemes[language] == "flat"]
-    if 0 < len(flat) < len(schemes):
-        for language in flat:
-            # A language with O alone is the same in every scheme.
-            if tags[language] - {OUTSIDE}:
-                raise _different_schemes(pool, by_language[language], schemes)
-            schemes[language] = "iob2"
-    return schemes
-
-
-def _tag_set(tags: Mapping[str, set[str]], schemes: Mapping[str, ReadScheme]) -> TagSet:
-    forms = {form_of(scheme) for scheme in schemes.values()}
+def _tag_set(notations: Mapping[str, Notation]) -> TagSet:
+    forms = {form_of(notation.scheme) for notation in notations.values()}
     form = next((form for form in reversed(list(FORMS.values())) if form in forms), FLAT)
     return form.tag_set(
         label
-        for language, found in tags.items()
-        for label in form_of(schemes[language]).labels_in(found, schemes[language])
+        for notation in notations.values()
+        for label in form_of(notation.scheme).labels_in(notation.used, notation.scheme)
     )
+
+
+class _Tags(NamedTuple):
+    """The converted tags of a sentence."""
+
+    numbers: np.ndarray
+    repairs: int = 0
+    example: str = ""
+    """The first repair."""
+    inside: int = 0
+    """Spans that are inside others and were left out."""
 
 
 class _Conversion:
     """Converts one part, and counts its repairs by language. Equal sequences near each other are converted once."""
 
-    def __init__(self, pool: Pool, part: str, converted: Converted, faults: Faults):
-        self.pool, self.part, self.faults = pool, part, faults
-        self.schemes, self.tag_set, self.repaired = converted.schemes, converted.tag_set, converted.repaired
-        self._known: dict[tuple[str, bytes], tuple[np.ndarray, int, str]] = {}
+    def __init__(
+        self,
+        pool: Pool,
+        part: str,
+        converted: Converted,
+        notations: Mapping[str, Notation],
+        faults: Faults,
+    ):
+        self.pool, self.part, self.faults, self.notations = pool, part, faults, notations
+        self.tag_set, self.repaired, self.nested = converted.tag_set, converted.repaired, converted.nested
+        self._known: dict[tuple[str, bytes], _Tags] = {}
         self.schema = converted.schema
         numbers = {name: number for number, name in enumerate(converted.pos)}
         # What was read and not selected has no number, and is not looked up.
@@ -234,7 +200,7 @@ class _Conversion:
 
     def _parts_of_speech(self, column: pa.ListArray) -> pa.Array:
         values = pa.array(self._pos[column.flatten().to_numpy()])
-        bounds = pa.array(_bounds(column).astype(np.int32))
+        bounds = pa.array(list_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, values, mask=column.is_null())
 
     def _converted(self, rows: np.ndarray, column: pa.ListArray) -> pa.Array:
@@ -242,74 +208,61 @@ class _Conversion:
         labelled = self.pool.labelled[rows]
         languages = [self.pool.columns.languages[code] for code in self.pool.columns.language[rows].tolist()]
         for row, language, has_tags, numbers in zip(
-            rows.tolist(), languages, labelled.tolist(), _rows_of(column), strict=True
+            rows.tolist(), languages, labelled.tolist(), number_rows(column), strict=True
         ):
             if has_tags:
-                converted, repairs, example = self._one(row, language, numbers)
-                parts.append(converted)
-                if repairs:
-                    self.repaired.add(self.part, language, example, repairs)
-        bounds = pa.array(_bounds(column).astype(np.int32))
+                converted = self._one(row, language, numbers)
+                parts.append(converted.numbers)
+                if converted.repairs:
+                    self.repaired.add(self.part, language, converted.example, converted.repairs)
+                if converted.inside:
+                    self.nested.add(self.part, language, self._place(row), converted.inside)
+        bounds = pa.array(list_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, pa.array(np.concatenate(parts)), mask=pa.array(~labelled))
 
-    def _one(self, row: int, language: str, numbers: np.ndarray) -> tuple[np.ndarray, int, str]:
-        scheme = self.schemes[language]
-        key = (scheme, numbers.tobytes())
+    def _one(self, row: int, language: str, numbers: np.ndarray) -> _Tags:
+        key = (language, numbers.tobytes())
         found = self._known.get(key)
         if found is None:
             if len(self._known) == KNOWN:
                 self._known.clear()
-            tags = [self.pool.tags[number] for number in numbers.tolist()]
-            found = self._known[key] = self._convert_one(row, language, scheme, tags)
+            notation = self.notations[language]
+            places: list[int] = numbers.tolist()
+            tags = [notation.names[place] for place in places]
+            found = self._known[key] = self._convert_one(row, language, notation, tags)
         return found
 
-    def _convert_one(
-        self, row: int, language: str, scheme: ReadScheme, tags: list[str]
-    ) -> tuple[np.ndarray, int, str]:
-        """The numbers of the tags, how many were repaired, and the first repair."""
+    def _convert_one(self, row: int, language: str, notation: Notation, tags: list[str]) -> _Tags:
+        scheme, inside = notation.scheme, 0
         form = form_of(scheme)
         try:
+            if notation.nested and any(map(is_nested, tags)):
+                tags, inside = outermost(tags, scheme)
             read, repairs = form.read(tags, scheme)
         except ValueError as error:
-            self._refuse(row, language, str(error), "correct the tag, or set corpus.scheme")
-            return np.zeros(len(tags), np.int16), 0, ""
+            self._refuse(row, language, str(error), self._scheme_hint(language, notation))
+            return _Tags(np.zeros(len(tags), np.int16))
         example = ""
         if repairs:
             written = form.write(read, scheme)
             place = next(i for i, tag in enumerate(written) if tag != tags[i])
             word = place + 1 - form.words_in_front
             what = f"{tags[place]!r} of word {word} read as {written[place]!r}"
-            file, line = self.pool.origin(row)
-            example = f"{file}:{line}: {what}" if line else f"{file}: {what}"
+            example = f"{self._place(row)}: {what}"
             if self.faults.on_error == "stop":
                 problem = f"the tags are not valid in scheme {scheme}: {what}"
                 self._refuse(row, language, problem, "correct the tags, or set corpus.on_error: repair")
-        return self.tag_set.encode(read), repairs, example
+        return _Tags(self.tag_set.encode(read), repairs, example, inside)
+
+    def _place(self, row: int) -> str:
+        file, line = self.pool.origin(row)
+        return f"{file}:{line}" if line else file
+
+    def _scheme_hint(self, language: str, notation: Notation) -> str:
+        """How to mend a tag that is not of the scheme that was set: another scheme, where one has all tags."""
+        fitting = fitting_scheme(notation.used)
+        wanted = f"set corpus.scheme (language {language!r}) to {fitting}" if fitting else ""
+        return " or ".join(filter(None, ("correct the tag", wanted)))
 
     def _refuse(self, row: int, language: str, problem: str, hint: str) -> None:
         self.faults.note(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))
-
-
-def _refuse_mixed_forms(
-    pool: Pool, rows: np.ndarray, language: str, problem: str, config: SourceConfig
-) -> None:
-    """Raise CorpusError for the sentences that have a tag of another form than the others."""
-    faults, hint = (
-        Faults(config.on_error),
-        f"correct the tag, or set corpus.scheme (language {language!r}) to flat",
-    )
-    unknown = unknown_tags({tag for _, tags in _sequences(pool, rows) for tag in tags}, "auto")
-    for row, tags in _sequences(pool, rows):
-        if not unknown.isdisjoint(tags):
-            faults.note("", Faulty(language, (fault_at(pool, row, problem, hint),)))
-    faults.refuse()
-    # Else it is BIOES with BILOU.
-    row = next(row for row, tags in _sequences(pool, rows) if any(tag[:2] in ("L-", "U-") for tag in tags))
-    raise fault_at(pool, row, problem, hint)
-
-
-def _different_schemes(pool: Pool, rows: np.ndarray, schemes: Mapping[str, ReadScheme]) -> CorpusError:
-    found = ", ".join(f"{name} {scheme}" for name, scheme in schemes.items())
-    row = next(row for row, tags in _sequences(pool, rows) if set(tags) - {OUTSIDE})
-    hint = "use one task per corpus: remove the language, or set corpus.scheme"
-    return fault_at(pool, row, f"some languages have spans and others one tag per word ({found})", hint)

@@ -15,19 +15,21 @@ import pyarrow.compute as pc
 
 from raykd.corpora.chunks import mapped, on_disk, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
-from raykd.corpora.conversion import convert
+from raykd.corpora.conversion import Converted, convert
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
+from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_without_labels, unseen_labels
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
+from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.table_digest import table_digest
-from raykd.corpora.tag_faults import without_unknown_tags
+from raykd.corpora.tag_faults import fault_at, find_spellings, without_unknown_tags
 from raykd.errors import CorpusError, StoreError
 from raykd.forms import TagSet, labels_from
 from raykd.identity import identity
+from raykd.metrics.bioes import OUTSIDE
 from raykd.progress import part_of_work
 from raykd.storage.digests import compare, path_sha256
 from raykd.storage.layout import CORPUS, PARTS
@@ -115,20 +117,25 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         with part_of_work(0.0, READ):
             pool = read_pool(stream, Path(folder), faults)
-        columns = pool.columns
+        spellings, columns = find_spellings(pool, config), pool.columns
         if config.on_error == "skip":
-            columns = without_unknown_tags(pool, config, faults)
+            columns = without_unknown_tags(pool, config, spellings, faults)
+            faults.refuse_many(columns.counts(), config.most_skipped)
         selected, dropped = select(columns, config)
         _refuse_empty(pool, selected, config)
         with part_of_work(READ, 1.0, "converting tags"):
-            converted = convert(pool, selected, config, taggers)
+            converted = convert(pool, selected, config, spellings, taggers)
+        _refuse_without_labels(pool, selected, converted)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
             kept = {part: overlapping(pool.columns, selected[part], selected) for part in TRAINING}
             overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
+    labels = labels_by_part(converted.tables, converted.tag_set)
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
+        "long": faults.long,
+        "nested": converted.nested,
         "repairs": converted.repaired,
         "skipped": faults.skipped,
         "overlaps": overlaps,
@@ -138,9 +145,12 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         sentence_counts(converted.tables, config.languages),
         converted.schemes,
         dev_in_test=int(np.isin(dev, test).sum()),
-        unseen=unseen_labels(converted.tables, converted.tag_set),
+        unseen=unseen_labels(labels),
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
+        spellings={name: text for name, own in spellings.items() if (text := own.in_words())},
+        alike=labels_alike(converted.tag_set),
+        without_labels=languages_without_labels(labels),
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
         examples={name: tally.examples for name, tally in found.items() if tally.examples},
@@ -242,6 +252,14 @@ def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: Source
             problem = f"no sentence is left for {part} (of {len(read)} training sentences read)"
             hint = "add text, raise corpus.cap, or change corpus.split"
             raise CorpusError(origin[0] if origin else "corpus", None, problem, hint)
+
+
+def _refuse_without_labels(pool: Pool, selected: Mapping[str, np.ndarray], converted: Converted) -> None:
+    if converted.tag_set.tags != (OUTSIDE,) or converted.unit != "word":
+        return
+    row = next(int(row) for rows in selected.values() for row in rows if pool.labelled[row])
+    problem = f"nothing but the tag {OUTSIDE} is in train, dev and test, first"
+    raise fault_at(pool, row, problem, "set corpus.columns to the column of the tags, or label some words")
 
 
 def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.corpus import Corpus, corpus_id
-from raykd.corpora.report import label_counts
+from raykd.corpora.label_counts import label_counts
 from raykd.corpora.sentence import SEPARATOR
 from raykd.forms import TREE
 from raykd.forms.form import Labelled
@@ -41,6 +41,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
+        "tags_in_words": corpus.report.tags_in_words(),
         "skipped": {part: dict(found) for part, found in corpus.report.skipped.items()},
         "examples": corpus.report.examples,
         "warnings": corpus.report.warnings(),

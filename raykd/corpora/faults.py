@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal
 
 from raykd.corpora.sentence import Faulty, Sentence
+from raykd.counted import counted
 from raykd.errors import CorpusError
 
 OnError = Literal["repair", "skip", "stop"]
 MOST_FAULTS = 10
 """Those that are reported together; then reading stops."""
 MOST_EXAMPLES = 3
+MANY_WORDS, MOST_WORDS = 1000, 5000
+"""Words of a sentence from which on it is reported, and from which on it is refused where each word has a tag: several
+sentences without empty lines between them."""
 SKIP = "set corpus.on_error: skip to leave such sentences out"
 
 Found = dict[str, dict[str, int]]
@@ -43,6 +48,10 @@ class Faults:
     skipped: Tally = field(default_factory=Tally)
     found: dict[str, CorpusError] = field(default_factory=dict)
     """By their text: a file may be read for several parts."""
+    first: dict[tuple[str, str], CorpusError] = field(default_factory=dict)
+    """(part, language) → the first fault that was skipped."""
+    long: Tally = field(default_factory=Tally)
+    """Sentences of more than `MANY_WORDS` words."""
     _all_skippable: bool = True
 
     def sentences(self, stream: Iterable[tuple[str, Sentence | Faulty]]) -> Iterator[tuple[str, Sentence]]:
@@ -53,6 +62,8 @@ class Faults:
         """
         try:
             for part, read in stream:
+                if isinstance(read, Sentence) and len(read.tokens) > MANY_WORDS:
+                    read = self._long(part, read)
                 if isinstance(read, Sentence):
                     yield part, read
                 else:
@@ -63,15 +74,51 @@ class Faults:
             self._add(error, skippable=False)
         self.refuse()
 
+    def _long(self, part: str, sentence: Sentence) -> Sentence | Faulty:
+        """The sentence, which is counted; or the fault that it has no end."""
+        file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
+        words = counted(len(sentence.tokens), "word")
+        if len(sentence.tokens) > MOST_WORDS and sentence.tags is not None and sentence.unit == "word":
+            problem = f"a sentence of {words}, where at most {MOST_WORDS:,} are read"
+            hint = "end each sentence with an empty line; in tables give it a row"
+            return Faulty(sentence.language, (CorpusError(file, line, problem, hint),))
+        self.long.add(part, sentence.language, f"{f'{file}:{line}' if line else file}: {words}")
+        return sentence
+
     def note(self, part: str, read: Faulty) -> None:
         """Skip what is faulty, or keep its faults; raises CorpusError where there are enough of them."""
         if self.on_error == "skip" and not read.whole_file:
-            self.skipped.add(part, read.language, summary(read.faults[0]))
+            self.skip(part, read.language, read.faults[0])
             return
         for fault in read.faults:
             self._add(fault, skippable=not read.whole_file)
             if len(self.found) >= MOST_FAULTS:
                 self.refuse()
+
+    def skip(self, part: str, language: str, fault: CorpusError) -> None:
+        """Count a sentence that is left out."""
+        self.first.setdefault((part, language), fault)
+        self.skipped.add(part, language, summary(fault))
+
+    def refuse_many(self, sentences: Mapping[str, Mapping[str, int]], most: float) -> None:
+        """Raise CorpusError where more than the share `most` of a part's sentences of a language were skipped.
+
+        Args:
+            sentences: part → language → those that were read and not skipped.
+            most: from 0 to 1.
+        """
+        for (part, language), fault in self.first.items():
+            count = self.skipped.counts[part][language]
+            total = count + sentences.get(part, {}).get(language, 0)
+            if count > most * total:
+                share = f"{100 * count / total:.3g} % of {total:,}"
+                problem = (
+                    f"{fault.problem}; {counted(count, 'sentence')} of {part} {language} with faults would be left "
+                    f"out ({share}), and at most {100 * most:.3g} % may be"
+                )
+                allowed = min(1.0, ceil(100 * count / total) / 100)
+                hint = f"correct the files, or allow it: set corpus.most_skipped: {allowed:g}"
+                raise CorpusError(fault.file, fault.line, problem, hint)
 
     def _add(self, fault: CorpusError, *, skippable: bool) -> None:
         self.found.setdefault(str(fault), fault)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import files_of
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import Spaced
+from raykd.corpora.report import Spaced, long_sentences
 from raykd.corpora.source import FilesConfig
+from raykd.counted import counted
+from raykd.metrics.bioes import OUTSIDE
 
 FIRST = 100
 """The sentences of each file that are read."""
@@ -24,6 +27,26 @@ class Glance:
     """What to know before training."""
 
 
+@dataclass
+class _Labels:
+    """Whether the first sentences of a part and language have another tag than O."""
+
+    sentences: int = 0
+    some: bool = False
+
+    def add(self, tags: Sequence[str]) -> None:
+        self.sentences += 1
+        self.some |= any(tag != OUTSIDE for tag in tags)
+
+    def message(self, part: str, language: str) -> str:
+        """What to know of them; empty where they have labels."""
+        if self.some:
+            return ""
+        if self.sentences == 1:
+            return f"the first sentence of {part} {language} has no span"
+        return f"none of the first {counted(self.sentences, 'sentence')} of {part} {language} has a span"
+
+
 def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Glance:
     """Read the first sentences of every file of `config`; nothing of a source without files. `open_model` opens
     models of parts of speech.
@@ -36,10 +59,16 @@ def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Gla
         return Glance()
     PosTaggers.of(config, open_model)
     found: dict[str, Spaced] = {}
-    for part, sentence in Faults(config.on_error).sentences(READERS[config.source](config, most=FIRST)):
+    faults, labels = Faults(config.on_error), dict[tuple[str, str], _Labels]()
+    for part, sentence in faults.sentences(READERS[config.source](config, most=FIRST)):
+        if sentence.tags is not None and sentence.unit == "word":
+            labels.setdefault((part, sentence.language), _Labels()).add(sentence.tags)
         if part == "train" and sentence.unit == "word":
             own = found.get(sentence.language, Spaced())
             spaced = [word for word in sentence.tokens if len(word.split()) > 1]
             found[sentence.language] = own.with_words(len(sentence.tokens), spaced)
-    notes = (own.message(language) for language, own in found.items())
+    notes = [own.message(language) for language, own in found.items()]
+    if any(own.some for own in labels.values()):
+        notes += [own.message(part, language) for (part, language), own in labels.items()]
+    notes += long_sentences(faults.long.counts, faults.long.examples)
     return Glance(len(files_of(config)), tuple(note for note in notes if note))

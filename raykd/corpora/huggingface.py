@@ -16,6 +16,7 @@ from pydantic import model_validator
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
+from raykd.corpora.table_origins import Rows
 from raykd.corpora.table_rows import TableSource, class_names, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage.layout import PARTS
@@ -112,8 +113,8 @@ def _sentences(
     # Also once for a split without rows, whose columns are checked too.
     for first in range(0, max(len(rows), 1), ROWS):
         for sentence in sentences_of(
-            rows[first : first + ROWS], config.columns, file=file, languages=languages, names=names,
-            labelled=labelled, first=first,
+            rows[first : first + ROWS], config.columns, rows=Rows(file, first), languages=languages, names=names,
+            labelled=labelled,
         ):  # fmt: skip
             empty = False
             yield sentence

@@ -19,6 +19,7 @@ from raykd.corpora.files import BrokenLine, place, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
+from raykd.corpora.table_origins import Rows
 from raykd.corpora.table_rows import (
     TableColumns,
     TableFiles,
@@ -65,8 +66,8 @@ def _read_file(
                 yield from (Faulty(languages[0], (fault,)) for fault in found)
             else:
                 yield from sentences_of(
-                    _table(found, keys, file, lines), columns, file=file, languages=languages, names=config.tag_names,
-                    labelled=labelled, lines=lines,
+                    _table(found, keys, file, lines), columns, rows=Rows(file, lines=lines), languages=languages,
+                    names=config.tag_names, labelled=labelled,
                 )  # fmt: skip
 
 
@@ -84,6 +85,11 @@ def _objects(
             else:
                 if found[keys[0]]:  # a row without words would have no type
                     yield number, found
+                elif columns.unit == "word" and found.get(columns.tag):
+                    yield (
+                        number,
+                        CorpusError(file, number, "the line has tags and no words", "give one tag per word"),
+                    )
 
 
 def _object(line: str, file: str, number: int, keys: list[str], columns: TableColumns) -> dict[str, Any]:

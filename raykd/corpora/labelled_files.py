@@ -29,8 +29,9 @@ from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
-from raykd.corpora.tag_faults import without_unknown_tags
+from raykd.corpora.tag_faults import find_spellings, without_unknown_tags
 from raykd.corpora.utterance_files import PARSERS as UTTERANCES
+from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
 from raykd.forms.form import Labelled
@@ -40,7 +41,7 @@ from raykd.storage.store import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error", "labels", "part_values", "spoken"
+    "encoding", "on_error", "most_skipped", "nested", "labels", "part_values", "spoken"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
 OWN_SCHEME = ("conllu", "tsv", *UTTERANCES)
@@ -125,16 +126,22 @@ def read_labelled(
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         faults = Faults(configs[0].on_error)
         pool = read_pool(stream, Path(folder), faults)
-        columns = pool.columns
+        spellings, columns = find_spellings(pool, configs[0]), pool.columns
         if faults.on_error == "skip":
-            columns = without_unknown_tags(pool, configs[0], faults)
+            columns = without_unknown_tags(pool, configs[0], spellings, faults)
+            faults.refuse_many(columns.counts(), configs[0].most_skipped)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0], open_model))
+        converted = convert(
+            pool, {"test": rows}, configs[0], spellings, PosTaggers.of(configs[0], open_model)
+        )
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
     ]
     table, names = converted.tables["test"], converted.tag_set
+    notes = [f"tags of {name}: {text}" for name, own in spellings.items() if (text := own.in_words())]
+    if inside := sum(converted.nested.counts.get("test", {}).values()):
+        notes.append(f"{counted(inside, 'span')} inside others left out (nested: outermost)")
     return LabelledText(
         table["tokens"].to_pylist(),
         [names.decode(tags) for tags in table["tags"].to_pylist()],
@@ -144,7 +151,7 @@ def read_labelled(
         names.form,
         sum(converted.repairs["test"].values()),
         sum(sum(own.values()) for own in faults.skipped.counts.values()),
-        [_in_words(file, config) for file, config in zip(files, configs, strict=True)],
+        [*(_in_words(file, config) for file, config in zip(files, configs, strict=True)), *notes],
         table["heads"].to_pylist() if converted.pos else (),
         [own and [converted.pos[number] for number in own] for own in table["pos"].to_pylist()]
         if converted.pos

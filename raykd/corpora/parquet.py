@@ -18,6 +18,7 @@ from raykd.corpora.files import opened, place
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
+from raykd.corpora.table_origins import Rows
 from raykd.corpora.table_rows import (
     TableFiles,
     class_names,
@@ -55,7 +56,12 @@ def _read_file(
     for table in _tables(storage, name, file):
         names = config.tag_names or _stored_names(table, config.columns.target, file)
         yield from sentences_of(
-            table, config.columns, file=file, languages=languages, names=names, labelled=labelled, first=first
+            table,
+            config.columns,
+            rows=Rows(file, first),
+            languages=languages,
+            names=names,
+            labelled=labelled,
         )
         first += table.num_rows
 

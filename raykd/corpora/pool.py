@@ -54,6 +54,17 @@ class Columns:
         """The rows of a part, in reading order."""
         return np.flatnonzero(self.part == PARTS.index(part))
 
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Part → language → its sentences."""
+        return {
+            part: {
+                language: int((self.language[rows] == code).sum())
+                for code, language in enumerate(self.languages)
+            }
+            for part in PARTS
+            for rows in [self.of_part(part)]
+        }
+
 
 @dataclass(frozen=True)
 class Pool:

@@ -7,15 +7,14 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from raykd.corpora.faults import MOST_EXAMPLES
+from raykd.corpora.faults import MANY_WORDS, MOST_EXAMPLES
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
 from raykd.counted import counted
-from raykd.forms import TagSet
+from raykd.forms import form_of
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
@@ -125,6 +124,16 @@ class CorpusReport:
     """Of `repairs`, `skipped`, `overlaps` and `duplicates` some, by part and language."""
     pos: PosReport | None = None
     """Of a treebank."""
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    """Language → what of its tags is read otherwise than it is spelled, in words; of languages where something is."""
+    nested: Counts = field(default_factory=dict)
+    """Spans that are inside others and were left out."""
+    without_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Part → languages whose sentences have no label at all, where other sentences have some."""
+    alike: Sequence[Sequence[str]] = ()
+    """Types of spans that differ by capital letters alone."""
+    long: Counts = field(default_factory=dict)
+    """Sentences of very many words."""
 
     def role(self, language: str) -> Role:
         """What `language` gives to training."""
@@ -135,7 +144,11 @@ class CorpusReport:
         return [
             *self._missing(),
             *(self._unseen() if tags else ()),
+            *(self._alike() if tags else ()),
+            *(self._without_labels() if tags else ()),
             *(self._repaired() if tags else ()),
+            *(self._nested() if tags else ()),
+            *long_sentences(self.long, self.examples.get("long", {})),
             *self._changed(),
             *self.spaced_words(),
             *self._without_pos(),
@@ -173,6 +186,41 @@ class CorpusReport:
                 for language, count in languages.items()
             )
             yield f"label {label!r} is in no training sentence, so it cannot be learnt ({places})"
+
+    def _alike(self) -> Iterable[str]:
+        for labels in self.alike:
+            named = ", ".join(map(repr, labels))
+            yield f"labels {named} differ by capital letters alone, and count as {len(labels)} labels"
+
+    def _without_labels(self) -> Iterable[str]:
+        for part, languages in self.without_labels.items():
+            for language in languages:
+                if part == "train":
+                    yield f"train {language} has no span: from its sentences nothing but O is learnt"
+                else:
+                    yield f"{part} {language} has no span: a score on it says nothing"
+
+    def _nested(self) -> Iterable[str]:
+        for part, languages in self.nested.items():
+            for language, count in languages.items():
+                one = count == 1
+                what = (
+                    f"{counted(count, 'span')} of {part} {language} {'is' if one else 'are'} inside "
+                    f"{'another' if one else 'others'} and {'was' if one else 'were'} left out (nested: outermost)"
+                )
+                yield what + self._some("nested", part, language)
+
+    def tags_in_words(self) -> list[str]:
+        """How the files write spans: their scheme, and what is spelled otherwise."""
+        lines = []
+        if any(form_of(scheme).bioes for scheme in self.schemes.values()):
+            one = len(set(self.schemes.values())) == 1
+            schemes = (scheme if one else f"{name} {scheme}" for name, scheme in self.schemes.items())
+            lines.append(f"scheme: {', '.join(dict.fromkeys(schemes))}")
+        by_text: dict[str, list[str]] = {}
+        for language, text in self.spellings.items():
+            by_text.setdefault(text, []).append(language)
+        return lines + [f"tags of {', '.join(languages)}: {text}" for text, languages in by_text.items()]
 
     def _repaired(self) -> Iterable[str]:
         for part, languages in self.repairs.items():
@@ -239,10 +287,15 @@ class CorpusReport:
             unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
             roles={language: role for language, role in self.roles.items() if language in kept},
             spaced={language: own for language, own in self.spaced.items() if language in kept},
+            spellings={language: text for language, text in self.spellings.items() if language in kept},
+            without_labels={
+                part: [language for language in languages if language in kept]
+                for part, languages in self.without_labels.items()
+            },
             pos=self.pos and self.pos.restricted(kept),
             **{
                 name: _only(getattr(self, name), kept)
-                for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates")
+                for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "nested", "long")
             },
         )
 
@@ -266,6 +319,19 @@ def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: Po
     if taggers is None:
         return PosReport(config.pos_origin, counts)
     return PosReport(config.pos_origin, counts, taggers.predicted, taggers.compared, taggers.agreeing)
+
+
+def long_sentences(counts: Counts, examples: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
+    """One sentence for each part and language that has sentences of very many words."""
+    messages = []
+    for part, languages in counts.items():
+        for language, count in languages.items():
+            some = "; ".join(examples.get(part, {}).get(language, ()))
+            messages.append(
+                f"{counted(count, 'sentence')} of {part} {language} {'has' if count == 1 else 'have'} more than "
+                f"{MANY_WORDS:,} words ({some}): end each sentence with an empty line, in tables give it a row"
+            )
+    return messages
 
 
 def _by_place(values: Mapping[str, Mapping[str, float]], several: bool) -> list[tuple[str, float]]:
@@ -297,44 +363,6 @@ def spaced_words(table: pa.Table) -> dict[str, Spaced]:
             spaced = words.filter(inside)
             found[language] = found.get(language, Spaced()).with_words(len(words), spaced.to_pylist())
     return {language: own for language, own in found.items() if own.count}
-
-
-def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
-    """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
-    by what opens them."""
-    found: dict[str, np.ndarray] = {}
-    for batch in table.select(["tags", "language"]).to_batches():
-        for language in batch["language"].unique().to_pylist():
-            tags = (
-                batch["tags"]
-                .filter(pc.call_function("equal", [batch["language"], pa.scalar(language)]))
-                .flatten()
-                .to_numpy()
-            )
-            # The steps of a tree that are words have numbers behind those of the tags.
-            counts = np.bincount(tags, minlength=len(tag_set))[: len(tag_set)]
-            found[language] = found.get(language, 0) + counts
-    return {language: _by_label(counts, tag_set) for language, counts in found.items()}
-
-
-def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for tag, count in zip(tag_set.tags, counts.tolist(), strict=True):
-        label = tag_set.form.label_of(tag)
-        if label is not None and count:
-            found[label] = found.get(label, 0) + count
-    return found
-
-
-def unseen_labels(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, dict[str, dict[str, int]]]:
-    """Label → part → language → how often, for labels of dev and test that no training sentence has."""
-    seen = {label for counts in label_counts(tables["train"], tag_set).values() for label in counts}
-    unseen: dict[str, dict[str, dict[str, int]]] = {}
-    for part in ("dev", "test"):
-        for language, counts in label_counts(tables[part], tag_set).items():
-            for label in sorted(set(counts) - seen):
-                unseen.setdefault(label, {}).setdefault(part, {})[language] = counts[label]
-    return unseen
 
 
 def _only(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:

@@ -91,6 +91,12 @@ class SourceConfig(Frozen):
     conlleval reads it; of other faults the first ones are reported together. `skip`: sentences with other faults (too
     few columns, no word or tag, a tag of another scheme, bytes that are not text) are left out too, in all parts.
     `stop`: tags are not repaired either."""
+    most_skipped: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """The largest share of the sentences of a part and language that may be left out because of faults, with
+    `on_error: skip`; where there are more the corpus is refused."""
+    nested: Literal["refuse", "outermost"] = "refuse"
+    """Words in several spans, one inside the other, whose tags have a bar between them. `refuse`: such a corpus is
+    refused. `outermost`: the longest span is read, and those inside it are left out and counted."""
     duplicates: Literal["drop", "keep"] = "drop"
     """Whether a training sentence whose text was read before in its language is dropped."""
     overlaps: Literal["drop", "keep"] = "drop"

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from raykd.corpora.files import files_of, place
@@ -28,6 +30,14 @@ TAGS = ("ner_tags", "ner", "tags", "labels", "ner_tag", "slots", "pos_tags", "up
 LANGUAGES = ("language", "lang", "locale")
 """Usual names of the columns of words, tags and languages."""
 
+
+NO_LABEL: Mapping[int, str] = MappingProxyType(
+    {
+        -1: "it stands where a label is missing: give the row its labels, or remove it",
+        -100: "it marks pieces that a loss leaves out: give words with their tags, not the pieces of a tokenizer",
+    }
+)
+"""Numbers of tags that name none, and what to do."""
 
 ReadFile = Callable[[Storage, str, list[str], bool], Iterator[Sentence | Faulty]]
 
@@ -58,6 +68,11 @@ class TableColumns(Frozen):
         """The columns of words or texts."""
         one = self.token if self.text is None else self.text
         return (one,) if self.second is None else (one, self.second)
+
+    @property
+    def keyed_texts(self) -> tuple[tuple[str, str], ...]:
+        """Each of `texts` with the setting that names it."""
+        return tuple(zip(self.texts, ("token" if self.text is None else "text", "second"), strict=False))
 
     @property
     def target(self) -> str:
@@ -129,46 +144,111 @@ def sentences_of(
     table: pa.Table,
     columns: TableColumns,
     *,
-    file: str,
+    rows: Rows,
     languages: Sequence[str],
     names: Sequence[str] | None,
     labelled: bool,
-    first: int = 0,
-    lines: Sequence[int] | None = None,
 ) -> Iterator[Sentence | Faulty]:
-    """The rows of `table`, without those of other languages where a column has the language. The table is a piece of
-    a larger one, from row `first` on; of a file of text `lines` has the line of each row.
+    """The rows of `table`, without those of other languages where a column has the language.
 
     `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
-    are skipped.
+    are skipped; a row that has a null or an unknown tag is faulty.
 
     Raises:
-        CorpusError: a column is missing or of another type, or a row has a null or an unknown tag.
+        CorpusError: a column is missing or of another type, or no row has a tag.
     """
-    rows = Rows(file, first, lines)
-    tags: Sequence[list[str] | None] = [None] * table.num_rows
-    if columns.text is None:
-        tokens = _words(table, columns.token, rows)
-        tags = _tags(table, columns.tag, names, rows) if labelled else tags
-    else:
-        tokens = [text.split() for text in _texts(table, columns.text, "text", rows)]
-        if columns.second is not None:
-            others = _texts(table, columns.second, "second", rows)
-            tokens = [pair(one, other.split()) for one, other in zip(tokens, others, strict=True)]
-        tags = _classes(table, columns.label, names, rows) if labelled else tags
+    texts = [_texts(table, columns, name, key, rows.file) for name, key in columns.keyed_texts]
+    target = _Target(table, columns, names, rows) if labelled else None
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
-        row_languages = _column(table, columns.language, "language", file).cast(pa.string()).to_pylist()
-    for row, (words, own, language) in enumerate(zip(tokens, tags, row_languages, strict=True)):
-        if language not in languages or not words:
+        row_languages = _column(table, columns.language, "language", rows.file).cast(pa.string()).to_pylist()
+    for row, (language, *own) in enumerate(zip(row_languages, *texts, strict=True)):
+        if language not in languages:
             continue
-        if own is not None and len(words) != len(own) and columns.unit == "word":
-            problem = f"has {counted(len(words), 'word')} and {counted(len(own), 'tag')}"
-            yield Faulty(language, (rows.fault(row, problem, "give one tag per word"),))
-        elif problem := _odd_words(words):
-            yield Faulty(language, (rows.fault(row, problem, "correct the word"),))
+        try:
+            words = _row_words(own, columns, rows, row)
+            if not words and (target is None or columns.unit == "sentence"):
+                continue
+            tags = None if target is None else target.tags(row, rows)
+            if not words and not tags:
+                continue
+            if tags is not None and len(words) != len(tags) and columns.unit == "word":
+                problem = f"has {counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
+                raise rows.fault(row, problem, "give one tag per word")
+            if problem := _odd_words(words):
+                raise rows.fault(row, problem, "correct the word")
+        except CorpusError as fault:
+            yield Faulty(language, (fault,))
         else:
-            yield Sentence(words, own, language, rows.origin(row), columns.unit)
+            yield Sentence(words, tags, language, rows.origin(row), columns.unit)
+
+
+def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: str) -> list[Any]:
+    """The words of each row as a list, or its text."""
+    if columns.text is not None:
+        return _column(table, name, key, file, "texts", _is_text).to_pylist()
+    return _column(
+        table, name, key, file, "lists of words", lambda kind: _is_list_of(kind, _is_text)
+    ).to_pylist()
+
+
+def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int) -> list[str]:
+    """The words of a row; of a pair those of both texts."""
+    if columns.text is None:
+        words = texts[0] or []
+        if None in words:
+            raise rows.fault(row, "has a null", "give every word and every tag")
+        return words
+    if None in texts:
+        raise rows.fault(row, "has a null", "give every text and its class")
+    first, *second = (text.split() for text in texts)
+    return pair(first, second[0]) if second else first
+
+
+class _Target:
+    """The column of tags or classes of a table."""
+
+    def __init__(self, table: pa.Table, columns: TableColumns, names: Sequence[str] | None, rows: Rows):
+        file = rows.file
+        self.words, self.lists = columns.unit == "word", False
+        if self.words:
+            column = _column(
+                table, columns.tag, "tag", file, "lists of tags",
+                lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
+            )  # fmt: skip
+            numbers = column.combine_chunks().flatten()
+            if pa.types.is_integer(numbers.type) and names is None:
+                problem = f"column {columns.tag!r} has numbers, and the names of these tags are unknown"
+                raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
+        else:
+            column = _column(table, columns.label, "label", file)
+            self.lists = _is_list(column.type)
+            numbers = column.combine_chunks().flatten() if self.lists else column
+        self.names = names if pa.types.is_integer(numbers.type) else None
+        if self.names is not None and (pc.call_function("max", [numbers]).as_py() or 0) < 0:
+            problem = f"has negative numbers alone in column {columns.target!r}, as all rows read with it: no labels"
+            raise rows.fault(0, problem, "name a split or file with labels, or draw it (corpus.split)")
+        self.values = column.to_pylist()
+
+    def tags(self, row: int, rows: Rows) -> list[str]:
+        """The tags of a row, or its one class. Raises CorpusError where one is null or unknown."""
+        value = self.values[row]
+        values: list[Any] = (value or []) if self.words or self.lists else [value]
+        if self.lists and len(values) != 1:
+            problem = f"has {counted(len(values), 'class', 'classes')}: {values}"
+            raise rows.fault(row, problem, "give every text one class")
+        if any(one != one for one in values):
+            raise rows.fault(row, "has NaN for its class", "give every text and its class")
+        if None in values:
+            hint = "give every word and every tag" if self.words else "give every text and its class"
+            raise rows.fault(row, "has a null", hint)
+        if self.names is None:
+            # Numbers without names are names themselves: a class is only ever compared.
+            return [str(value) for value in values]
+        if odd := [number for number in values if not 0 <= number < len(self.names)]:
+            problem = f"has a tag number outside 0 … {len(self.names) - 1}: {odd[0]}"
+            raise rows.fault(row, problem, NO_LABEL.get(odd[0], "correct the row, or set corpus.tag_names"))
+        return [self.names[int(number)] for number in values]
 
 
 def class_names(feature: Any) -> list[str] | None:
@@ -186,83 +266,6 @@ def _odd_words(words: Sequence[str]) -> str:
     if "" in words:
         return "has an empty word"
     return "has a zero byte in a word" if "\0" in "".join(words) else ""
-
-
-def _words(table: pa.Table, name: str, rows: Rows) -> list[list[str] | None]:
-    column = _column(
-        table, name, "token", rows.file, "lists of words", lambda kind: _is_list_of(kind, _is_text)
-    )
-    return _rows_without_nulls(column, rows)
-
-
-def _tags(table: pa.Table, name: str, names: Sequence[str] | None, rows: Rows) -> list[list[str] | None]:
-    column = _column(
-        table,
-        name,
-        "tag",
-        rows.file,
-        "lists of tags",
-        lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
-    )
-    values = [tags or [] for tags in _rows_without_nulls(column, rows)]
-    if not pa.types.is_integer(column.type.value_type):
-        return values
-    if names is None:
-        problem = f"column {name!r} has numbers, and the names of these tags are unknown"
-        raise CorpusError(rows.file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
-    return [_named(numbers, names, rows, row) for row, numbers in enumerate(values)]
-
-
-def _texts(table: pa.Table, name: str, key: str, rows: Rows) -> list[str]:
-    return _values(_column(table, name, key, rows.file, "texts", _is_text), rows)
-
-
-def _classes(table: pa.Table, name: str, names: Sequence[str] | None, rows: Rows) -> list[list[str]]:
-    column = _column(table, name, "label", rows.file)
-    values = _values(column, rows)
-    if _is_list(column.type):
-        values = [_only(classes, rows, row) for row, classes in enumerate(values)]
-    if nan := [row for row, value in enumerate(values) if value != value]:
-        raise rows.fault(nan[0], "has NaN for its class", "give every text and its class")
-    if names is None or not all(isinstance(value, int) for value in values):
-        # Numbers without names are names themselves: a class is only ever compared.
-        return [[str(value)] for value in values]
-    return [_named([value], names, rows, row) for row, value in enumerate(values)]
-
-
-def _only(classes: Sequence[Any], rows: Rows, row: int) -> Any:
-    """The class of a list of one."""
-    if len(classes) == 1 and classes[0] is not None:
-        return classes[0]
-    raise rows.fault(
-        row, f"has {counted(len(classes), 'class', 'classes')}: {classes}", "give every text one class"
-    )
-
-
-def _values(column: pa.ChunkedArray, rows: Rows) -> list[Any]:
-    values = column.to_pylist()
-    if column.null_count:
-        raise rows.fault(values.index(None), "has a null", "give every text and its class")
-    return values
-
-
-def _named(numbers: Sequence[int], names: Sequence[str], rows: Rows, row: int) -> list[str]:
-    if all(0 <= number < len(names) for number in numbers):
-        return [names[number] for number in numbers]
-    if set(numbers) == {-1}:
-        hint = "the part was published without labels: read another one in its place, or set corpus.split"
-        raise rows.fault(row, "has no labels (-1)", hint)
-    problem = f"has a tag number outside 0 … {len(names) - 1}: {numbers}"
-    raise rows.fault(row, problem, "correct the row, or set corpus.tag_names")
-
-
-def _rows_without_nulls(column: pa.ChunkedArray, rows: Rows) -> list[Any]:
-    """The rows of a list column; a row may be null as a whole, a value inside a row may not."""
-    lists = column.to_pylist()
-    if column.combine_chunks().flatten().null_count:
-        row = next(place for place, values in enumerate(lists) if values and None in values)
-        raise rows.fault(row, "has a null", "give every word and every tag")
-    return lists
 
 
 def _column(

@@ -1,20 +1,26 @@
-"""Sentences with a tag that the scheme of their language does not have."""
+"""Sentences with a tag that the notation of their language does not have."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from raykd.corpora.chunks import bounds_of
-from raykd.corpora.faults import Faults, summary
+from raykd.corpora.faults import Faults
 from raykd.corpora.pool import Columns, Pool
 from raykd.corpora.sentence import shown_words
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
 from raykd.forms import form_of
-from raykd.forms.tag_schemes import LETTERS, ReadScheme, not_of_scheme
+from raykd.forms.nested_spans import is_nested, labels_of
+from raykd.forms.tag_schemes import LETTERS, has_letters, not_of_scheme
+from raykd.forms.tag_spellings import Spelling, find_spelling
 from raykd.storage.layout import PARTS
+
+NESTED_HINT = "set corpus.nested: outermost to read the longest span of those that are inside each other"
 
 
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
@@ -24,30 +30,83 @@ def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 
-def without_unknown_tags(pool: Pool, config: SourceConfig, faults: Faults) -> Columns:
+def spelling_problem(tag: str, spelling: Spelling) -> str:
+    """What is wrong with a tag that is spelled otherwise than most."""
+    return f"tag {tag!r} is not spelled as the others ({spelling.example}, {spelling.outside})"
+
+
+def nested_problem(tag: str) -> str:
+    """What is wrong with a tag of several labels."""
+    return f"a word is in spans that are inside each other (tag {tag!r})"
+
+
+def find_spellings(pool: Pool, config: SourceConfig) -> dict[str, Spelling]:
+    """How the tags of each language are spelled, by all its labelled sentences."""
+    spellings = {}
+    for code, language in enumerate(pool.columns.languages):
+        numbers = tag_counts(pool, np.flatnonzero(pool.labelled & (pool.columns.language == code)))
+        counts = {pool.tags[number]: count for number, count in numbers.items()}
+        spellings[language] = find_spelling(counts, config.scheme_of(language))
+    return spellings
+
+
+def tag_counts(pool: Pool, rows: np.ndarray) -> Counter[int]:
+    """The number of each tag of some labelled rows → how often it occurs."""
+    counts = np.zeros(len(pool.tags), np.int64)
+    for _, batch in pool.batches(rows, ["tags"]):
+        counts += np.bincount(batch["tags"].flatten().to_numpy(), minlength=len(counts))
+    return Counter({number: int(counts[number]) for number in np.flatnonzero(counts).tolist()})
+
+
+def without_unknown_tags(
+    pool: Pool, config: SourceConfig, spellings: Mapping[str, Spelling], faults: Faults
+) -> Columns:
     """The pool's columns, in which the sentences that have an unknown tag are in no part; they count as skipped."""
     columns = pool.columns
     part = columns.part.copy()
     for code, language in enumerate(columns.languages):
         rows = np.flatnonzero(pool.labelled & (columns.language == code))
-        scheme = config.scheme_of(language)
-        for row, tag in _with_unknown(pool, rows, scheme):
-            problem = (
-                not_of_scheme(tag, scheme) if scheme in LETTERS else f"tag {tag!r} is no span's (B-, I-)"
-            )
-            faults.skipped.add(PARTS[columns.part[row]], language, summary(fault_at(pool, row, problem, "")))
+        problems = _problems(pool, tag_counts(pool, rows), language, spellings[language], config)
+        for row, number in _with_tags(pool, rows, np.array([*problems], np.int32)):
+            faults.skip(PARTS[columns.part[row]], language, fault_at(pool, row, problems[number], ""))
             part[row] = -1
     return replace(columns, part=part)
 
 
-def _with_unknown(pool: Pool, rows: np.ndarray, scheme: ReadScheme) -> list[tuple[int, str]]:
-    """(row, tag) of each of `rows` that has an unknown tag, with the first one."""
-    used: set[int] = set()
-    for _, batch in pool.batches(rows, ["tags"]):
-        used.update(np.unique(batch["tags"].flatten().to_numpy()).tolist())
-    unknown = form_of(scheme).unknown_tags((pool.tags[number] for number in used), scheme)
-    numbers = np.array([number for number in used if pool.tags[number] in unknown], dtype=np.int32)
-    found: list[tuple[int, str]] = []
+def _problems(
+    pool: Pool, counts: Mapping[int, int], language: str, spelling: Spelling, config: SourceConfig
+) -> dict[int, str]:
+    """The numbers of unknown tags, and what is wrong with each."""
+    problems: dict[int, str] = {}
+    read: dict[int, str] = {}
+    scheme = config.scheme_of(language)
+    spans = has_letters(scheme)
+    for number in counts:
+        tag = pool.tags[number]
+        name = spelling.read(tag)
+        if name is None:
+            problems[number] = spelling_problem(tag, spelling)
+        elif spans and config.nested == "refuse" and is_nested(name):
+            problems[number] = nested_problem(tag)
+        else:
+            read[number] = name
+    words = Counter[str]()
+    for number, name in read.items():
+        for label in labels_of(name) if spans else [name]:
+            words[label] += counts[number]
+    unknown = form_of(scheme).unknown_tags(words, scheme)
+    for number, name in read.items():
+        if label := next((label for label in [name, *labels_of(name)] if label in unknown), None):
+            in_scheme = scheme in LETTERS
+            problems[number] = (
+                not_of_scheme(label, scheme) if in_scheme else f"tag {label!r} is of another form than most"
+            )
+    return problems
+
+
+def _with_tags(pool: Pool, rows: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
+    """(row, number) of each of `rows` that has a tag of these numbers, with the first one."""
+    found: list[tuple[int, int]] = []
     if not len(numbers):
         return found
     for own, batch in pool.batches(rows, ["tags"]):
@@ -55,5 +114,5 @@ def _with_unknown(pool: Pool, rows: np.ndarray, scheme: ReadScheme) -> list[tupl
         places = np.flatnonzero(np.isin(values, numbers))
         sentences = np.searchsorted(bounds_of(batch["tags"].value_lengths().to_pylist()), places, "right") - 1
         which, first = np.unique(sentences, return_index=True)
-        found += [(int(own[i]), pool.tags[values[places[j]]]) for i, j in zip(which, first, strict=True)]
+        found += [(int(own[i]), int(values[places[j]])) for i, j in zip(which, first, strict=True)]
     return found

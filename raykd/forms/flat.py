@@ -15,6 +15,7 @@ class Flat(TagForm):
     reads: ClassVar[tuple[str, ...]] = ("flat",)
     file_scheme: ClassVar[Literal["auto", "flat"]] = "flat"
     title: ClassVar[str] = "one tag per word"
+    scheme_hint: ClassVar[str] = "set corpus.scheme: flat"
 
 
 FLAT = Flat()

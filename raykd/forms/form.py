@@ -108,6 +108,8 @@ class LabelForm:
     """How files are read that do not say their scheme."""
     title: ClassVar[str]
     """Its labels in words."""
+    scheme_hint: ClassVar[str] = "set corpus.scheme"
+    """What to do where the tags of files became those of another form."""
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")
     """The columns of a corpus part that it reads."""
     words_in_front: ClassVar[int] = 0
@@ -202,9 +204,12 @@ class LabelForm:
         own = corpus.tag_set.form
         if own == self:
             return None
-        other = "corpus.source" if self.words_in_front or own.words_in_front else "corpus.scheme"
-        problem = f"its tags are {own.scheme}, and task {task!r} needs {self.scheme} tags"
-        return problem, f"set {other}, or another task"
+        tags = corpus.tag_set.tags
+        some = ", ".join((*tags[:4], "…") if len(tags) > 4 else tags)
+        problem = f"its tags are {own.scheme} ({some}), and task {task!r} needs {self.scheme} tags"
+        if self.words_in_front or own.words_in_front:
+            return problem, "set corpus.source, or another task"
+        return problem, f"{self.scheme_hint}, or another task"
 
     def predicted(self, tag_set: TagSet) -> TagSet:
         """What a model predicts, where the corpus' tags are `tag_set`."""

@@ -30,8 +30,13 @@ class Spans(TagForm):
 
     name: ClassVar[str] = "spans"
     scheme: ClassVar[str] = "bioes"
-    reads: ClassVar[tuple[str, ...]] = ("iob2", "iob1", "bioes", "bilou", "io", "auto")
+    reads: ClassVar[tuple[str, ...]] = (
+        "iob2", "iob1", "ioe1", "ioe2", "bioes", "bilou", "bmes", "bmewo", "io", "auto"
+    )  # fmt: skip
     title: ClassVar[str] = "spans"
+    scheme_hint: ClassVar[str] = (
+        "set corpus.scheme: io if each word of a span has its type (PER PER O), write tags as O, B-PER, I-PER"
+    )
     constrained: ClassVar[bool] = True
     bioes: ClassVar[bool] = True
 

@@ -2,25 +2,30 @@
 
 The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
 
-    bioes   B-PER E-PER S-PER O S-LOC
-    bilou   B-PER L-PER U-PER O U-LOC     the same with other letters: L for E, U for S
+    bioes   B-PER E-PER S-PER O S-LOC     also called IOBES
+    bilou   B-PER L-PER U-PER O U-LOC     the same with other letters: L for E, U for S (BIOUL)
+    bmes    B-PER E-PER S-PER O S-LOC     the same with M for I, which stands in spans of three words and more
+    bmewo   B-PER E-PER W-PER O W-LOC     the same with M for I, W for S
     iob2    B-PER I-PER B-PER O B-LOC     every span begins with B
     iob1    I-PER I-PER B-PER O I-LOC     B only where a span touches an earlier one of its type (CoNLL-2003)
+    ioe2    I-PER E-PER E-PER O E-LOC     every span ends with E
+    ioe1    I-PER E-PER I-PER O I-LOC     E only where a span touches a later one of its type
     io      T-PER T-PER T-PER O T-LOC     one tag per token; neighbours with one tag are one span (SemEval-2016)
 
-The first four are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
+All but the last are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
 valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot continue a span
 begins a new one), and every tag that would be written otherwise counts as one repair. `io` cannot separate
 touching spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be
-written again.
+written again. Tags that are spelled otherwise than `B-PER` and `O` are first brought to this form (`tag_spellings.py`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -29,17 +34,34 @@ from raykd.metrics.bioes import OUTSIDE, Span, read_spans, split_tag
 if TYPE_CHECKING:
     from jaxtyping import Bool
 
-SpanScheme = Literal["iob1", "iob2", "bioes", "bilou", "io"]
-FileScheme = Literal["iob1", "iob2", "bioes", "bilou", "io", "flat", "auto"]
+SpanScheme = Literal["iob1", "iob2", "ioe1", "ioe2", "bioes", "bilou", "bmes", "bmewo", "io"]
+FileScheme = Literal[SpanScheme, "flat", "auto"]
 ReadScheme = Literal[FileScheme, "utterance", "parse"]
 """Those of files, and what some sources make of them."""
 
 LETTERS: Mapping[str, str] = MappingProxyType(
-    {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU", "utterance": "BI"}
-)
+    {
+        "iob1": "BI", "iob2": "BI", "ioe1": "IE", "ioe2": "IE", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES",
+        "bmewo": "BMEW", "utterance": "BI",
+    }
+)  # fmt: skip
 """Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
-_AS_BIOES = {"L": "E", "U": "S"}
-_AS_BILOU = {"E": "L", "S": "U"}
+SPAN_LETTERS = "BIESLUMW"
+"""The letters of all of them."""
+_WHOLE = ("bioes", "bilou", "bmes", "bmewo")
+"""The schemes that mark both ends of a span."""
+_RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {"bilou": {"E": "L", "S": "U"}, "bmes": {"I": "M"}, "bmewo": {"I": "M", "S": "W"}}
+)
+"""Scheme → its letters in the place of those of BIOES."""
+
+
+class MixedTagsError(ValueError):
+    """Tags of several schemes, or spans beside other tags; `odd` are those of the fewer words."""
+
+    def __init__(self, problem: str, odd: frozenset[str]):
+        super().__init__(problem)
+        self.odd = odd
 
 
 def _read_runs(tags: Sequence[str]) -> list[Span]:
@@ -51,6 +73,11 @@ def _read_runs(tags: Sequence[str]) -> list[Span]:
 
 def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[str]:
     """Tags of `scheme` for ordered, non-overlapping spans (end exclusive) over `length` tokens."""
+    if scheme in ("ioe1", "ioe2"):
+        # The mirror image of IOB: E ends a span as B begins it.
+        mirrored = [(length - end, length - start, kind) for start, end, kind in reversed([*spans])]
+        tags = write_spans(mirrored, length, "iob1" if scheme == "ioe1" else "iob2")
+        return _with_letters(reversed(tags), {"B": "E"})
     tags = [OUTSIDE] * length
     last_end, last_kind = -1, ""
     for start, end, kind in spans:
@@ -60,14 +87,20 @@ def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[
         touches = start == last_end and kind == last_kind
         first = "I-" if scheme == "iob1" and not touches else "B-"
         tags[start:end] = [first + kind] + ["I-" + kind] * (end - start - 1)
-        if scheme in ("bioes", "bilou"):
+        if scheme in _WHOLE:
             tags[end - 1] = ("S-" if end - start == 1 else "E-") + kind
         last_end, last_kind = end, kind
-    return _with_letters(tags, _AS_BILOU) if scheme == "bilou" else tags
+    return _with_letters(tags, _RENAMED[scheme]) if scheme in _RENAMED else tags
 
 
 def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
     return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
+
+
+def in_bioes_letters(tags: Iterable[str], scheme: SpanScheme) -> list[str]:
+    """Tags of `scheme` with the letters that BIOES has in their place; they need not be valid BIOES."""
+    renamed = {other: letter for letter, other in _RENAMED.get(scheme, {}).items()}
+    return _with_letters(tags, renamed) if renamed else [*tags]
 
 
 def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
@@ -81,7 +114,7 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
     for tag in tags:
         if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
             raise ValueError(not_of_scheme(tag, scheme))
-    spans = read_spans(_with_letters(tags, _AS_BIOES) if scheme == "bilou" else tags)
+    spans = read_spans(in_bioes_letters(tags, scheme))
     written = write_spans(spans, len(tags), scheme)
     repairs = sum(tag != other for tag, other in zip(tags, written, strict=True))
     return write_spans(spans, len(tags), "bioes"), repairs
@@ -135,48 +168,88 @@ def allowed_in_bioes(tags: Sequence[str]) -> Bool[np.ndarray, "tag tag"]:
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
     """The scheme of tag sequences, found by what only one scheme would write.
 
-    E- or S- tags make it BIOES, L- or U- tags BILOU. Without them, a span that begins with I- makes it IOB1, unless
-    some B- is where IOB1 writes I-: then it is IOB2 with faults. If all tags have another form it is flat, unless there
-    is O and the other tags share one letter (T-POS, T-NEG): one such tag per token is `io`.
+    The letters of the tags decide; of tags with I- and B- alone, or I- and E- alone, what stands at the ends of spans:
+    a span that begins with I- makes it IOB1, unless some B- is where IOB1 writes I-: then it is IOB2 with faults; and
+    E- alike. If all tags have another form it is flat, unless there is O and the other tags share one letter (T-POS,
+    T-NEG): one such tag per token is `io`.
 
     Raises:
-        ValueError: some tags have the form of spans and others do not, or some are of BIOES and others of BILOU.
+        MixedTagsError: some tags have the form of spans and others do not, or they have letters of several schemes.
     """
-    letters: set[str] = set()
-    others: set[str] = set()
+    counts = Counter[str]()
+    firsts: set[str] = set()
     lasts: set[str] = set()
-    begins_inside = begins_fresh = outside = False
     for tags in sequences:
-        before, kind_before = "O", ""
-        for tag in tags:
-            if tag == OUTSIDE:
-                before, kind_before, outside = "O", "", True
-                continue
-            if not has_span_form(tag):
-                others.add(tag)
-                continue
-            if tag[0] == "L":
-                lasts.add(tag)
-            fresh = before == "O" or kind_before != tag[2:]
-            begins_inside |= fresh and tag[0] == "I"
-            begins_fresh |= fresh and tag[0] == "B"
-            before, kind_before = tag[0], tag[2:]
-            letters.add(before)
-    if letters == {"L"}:
-        # Nothing ends that did not begin: L- is the one letter of `io`, or of no scheme.
-        letters, others = set(), others | lasts
-    if others and letters & set("BI"):
-        raise ValueError(f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(others)[:5])})")
+        counts.update(tags)
+        parts = [("", ""), *(_letter_and_type(tag) for tag in tags), ("", "")]
+        for (letter_before, type_before), (letter, kind) in pairwise(parts):
+            if type_before != kind:
+                lasts.add(letter_before)
+                firsts.add(letter)
+    return _guess(counts, firsts, lasts)
+
+
+def _letter_and_type(tag: str) -> tuple[str, str]:
+    return (tag[0], tag[2:]) if has_span_form(tag) else ("", "")
+
+
+def _guess(counts: Mapping[str, int], firsts: set[str], lasts: set[str]) -> FileScheme:
+    """The scheme by the tags and the letters that stand at the beginning and at the end of spans."""
+    problem, odd = _odd_tags(counts)
+    if odd:
+        raise MixedTagsError(problem, frozenset(odd))
+    letters = _letters(counts)
+    others = {tag for tag in counts if tag != OUTSIDE and not (letters and has_span_form(tag))}
     if others or not letters:
-        return "io" if outside and not letters and _share_a_letter(others) else "flat"
-    if letters & set("ES") and letters & set("LU"):
-        raise ValueError("some tags are of BIOES (E-, S-) and others of BILOU (L-, U-)")
-    if letters & set("ESLU"):
-        return "bioes" if letters & set("ES") else "bilou"
-    return "iob1" if begins_inside and not begins_fresh else "iob2"
+        return "io" if OUTSIDE in counts and not letters and _share_a_letter(others) else "flat"
+    if letters <= set("BI"):
+        return "iob1" if "I" in firsts and "B" not in firsts else "iob2"
+    if letters <= set("IE"):
+        return "ioe1" if "I" in lasts and "E" not in lasts else "ioe2"
+    return next(scheme for scheme in _WHOLE if letters <= set(LETTERS[scheme]))
 
 
-def has_span_form(tag: str, letters: str = "BIESLU") -> bool:
+def _letters(tags: Iterable[str]) -> set[str]:
+    """The letters of the tags that have the form of spans. L-, M- and W- alone are none: nothing ends that did not
+    begin, so they are letters of `io`, or of no scheme."""
+    letters = {tag[0] for tag in tags if has_span_form(tag)}
+    return set() if letters <= set("LMW") else letters
+
+
+def _odd_tags(counts: Mapping[str, int]) -> tuple[str, set[str]]:
+    """What is wrong with tags together, and which of them have another form than the others; of those that have
+    letters of several schemes the ones that are not of the scheme of most words."""
+    letters = _letters(counts)
+    others = {tag for tag in counts if tag != OUTSIDE and not has_span_form(tag)}
+    if others and letters & set("BI"):
+        return f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(others)[:5])})", others
+    if others or any(letters <= set(own) for own in LETTERS.values()):
+        return "", set()
+
+    def words(scheme: str) -> int:
+        return sum(count for tag, count in counts.items() if tag[0] in LETTERS[scheme])
+
+    best = max(LETTERS, key=words)
+    odd = {tag for tag in counts if tag != OUTSIDE and tag[0] not in LETTERS[best]}
+    most, some = (", ".join(f"{letter}-" for letter in LETTERS[best])), ", ".join(sorted(odd)[:5])
+    return f"most tags are of {best.upper()} ({most}) and others are not ({some})", odd
+
+
+def has_letters(scheme: ReadScheme) -> bool:
+    """Whether the tags that files have of a scheme are a letter and a type; `auto`: they may be."""
+    return scheme == "auto" or (scheme in get_args(SpanScheme) and scheme in LETTERS)
+
+
+def fitting_scheme(tags: Iterable[str]) -> str | None:
+    """The first scheme of spans that has all of these tags; None where none has."""
+    used = {tag for tag in tags if tag != OUTSIDE}
+    fitting = (name for name in get_args(SpanScheme) if name in LETTERS)
+    return next(
+        (name for name in fitting if used and all(has_span_form(tag, LETTERS[name]) for tag in used)), None
+    )
+
+
+def has_span_form(tag: str, letters: str = SPAN_LETTERS) -> bool:
     """Whether a tag is one of the `letters`, by default of all span schemes, a dash and a type."""
     return len(tag) > 2 and tag[0] in letters and tag[1] == "-"
 
@@ -194,10 +267,10 @@ def _share_a_letter(tags: set[str]) -> bool:
 
 
 def unknown_tags(tags: Iterable[str], scheme: ReadScheme) -> set[str]:
-    """Those of `tags` that the `scheme` does not have. `auto`: where there are spans (B-, I-), the tags that have no
-    span's form."""
-    used = set(tags) - {OUTSIDE}
+    """Those of `tags` that the `scheme` does not have; of `auto` those that are of another form than most. Where
+    `tags` is a mapping its values say how many words have each of them."""
+    if scheme == "auto":
+        return _odd_tags(Counter(tags))[1]
     letters = LETTERS.get(scheme)
-    if scheme == "auto" and any(has_span_form(tag, "BI") for tag in used):
-        letters = "BIESLU"
+    used = set(tags) - {OUTSIDE}
     return set() if letters is None else {tag for tag in used if not has_span_form(tag, letters)}

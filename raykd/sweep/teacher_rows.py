@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from raykd.cluster.listener import Listener
 from raykd.corpora import Corpus
-from raykd.corpora.report import label_counts
+from raykd.corpora.label_counts import label_counts
 from raykd.counted import counted
 from raykd.errors import UnlearntError
 from raykd.figures.trial import Teacher, scores_of

@@ -10,6 +10,8 @@ from ruamel.yaml import YAML
 
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.detect import Detected
+from raykd.errors import CorpusError
+from raykd.forms.tag_schemes import from_bioes
 from raykd.spec import load
 from raykd.sweep.draft import LEAST_STEPS, Sizes, _checkpoint, draft
 from raykd.sweep.small_variant import AMOUNTS, larger_settings
@@ -214,3 +216,50 @@ def test_words_with_spaces_are_told_where_the_corpus_is_looked_at(folder, capsys
     assert told in capsys.readouterr().err
     call("check", "sweep.yaml")
     assert told in capsys.readouterr().err
+
+
+def test_sentences_with_faults_are_left_out_only_where_they_are_few(folder, capsys):
+    good = "Ada{0}\tB-PER\nlives{0}\tO\nin{0}\tO\nBerlin{0}\tB-LOC\n\n"
+    for copies, share in ((150, "few"), (20, "many")):
+        texts = {
+            part: "".join(good.format(f"{part}{n}") for n in range(copies))
+            for part in ("train", "dev", "test")
+        }
+        write(folder / share, {f"{part}.conll": text + f"x{part}\tPER\n\n" for part, text in texts.items()})
+    call("init", "few")
+    said = shown(capsys)
+    assert (
+        f"note: sentences with faults are left out (on_error: skip); the first: {folder}/few/train.conll:751"
+        in said
+    )
+    assert YAML(typ="safe").load(folder / "sweep.yaml")["corpus"]["on_error"] == "skip"
+    assert code_of("init", "many", "--overwrite") == CorpusError.exit_code
+    told = " ".join(capsys.readouterr().err.split())
+    assert "many/train.conll:101: some tags are spans (B-, I-) and others are not (PER)" in told
+
+
+@pytest.mark.parametrize(
+    ("scheme", "spell", "said"),
+    [
+        ("bmes", lambda tag: tag, "scheme: bmes"),
+        (
+            "iob2",
+            lambda tag: tag.replace("-", "_"),
+            "scheme: iob2 tags of und: tags as B_PER are read as B-PER",
+        ),
+        ("iob2", lambda tag: tag[0], "scheme: iob2 tags of und: tags as B are read as B-SPAN"),
+    ],
+)
+def test_how_tags_are_written_is_found_and_said(folder, capsys, scheme, spell, said):
+    tags = from_bioes(["B-PER", "I-PER", "E-PER", "O", "S-LOC", "O", "O", "O"], scheme)
+    rows = ["".join(f"w{n}PART{i}\t{spell(tag)}\n" for i, tag in enumerate(tags)) for n in range(30)]
+    files = {f"{part}.conll": "\n".join(rows).replace("PART", part) for part in ("train", "dev", "test")}
+    write(folder / "mine", files)
+    call("init", "mine")
+    assert said in shown(capsys)
+    corpus = YAML(typ="safe").load(folder / "sweep.yaml")
+    assert (corpus["task"], corpus["corpus"]["scheme"]) == ("ner", scheme)
+    assert "on_error" not in corpus["corpus"]
+    call("corpus", "show", "sweep.yaml")
+    assert said in shown(capsys)
+    call("check", "sweep.yaml")

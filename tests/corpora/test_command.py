@@ -47,7 +47,7 @@ def test_a_file_with_task_and_corpus_alone_is_shown(folder, tmp_path):
     path.write_text(path.read_text().replace("task: ner", "task: pos\nteachers: {kind: nonsense}"))
     done = run("show", path)
     assert done.exit_code == 0
-    assert "its tags are bioes, and task 'pos' needs flat tags" in done.output
+    assert "and task 'pos' needs flat tags" in done.output
     for text, fault in (("task: ner\n", "corpus"), ("corpus: {source: bultin}\n", "did you mean 'builtin'")):
         path.write_text(text)
         with pytest.raises(SpecError, match=fault):
@@ -55,11 +55,9 @@ def test_a_file_with_task_and_corpus_alone_is_shown(folder, tmp_path):
 
 
 def test_what_was_left_out_is_shown(tmp_path):
-    (tmp_path / "t").write_text("a O\n\nb\n\nc O\n\n")
-    (tmp_path / "d").write_text("d O\n\na O\n")
-    corpus = (
-        f"{{source: conll, root: {tmp_path}, languages: [xx], train: t, dev: d, test: d, on_error: skip}}"
-    )
+    (tmp_path / "t").write_text("a N\n\nb\n\nc N\n\n")
+    (tmp_path / "d").write_text("d N\n\na N\n")
+    corpus = f"{{source: conll, root: {tmp_path}, languages: [xx], train: t, dev: d, test: d, on_error: skip, most_skipped: 1}}"  # noqa: E501
     (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {corpus}\n")
     shown = run("show", tmp_path / "mine.yaml").output
     assert (

@@ -199,7 +199,7 @@ def test_a_missing_file_names_the_nearest(tmp_path):
         ({"encoding": {"de": "latin-1"}}, "encoding names de"),
         ({"train": "/etc/passwd"}, "train must be below root"),
         ({"split": {}, "dev": None, "test": None, "dev_cap": 3}, "large dev and test are: remove dev_cap"),
-        ({"scheme": "iobes"}, "'iob1', 'iob2', 'bioes', 'bilou', 'io', 'flat' or 'auto'"),
+        ({"scheme": "iobes"}, "'bmes', 'bmewo', 'io', 'flat' or 'auto'"),
         ({"trian": "x"}, "Extra inputs are not permitted"),
     ],
 )

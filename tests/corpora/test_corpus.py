@@ -113,8 +113,8 @@ def test_repairs_are_counted_by_part_and_language(root):
 
 
 def test_a_language_without_a_part_is_warned_about():
-    parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev", "test")}
-    parts["test"].append(Sentence(["x"], ["O"], "es"))
+    parts = {part: [Sentence([part], ["N"], "en")] for part in ("train", "dev", "test")}
+    parts["test"].append(Sentence(["x"], ["N"], "es"))
     report = make_corpus(parts, SourceConfig(languages=("en", "es"))).report
     assert report.warnings() == ["es has no sentence in train and dev"]
 
@@ -312,8 +312,8 @@ def test_roles_are_described_stored_and_part_of_the_identity(root, tmp_path):
 
 
 def test_an_unlabelled_language_should_have_text_and_a_test():
-    parts = {part: [Sentence([part], ["O"], "en")] for part in ("train", "dev")}
-    parts["test"] = [Sentence(["x"], ["O"], "en")]
+    parts = {part: [Sentence([part], ["N"], "en")] for part in ("train", "dev")}
+    parts["test"] = [Sentence(["x"], ["N"], "en")]
     report = make_corpus(parts, SourceConfig(languages=("en", "es"), unlabelled_languages=("es",))).report
     assert report.warnings() == ["es has no sentence in unlabelled and test"]
 

@@ -183,7 +183,7 @@ CASES = {
     ),
     "spans without letters": (parted(of(IO)), {"scheme": "io"}),
     "bioes": (parted(of(BIOES)), {"columns": {"token": 0, "tag": 1}}),
-    "bilou": (parted(of(row("B-PER L-PER O O U-LOC O O O O B-ORG L-ORG O O O O"))), {"scheme": "bilou"}),
+    "bilou": (parted(of(row("B-PER L-PER O O U-LOC O O O O B-ORG L-ORG O O O O"))), {"scheme": None}),
     "plain text beside": (
         {**parted(of(IOB2)), "en/more.txt": "It rains today.\nWho knows why?\n" * 9,
          "de/raw.txt": "Es regnet. Wer weiß warum? Keiner.\n" * 9},

@@ -94,7 +94,9 @@ def test_what_is_skipped_is_left_out_of_every_part_counted_and_shown(tmp_path, k
         broken = broken.replace(b" ", b"\t")
     (tmp_path / "dev").write_bytes(good.replace(b"Ada", b"dev") + broken)
     assert refused(tmp_path, good + broken, scheme=scheme).line in (4, 5)
-    found = corpus(tmp_path, good + broken + good.replace(b"Ada", b"Eva"), scheme=scheme, on_error="skip")
+    found = corpus(
+        tmp_path, good + broken + good.replace(b"Ada", b"Eva"), scheme=scheme, on_error="skip", most_skipped=1
+    )
     assert words(found) == ["Ada King", "Eva King"]
     assert words(found, "dev") == ["dev King"]
     assert found.report.skipped == {"train": {"en": 1}, "dev": {"en": 1}}
@@ -104,7 +106,7 @@ def test_what_is_skipped_is_left_out_of_every_part_counted_and_shown(tmp_path, k
 
 def test_a_cap_takes_as_many_good_sentences_as_there_are(tmp_path):
     text = "".join(f"w{i} {'PER' if i % 2 else 'B-PER'}\n\n" for i in range(20))
-    found = corpus(tmp_path, text, cap=8, on_error="skip")
+    found = corpus(tmp_path, text, cap=8, on_error="skip", most_skipped=1)
     assert len(words(found)) == 8
     assert found.report.skipped == {"train": {"en": 10}}
 
@@ -112,7 +114,7 @@ def test_a_cap_takes_as_many_good_sentences_as_there_are(tmp_path):
 def test_flat_tags_have_no_unknown_ones(tmp_path):
     for part in ("dev", "test"):
         (tmp_path / part).write_text(f"{part} NOUN\n")
-    found = corpus(tmp_path, "a NOUN\nb VERB\n\nc\n\n", on_error="skip")
+    found = corpus(tmp_path, "a NOUN\nb VERB\n\nc\n\n", on_error="skip", most_skipped=1)
     assert found.tag_set.form.scheme == "flat"
     assert found.report.skipped == {"train": {"en": 1}}
 
@@ -141,20 +143,20 @@ def test_tags_of_no_scheme_are_reported_together(tmp_path):
     assert "train:4: tag 'PER' is not of scheme iob2" in shown
     assert "train:6: tag 'S-PER' is not of scheme iob2" in shown
     both = str(refused(tmp_path, GOOD + "x B-A\ny E-A\n\nz U-A\n"))
-    assert "train:7: some tags are of BIOES (E-, S-) and others of BILOU (L-, U-)" in both
+    assert "train:7: most tags are of BIOES (B-, I-, E-, S-) and others are not (U-A)" in both
 
 
 def test_other_formats_skip_too(tmp_path):
     for part in ("dev", "test"):
         (tmp_path / part).write_text(f"good {part}\tyes\n")
-    found = corpus(tmp_path, "fine\tyes\nno class\nbad\tno\n", source="tsv", on_error="skip")
+    found = corpus(tmp_path, "fine\tyes\nno class\nbad\tno\n", source="tsv", on_error="skip", most_skipped=1)
     assert words(found) == ["fine", "bad"]
     assert found.report.skipped == {"train": {"en": 1}}
     line = "{}\tx\t_\tNOUN\t_\t_\t0\troot\t_\t_\n"
     for part in ("dev", "test"):
         (tmp_path / part).write_text(line.format(1).replace("x", part))
     text = line.format(1) + "\n" + line.format(7) + "\n" + line.format(1).replace("NOUN", "_") + "\n2\tx\n"
-    found = corpus(tmp_path, text, source="conllu", on_error="skip")
+    found = corpus(tmp_path, text, source="conllu", on_error="skip", most_skipped=1)
     assert found.report.skipped == {"train": {"en": 3}}
 
 
@@ -171,7 +173,7 @@ def test_parquet_rows_skip_too(tmp_path):
     with pytest.raises(CorpusError, match=r"row 1 \(the first is 0\) has 1 word and 2 tags") as caught:
         read_corpus(CONFIG.validate_json(json.dumps(plain)))
     assert len(caught.value.others) == 2
-    found = read_corpus(CONFIG.validate_json(json.dumps(plain | {"on_error": "skip"})))
+    found = read_corpus(CONFIG.validate_json(json.dumps(plain | {"on_error": "skip", "most_skipped": 1})))
     assert found.report.skipped == {part: {"en": 1} for part in ("train", "dev", "test")}
 
 

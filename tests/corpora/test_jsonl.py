@@ -77,6 +77,8 @@ def test_a_text_and_its_class_which_may_be_a_number(tmp_path):
         (r'{"tokens": ["a\u0000b"], "ner_tags": ["O"]}', "train.jsonl:2: the line has a zero byte in a word"),
         ('{"tokens": [""], "ner_tags": ["O"]}', "train.jsonl:2: the line has an empty word"),
         ('{"tokens": ["a", "b"], "ner_tags": ["O"]}', "train.jsonl:2: the line has 2 words and 1 tag"),
+        ('{"tokens": [], "ner_tags": ["O"]}', "train.jsonl:2: the line has tags and no words"),
+        ('{"tokens": ["a"], "ner_tags": [null]}', "train.jsonl:2: 'ner_tags' has null where a label is expected"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, line, message):
@@ -149,13 +151,27 @@ def test_init_does_not_take_several_classes_for_words(tmp_path):
 
 def test_the_line_of_a_sentence_is_that_of_the_file(tmp_path):
     found = sentences(
-        tmp_path, [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": []}), json.dumps(WORDS)]
+        tmp_path, [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": [], "ner_tags": []}), json.dumps(WORDS)]
     )
     file = str(tmp_path / "train.jsonl")
     assert [each.origin for each in found] == [(file, 1), (file, 4)]
 
 
+@pytest.mark.parametrize(
+    ("number", "hint"), [(-100, "pieces of a tokenizer"), (-1, "label is missing"), (9, "tag_names")]
+)
+def test_a_tag_number_without_a_name_is_named_with_its_line(tmp_path, number, hint):
+    lines = [{"tokens": ["a", "b"], "ner_tags": own} for own in ([1, 0], [0, number], [0, 0])]
+    lines = [json.dumps(lines[0]), "", *map(json.dumps, lines[1:])]
+    with pytest.raises(CorpusError) as refused:
+        sentences(tmp_path, lines, tag_names=("O", "B-X"))
+    assert f"train.jsonl:3: the line has a tag number outside 0 … 1: {number}" in str(refused.value)
+    assert hint in refused.value.hint
+    kept = sentences(tmp_path, lines, tag_names=("O", "B-X"), on_error="skip")
+    assert [(own.tags, own.origin[1]) for own in kept] == [(["B-X", "O"], 1), (["O", "O"], 4)]
+
+
 def test_lines_that_cannot_be_read_are_left_out_where_asked(tmp_path):
     lines = ["[1]", json.dumps(WORDS), '{"tokens": ["a"]}', "\x00", json.dumps(WORDS)]
-    found = sentences(tmp_path, lines, on_error="skip")
+    found = sentences(tmp_path, lines, on_error="skip", most_skipped=1)
     assert [each.tokens for each in found] == [["Anna", "lives"]] * 2

@@ -108,7 +108,7 @@ def test_texts_with_a_class_each(tmp_path, source, labels, names):
         (
             {"label": [0, -1, 1]},
             {"tag_names": ["neg", "pos"]},
-            "row 1 (the first is 0) has no labels (-1); the part was",
+            "row 1 (the first is 0) has a tag number outside 0 … 1: -1; it stands where a label",
         ),
         ({"label": [["a"], ["a", "b"], ["b"]]}, {}, "row 1 (the first is 0) has 2 classes: ['a', 'b']"),
         ({"label": [["a"], ["b"], []]}, {}, "row 2 (the first is 0) has 0 classes: []"),
@@ -126,6 +126,28 @@ def test_a_list_of_one_class_is_that_class(tmp_path, classes):
     pq.write_table(pa.table({**TEXTS, "label": classes}), tmp_path / "t.parquet")
     found = read(parquet(tmp_path, **AS_TEXT, tag_names=["neg", "pos"]))["train"]
     assert [sentence.tags for sentence in found] == [["neg"], ["pos"], ["neg"]]
+
+
+@pytest.mark.parametrize("source", ["parquet", "huggingface"])
+def test_a_split_without_labels_is_refused_in_one_sentence(tmp_path, source):
+    names = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    features = datasets.Features({"tokens": datasets.Sequence(datasets.Value("string")), "ner_tags": names})
+    rows = {"tokens": WORDS, "ner_tags": [[-1, -1, -1], [-1]]}
+    table = datasets.Dataset.from_dict(rows, features=features)
+    if source == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+        config, place = parquet(tmp_path), "t.parquet: "
+    else:
+        named = datasets.Dataset.from_dict(rows | {"ner_tags": NUMBERS}, features=features)
+        splits = {"train": named, "validation": named, "test": table}
+        datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
+        config, place = huggingface(tmp_path / "saved"), "[test]: "
+    with pytest.raises(CorpusError) as refused:
+        read(config)
+    assert f"{place}row 0 (the first is 0) has negative numbers alone in column 'ner_tags'" in str(
+        refused.value
+    )
+    assert refused.value.others == ()
 
 
 def test_a_class_is_no_span(tmp_path):
@@ -193,7 +215,13 @@ def test_parquet_written_by_datasets_names_its_tags(tmp_path):
             "every word",
         ),
         (
-            {"tokens": pa.array([[]], pa.list_(pa.string())), "ner_tags": TAGS[1:]},
+            {"tokens": [*WORDS, []], "ner_tags": [*TAGS, ["O"]]},
+            {},
+            "row 2 (the first is 0) has 0 words and 1 tag",
+            "one tag per word",
+        ),
+        (
+            dict.fromkeys(("tokens", "ner_tags"), pa.array([[]], pa.list_(pa.string()))),
             {},
             "no sentence of en",
             "fill it",

@@ -171,7 +171,7 @@ def test_ten_faults_are_reported_together(tmp_path):
 
 def test_faulty_trees_are_skipped_and_counted(tmp_path):
     train = "\n".join([text(ADA), with_heads(0, 0), with_heads("_")])
-    corpus = read_corpus(config(files(tmp_path, train=train), on_error="skip"))
+    corpus = read_corpus(config(files(tmp_path, train=train), on_error="skip", most_skipped=1))
     assert [words for words, *_ in rows(corpus, "train")] == [["Ada", "saw", "it"]]
     assert corpus.report.skipped == {"train": {"en": 2}}
     assert "'w1' is another root beside 'w0'" in corpus.report.examples["skipped"]["train"]["en"][0]

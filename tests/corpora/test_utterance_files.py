@@ -117,7 +117,7 @@ def test_faulty_rows_are_left_out_and_counted(tmp_path):
         lines = "\n".join(row.replace("go", f"go {part}").replace("\tO", "\tO O") for row in rows)
         (tmp_path / part).write_text(HEADER + lines.replace("to", f"{part} to") + "\n")
     parts = {part: part for part in ("train", "dev", "test")}
-    corpus = read_corpus(source(tmp_path, "multiatis", on_error="skip", **parts))
+    corpus = read_corpus(source(tmp_path, "multiatis", on_error="skip", most_skipped=1, **parts))
     assert corpus.parts["train"].num_rows == 2
     assert corpus.report.skipped["train"] == {"en": 2}
     assert any("3 words and 2 slots" in warning for warning in corpus.report.warnings())
@@ -169,7 +169,7 @@ def test_xsid():
     languages = ["ar", "da", "de", "en", "id", "it", "ja", "nl", "tr", "zh"]
     split = {"train": 4, "dev": 1, "test": 0}
     asked = {"languages": languages, "train": "{lang}.valid.conll", "test": "{lang}.test.conll", "dev": None}
-    asked |= {"split": split, "on_error": "skip"}
+    asked |= {"split": split, "on_error": "skip", "most_skipped": 1}
     parts = read(source(corpora_root("xsid"), "xsid", **asked))
     # Of Chinese seven utterances have a word of no characters; of Japanese half are there.
     assert len(parts["test"]) == 9 * 500 + 250 - 6

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.forms import FLAT, SPANS, UTTERANCES, TagSet
-from raykd.forms.tag_schemes import from_bioes, guess_scheme, to_bioes
+from raykd.forms.tag_schemes import MixedTagsError, from_bioes, guess_scheme, to_bioes
 from raykd.metrics.bioes import read_spans
 
-SCHEMES = ("iob1", "iob2", "bioes", "bilou")
+SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "bioes", "bilou", "bmes", "bmewo")
 KINDS = ("PER", "LOC", "B-O")  # a type may itself look like a tag
 
 
@@ -37,12 +37,17 @@ def written(spans, length, scheme):
             continue
         start, end, kind = inside[0]
         touches = any(e == start and k == kind for _, e, k in spans)
+        touched = any(s == end and k == kind for s, _, k in spans)
         first, last = token == start, token == end - 1
         letter = {
             "iob2": "B" if first else "I",
             "iob1": "B" if first and touches else "I",
             "bioes": "S" if first and last else "B" if first else "E" if last else "I",
+            "ioe2": "E" if last else "I",
+            "ioe1": "E" if last and touched else "I",
             "bilou": "U" if first and last else "B" if first else "L" if last else "I",
+            "bmes": "S" if first and last else "B" if first else "E" if last else "M",
+            "bmewo": "W" if first and last else "B" if first else "E" if last else "M",
         }[scheme]
         tags.append(f"{letter}-{kind}")
     return tags
@@ -202,6 +207,13 @@ def test_a_tag_outside_the_scheme_is_named(tag, scheme):
         ([["S-PER"]], "bioes"),
         ([["B-PER", "I-PER", "L-PER", "O"]], "bilou"),
         ([["U-PER", "O"]], "bilou"),
+        ([["B-PER", "M-PER", "E-PER", "O"], ["S-LOC"]], "bmes"),
+        ([["B-PER", "E-PER", "O"], ["W-LOC"]], "bmewo"),
+        ([["I-PER", "E-PER", "O", "E-LOC"]], "ioe2"),
+        ([["E-LOC", "O"]], "ioe2"),
+        ([["I-PER", "E-PER", "I-PER", "O", "I-LOC"]], "ioe1"),
+        ([["E-PER", "O"], ["I-LOC"]], "ioe2"),  # E where IOE1 writes I: IOE2 with a fault
+        ([["M-POS", "O"], ["W-NEG"]], "flat"),
         ([["L-POS", "O"], ["L-NEG"]], "io"),  # what never begins is not BILOU
         ([["T-POS", "O"], ["T-NEG"]], "io"),
         ([["T-POS", "O"], ["NOUN"]], "flat"),
@@ -230,8 +242,13 @@ def test_a_guessed_scheme_needs_no_repair(segmentations_, scheme):
 def test_mixed_forms_are_refused_with_the_other_tags():
     with pytest.raises(ValueError, match="others are not \\(MISC\\)"):
         guess_scheme([["B-PER", "I-PER"], ["MISC"]])
-    with pytest.raises(ValueError, match=r"some tags are of BIOES .* and others of BILOU"):
+    with pytest.raises(
+        MixedTagsError, match=r"most tags are of BIOES .* and others are not \(U-PER\)"
+    ) as mixed:
         guess_scheme([["B-PER", "E-PER"], ["U-PER"]])
+    assert mixed.value.odd == {"U-PER"}
+    with pytest.raises(MixedTagsError, match=r"most tags are of BMES .* and others are not \(I-PER\)"):
+        guess_scheme([["B-PER", "M-PER", "E-PER", "O"], ["B-PER", "I-PER", "M-PER"]])
 
 
 def test_tag_numbers():

@@ -1,0 +1,79 @@
+"""How often labels occur in the parts of a corpus, and which parts lack them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from raykd.forms import TagSet
+
+LabelCounts = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Part → language → label → how often; of languages with labelled sentences."""
+
+
+def labels_by_part(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, dict[str, dict[str, int]]]:
+    """`label_counts` of the labelled sentences of each part."""
+    return {
+        part: label_counts(table.select(["tags", "language"]).filter(table["tags"].is_valid()), tag_set)
+        for part, table in tables.items()
+    }
+
+
+def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
+    """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
+    by what opens them."""
+    found: dict[str, np.ndarray] = {}
+    for batch in table.select(["tags", "language"]).to_batches():
+        for language in batch["language"].unique().to_pylist():
+            tags = (
+                batch["tags"]
+                .filter(pc.call_function("equal", [batch["language"], pa.scalar(language)]))
+                .flatten()
+                .to_numpy()
+            )
+            # The steps of a tree that are words have numbers behind those of the tags.
+            counts = np.bincount(tags, minlength=len(tag_set))[: len(tag_set)]
+            found[language] = found.get(language, 0) + counts
+    return {language: _by_label(counts, tag_set) for language, counts in found.items()}
+
+
+def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for tag, count in zip(tag_set.tags, counts.tolist(), strict=True):
+        label = tag_set.form.label_of(tag)
+        if label is not None and count:
+            found[label] = found.get(label, 0) + count
+    return found
+
+
+def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
+    """Label → part → language → how often, for labels of dev and test that no training sentence has."""
+    seen = {label for found in counts["train"].values() for label in found}
+    unseen: dict[str, dict[str, dict[str, int]]] = {}
+    for part in ("dev", "test"):
+        for language, found in counts[part].items():
+            for label in sorted(set(found) - seen):
+                unseen.setdefault(label, {}).setdefault(part, {})[language] = found[label]
+    return unseen
+
+
+def labels_alike(tag_set: TagSet) -> list[list[str]]:
+    """Types of spans that differ by capital letters alone."""
+    if not tag_set.form.bioes:
+        return []
+    groups: dict[str, list[str]] = {}
+    for label in tag_set.labels:
+        groups.setdefault(label.casefold(), []).append(label)
+    return [labels for labels in groups.values() if len(labels) > 1]
+
+
+def languages_without_labels(counts: LabelCounts) -> dict[str, list[str]]:
+    """Part → languages whose labelled sentences have no label at all, spans of no type; of parts with such ones."""
+    found = {
+        part: [language for language, labels in by_language.items() if not labels]
+        for part, by_language in counts.items()
+    }
+    return {part: languages for part, languages in found.items() if languages}

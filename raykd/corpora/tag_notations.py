@@ -1,0 +1,183 @@
+"""How the tags of each language are written: their spelling and their scheme, found from all of its tags together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from raykd.corpora.chunks import bounds_of
+from raykd.corpora.faults import Faults
+from raykd.corpora.pool import Pool
+from raykd.corpora.sentence import Faulty
+from raykd.corpora.source import SourceConfig
+from raykd.corpora.tag_faults import NESTED_HINT, fault_at, nested_problem, spelling_problem, tag_counts
+from raykd.errors import CorpusError
+from raykd.forms.nested_spans import is_nested, labels_of, nested_scheme, outermost
+from raykd.forms.tag_schemes import (
+    MixedTagsError,
+    ReadScheme,
+    guess_scheme,
+    has_letters,
+    not_of_scheme,
+    unknown_tags,
+)
+from raykd.forms.tag_spellings import Spelling, letters_read_as_types
+from raykd.metrics.bioes import OUTSIDE
+
+KNOWN = 50_000
+"""Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How the tags of a language are written."""
+
+    scheme: ReadScheme
+    names: Sequence[str]
+    """The tags of `Pool.tags` as they are read, `B-PER`; those of other languages may have no meaning."""
+    used: frozenset[str]
+    """The tags of the language; of nested spans those of the outermost ones."""
+    nested: bool = False
+    """Whether some words have several labels."""
+
+
+def find_notations(
+    pool: Pool, by_language: Mapping[str, np.ndarray], spellings: Mapping[str, Spelling], config: SourceConfig
+) -> dict[str, Notation]:
+    """The notation of each language, by its labelled rows.
+
+    Raises:
+        CorpusError: a tag is spelled otherwise than the others of its language, some are of spans and others are not,
+            some words have several labels, or some languages have spans and others have none; file and line are named.
+    """
+    notations = {
+        language: _notation(pool, rows, language, spellings[language], config)
+        for language, rows in by_language.items()
+    }
+    flat = [language for language, notation in notations.items() if notation.scheme == "flat"]
+    if 0 < len(flat) < len(notations):
+        for language in flat:
+            # A language with O alone is the same in every scheme.
+            if notations[language].used - {OUTSIDE}:
+                raise _different_schemes(pool, by_language[language], language, notations)
+            notations[language] = Notation("iob2", notations[language].names, notations[language].used)
+    return notations
+
+
+def _notation(
+    pool: Pool, rows: np.ndarray, language: str, spelling: Spelling, config: SourceConfig
+) -> Notation:
+    numbers = sorted(tag_counts(pool, rows))
+    read = [spelling.read(tag) for tag in pool.tags]
+    odd = {pool.tags[number] for number in numbers if read[number] is None}
+    _refuse(pool, rows, odd, language, config, lambda tag: spelling_problem(tag, spelling), "correct the tag")
+    names = [name or tag for name, tag in zip(read, pool.tags, strict=True)]
+    used, scheme = frozenset(names[number] for number in numbers), config.scheme_of(language)
+    if scheme == "io" and (lettered := letters_read_as_types({pool.tags[number]: 1 for number in numbers})):
+        problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
+        row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
+        raise fault_at(pool, row, problem, "remove corpus.scheme")
+    if has_letters(scheme) and any(map(is_nested, used)):
+        return _nested_notation(pool, rows, language, names, used, config)
+    if scheme == "auto":
+        try:
+            scheme = guess_scheme(tags for _, tags in tag_sequences(pool, rows, names))
+        except MixedTagsError as error:
+            problem, hint = str(error), "correct the tag; where no tag is of a span set corpus.scheme: flat"
+            odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in error.odd}
+            _refuse(pool, rows, odd, language, config, lambda _: problem, hint)
+            raise AssertionError("the odd tags are those of some sentence") from error
+    return Notation(scheme, names, used)
+
+
+def _nested_notation(
+    pool: Pool,
+    rows: np.ndarray,
+    language: str,
+    names: Sequence[str],
+    used: Set[str],
+    config: SourceConfig,
+) -> Notation:
+    """The notation of a language of which some words have several labels."""
+    if config.nested == "refuse":
+        odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and is_nested(name)}
+        _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
+    scheme = config.scheme_of(language)
+    scheme = nested_scheme(used) if scheme == "auto" else scheme
+    unknown = unknown_tags({label for tag in used for label in labels_of(tag)}, scheme)
+    odd_labels = {
+        tag: label
+        for tag, name in zip(pool.tags, names, strict=True)
+        for label in labels_of(name)
+        if label in unknown
+    }
+    _refuse(
+        pool, rows, {*odd_labels}, language, config,
+        lambda tag: not_of_scheme(odd_labels[tag], scheme), "correct the tag",
+    )  # fmt: skip
+    sequences = tag_sequences(pool, rows, names)
+    outer = frozenset(tag for _, tags in sequences for tag in outermost(tags, scheme).tags)
+    return Notation(scheme, names, outer, nested=True)
+
+
+def tag_sequences(pool: Pool, rows: np.ndarray, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """(row, tags) of labelled rows; of equal sequences near each other, the first. `names` are those of the tags."""
+    known: set[bytes] = set()
+    for own, batch in pool.batches(rows, ["tags"]):
+        for row, numbers in zip(own.tolist(), number_rows(batch["tags"]), strict=True):
+            key = numbers.tobytes()
+            if key in known:
+                continue
+            if len(known) == KNOWN:
+                known.clear()
+            known.add(key)
+            places: list[int] = numbers.tolist()
+            yield row, [names[place] for place in places]
+
+
+def number_rows(column: pa.ListArray) -> Iterator[np.ndarray]:
+    """Each list of numbers; a null is an empty one."""
+    bounds = list_bounds(column).tolist()
+    values = column.flatten().to_numpy()
+    return (values[start:end] for start, end in pairwise(bounds))
+
+
+def list_bounds(column: pa.ListArray) -> np.ndarray:
+    """Where each list begins and the last one ends among the values of all of them."""
+    return bounds_of(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _refuse(
+    pool: Pool,
+    rows: np.ndarray,
+    odd: Set[str],
+    language: str,
+    config: SourceConfig | None,
+    problem: Callable[[str], str],
+    hint: str,
+) -> None:
+    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them; do nothing where
+    there are none. Without a `config` leaving them out is not proposed."""
+    if not odd:
+        return
+    # Where sentences with faults are left out, those with odd tags were already.
+    faults = Faults("stop" if config is None or config.on_error == "skip" else config.on_error)
+    for row, tags in tag_sequences(pool, rows, pool.tags):
+        first = next((tag for tag in tags if tag in odd), None)
+        if first is not None:
+            faults.note("", Faulty(language, (fault_at(pool, row, problem(first), hint),)))
+    faults.refuse()
+
+
+def _different_schemes(
+    pool: Pool, rows: np.ndarray, language: str, notations: Mapping[str, Notation]
+) -> CorpusError:
+    found = ", ".join(f"{name} {notation.scheme}" for name, notation in notations.items())
+    names = notations[language].names
+    row = next(row for row, tags in tag_sequences(pool, rows, names) if set(tags) - {OUTSIDE})
+    hint = f"remove the language, or where each word of a span has its type set corpus.scheme: {{{language}: io}}"
+    return fault_at(pool, row, f"some languages have spans and others one tag per word ({found})", hint)
