@@ -52,6 +52,9 @@ class Corpus:
     The tags of a treebank are relations, and its tables have two more columns: `heads` (list of int16: 0 the root, h
     the word h - 1; null where the sentence is unlabelled) and `pos` (list of int16: numbers in `pos`; null where
     unknown).
+
+    Tables of a source with raw text have two more: `text`, and `offsets` (list of int32 [2T]: the first character of
+    each word and the one behind its last); null where unknown.
     """
 
     tag_set: TagSet
@@ -134,6 +137,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         "overlaps": overlaps,
         "duplicates": duplicates,
     }
+    noted = {str(note): tally for note, tally in faults.notes.items()}
     report = CorpusReport(
         sentence_counts(converted.tables, config.languages),
         converted.schemes,
@@ -143,7 +147,8 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         overlaps_kept=config.overlaps == "keep",
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
-        examples={name: tally.examples for name, tally in found.items() if tally.examples},
+        notes={note: tally.counts for note, tally in noted.items()},
+        examples={name: tally.examples for name, tally in (found | noted).items() if tally.examples},
         **{name: tally.counts for name, tally in found.items()},
     )
     return Corpus(
@@ -169,7 +174,7 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
 def corpus_id(corpus: Corpus) -> str:
     """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
     languages are targets and which of them are outside of their mean, and the unit of the tags; of a treebank also
-    over heads and parts of speech.
+    over heads and parts of speech, of a source with raw text also over this.
 
     Where the text was read from and in which format does not matter.
     """

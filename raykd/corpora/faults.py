@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
 from raykd.errors import CorpusError
 
 OnError = Literal["repair", "skip", "stop"]
@@ -34,6 +34,10 @@ class Tally:
         if len(examples) < MOST_EXAMPLES:
             examples.append(example)
 
+    def total(self) -> int:
+        """What was counted of all parts and languages."""
+        return sum(sum(counts.values()) for counts in self.counts.values())
+
 
 @dataclass
 class Faults:
@@ -41,11 +45,15 @@ class Faults:
 
     on_error: OnError = "repair"
     skipped: Tally = field(default_factory=Tally)
+    notes: dict[Note, Tally] = field(default_factory=dict)
+    """What reading changed or left out although it is no fault."""
     found: dict[str, CorpusError] = field(default_factory=dict)
     """By their text: a file may be read for several parts."""
     _all_skippable: bool = True
 
-    def sentences(self, stream: Iterable[tuple[str, Sentence | Faulty]]) -> Iterator[tuple[str, Sentence]]:
+    def sentences(
+        self, stream: Iterable[tuple[str, Sentence | Faulty | Noted]]
+    ) -> Iterator[tuple[str, Sentence]]:
         """The sentences without a fault.
 
         Raises:
@@ -55,6 +63,9 @@ class Faults:
             for part, read in stream:
                 if isinstance(read, Sentence):
                     yield part, read
+                elif isinstance(read, Noted):
+                    tally = self.notes.setdefault(read.note, Tally())
+                    tally.add(part, read.language, read.example, read.count)
                 else:
                     self.note(part, read)
         except CorpusError as error:

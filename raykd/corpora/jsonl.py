@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from raykd.corpora.annotated_records import SpanReading, has_spans
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.files import BrokenLine, place, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
@@ -19,6 +20,8 @@ from raykd.corpora.source import Stream
 from raykd.corpora.table_rows import TableFiles, guess_table, language_column, read_table_files, sentences_of
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
+
+SPANS_HINT = "for spans of characters set corpus.source: spans, without columns"
 
 
 class JsonlSource(TableFiles):
@@ -82,6 +85,7 @@ def _object(line: str, file: str, number: int, keys: list[str]) -> dict[str, Any
         raise CorpusError(file, number, "the line is not a JSON object", "write one object per line")
     if missing := [key for key in keys if found.get(key) is None]:
         hint = f"set corpus.columns ({', '.join(map(str, found))})"
+        hint = SPANS_HINT if has_spans(found, SpanReading()) else hint
         raise CorpusError(file, number, f"there is no {missing[0]!r} in the object", hint)
     return {key: found[key] for key in keys}
 
@@ -91,7 +95,9 @@ def _table(rows: list[dict[str, Any]], keys: list[str], file: str) -> pa.Table:
         return pa.table({key: pa.array([row[key] for row in rows]) for key in keys})
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError, OverflowError) as error:
         problem = f"the values of one key are of several types ({str(error).splitlines()[0][:100]})"
-        raise CorpusError(file, None, problem, "give every line the same types") from None
+        spans = any(has_spans(row, SpanReading()) for row in rows)
+        hint = SPANS_HINT if spans else "give every line the same types"
+        raise CorpusError(file, None, problem, hint) from None
 
 
 def guess(head: Head) -> Guess | None:
@@ -103,7 +109,15 @@ def guess(head: Head) -> Guess | None:
         return None
     try:
         table = pa.Table.from_pylist([json.loads(line) for line in head.filled])
-    except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, AttributeError):
+    except (
+        ValueError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        AttributeError,
+    ):
         why = "it begins like JSON Lines, and is not one object of equal types per line"
         return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
     languages = set[str]()

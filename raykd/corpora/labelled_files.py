@@ -27,6 +27,7 @@ from raykd.corpora.guess import Guess, Target
 from raykd.corpora.look import look_at
 from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
+from raykd.corpora.report import note_message
 from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import without_unknown_tags
@@ -40,10 +41,10 @@ from raykd.storage.store import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error", "labels", "part_values", "spoken"
+    "encoding", "on_error", "labels", "part_values", "spoken", "nested", "offsets", "ends", "several"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
-OWN_SCHEME = ("conllu", "tsv", *UTTERANCES)
+OWN_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
 """Sources whose labels need no scheme."""
 TABLES = ("parquet", "jsonl")
 
@@ -78,6 +79,8 @@ class LabelledText:
     """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
     pos: Sequence[Sequence[str] | None] = ()
     """Parts of speech of each sentence of a treebank; None where they are not known."""
+    notes: Sequence[str] = ()
+    """What reading changed or left out although it is no fault, one sentence each."""
 
     def sentence(self, row: int) -> Labelled:
         """The sentence at `row` with its labels."""
@@ -128,7 +131,7 @@ def read_labelled(
         columns = pool.columns
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, configs[0], faults)
-        rows = np.flatnonzero(columns.part >= 0)
+        rows = np.flatnonzero((columns.part >= 0) & pool.labelled)
         converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0], open_model))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
@@ -143,12 +146,13 @@ def read_labelled(
         converted.unit,
         names.form,
         sum(converted.repairs["test"].values()),
-        sum(sum(own.values()) for own in faults.skipped.counts.values()),
+        faults.skipped.total(),
         [_in_words(file, config) for file, config in zip(files, configs, strict=True)],
         table["heads"].to_pylist() if converted.pos else (),
         [own and [converted.pos[number] for number in own] for own in table["pos"].to_pylist()]
         if converted.pos
         else (),
+        [note_message(note, tally.total()) for note, tally in faults.notes.items()],
     )
 
 

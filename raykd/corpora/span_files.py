@@ -1,0 +1,171 @@
+"""Texts with spans of characters, in JSON or JSON Lines, as tools of annotation write them (`annotated_records.py`).
+
+Each record is one sentence, with its raw text. Its words are those of the record's tokens, where these have offsets,
+else those that a served student sees in the same text (`plain_text.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Literal
+
+from raykd.corpora.annotated_records import Annotated, SpanReading, annotated, has_spans, records_in
+from raykd.corpora.columns import ALMOST
+from raykd.corpora.guess import CERTAIN, Guess, Head
+from raykd.corpora.json_items import Item, read_items
+from raykd.corpora.plain_text import WORDS
+from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
+from raykd.corpora.source import Stream, TextConfig
+from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, shown
+from raykd.corpora.table_rows import TAGS, TOKENS
+from raykd.corpora.text_files import read_text_files
+from raykd.errors import CorpusError
+from raykd.forms import PIECES, SPANS, LabelForm
+
+FEW = 200
+"""Records by which a file is recognised."""
+COUNTINGS: Sequence[dict[str, Any]] = (
+    {}, {"offsets": "utf-16"}, {"offsets": "utf-8"}, {"ends": "inclusive"}
+)  # fmt: skip
+"""How offsets may be counted, the likeliest first."""
+
+
+class SpanSource(TextConfig, SpanReading):
+    """Texts with spans of characters: JSON or JSON Lines of doccano, Label Studio, Prodigy and tools like these."""
+
+    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS, PIECES)
+    source: Literal["spans"]
+    scheme: Literal["iob2"] = "iob2"
+    nested: Literal["refuse", "outermost"] = "refuse"
+    """Spans that overlap: refused, or the longest of them is read and the others are counted."""
+
+
+def read(config: SpanSource, *, most: int | None = None) -> Stream:
+    """Every part of the corpus, record by record; of each file the first `most`. A text that nobody annotated has no
+    tags: in train it is unlabelled text, in dev and test it is left out.
+
+    Raises:
+        CorpusError: a file is missing.
+    """
+    for part, found in read_text_files(config, parse, most=most):
+        bare = isinstance(found, Sentence) and found.tags is None and config.reads_tags(part, found.language)
+        if bare and part != "train":
+            continue
+        yield "unlabelled" if bare else part, found
+
+
+def parse(
+    config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
+) -> Iterator[Sentence | Faulty | Noted]:
+    """The sentences of one file, what is wrong with others, and what reading changed or left out."""
+    labelled = config.reads_tags(part, language)
+    for item in read_items(lines, file, language):
+        if isinstance(item, Faulty):
+            yield item
+            continue
+        for where, record in _records(item):
+            if record is None and record is not item.value:
+                yield Noted(language, "rejected", f"{file}:{item.line}: {where}null")
+                continue
+            try:
+                found = annotated(record, config, labelled=labelled)
+                yield from _sentence(found, config, labelled, language, (file, item.line))
+            except SpanError as error:
+                fault = CorpusError(file, item.line, where + error.problem, error.hint)
+                yield Faulty(language, (fault,))
+
+
+def _records(item: Item) -> Iterator[tuple[str, Any]]:
+    """(place, record) of each record of a value."""
+    records = records_in(item.value)
+    for place, record in enumerate(records, start=1):
+        number = place if len(records) > 1 else item.number
+        yield f"item {number}: " if number else "", record
+
+
+def _sentence(
+    found: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
+) -> Iterator[Sentence | Noted]:
+    """The sentence of a record, and what there is to report of it. Raises SpanError."""
+
+    def noted(note: Note, example: str, count: int = 1) -> Noted:
+        return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
+
+    text, words = found.text, found.words
+    if found.rejected:
+        yield noted("rejected", found.rejected)
+        return
+    if words is None:
+        words = [match.span() for match in WORDS.finditer(text)]
+    tags = None
+    if found.spans is not None:
+        aligned = align(text, words, found.spans, outermost=config.nested == "outermost")
+        tags = aligned.tags
+        if cut := aligned.widened:
+            example = f"{shown(text, cut[0])} is read as {_whole_words(text, words, cut[0])}"
+            if config.on_error == "stop":
+                raise SpanError(example, "correct the span, or set corpus.on_error: repair")
+            yield noted("widened", example, len(cut))
+        if inner := aligned.inner:
+            yield noted("inner", shown(text, inner[0]), len(inner))
+    elif labelled:
+        yield noted("bare", repr(text[:40]))
+    if words:
+        tokens = [text[start:end] for start, end in words]
+        yield Sentence(tokens, tags, language, origin, text=text, offsets=words)
+    else:
+        yield noted("wordless", repr(text[:40]))
+
+
+def _whole_words(text: str, words: Sequence[tuple[int, int]], span: CharacterSpan) -> str:
+    """The words that have a character of a span."""
+    inside = [word for word in words if word[0] < span.end and span.start < word[1]]
+    return repr(text[inside[0][0] : inside[-1][1]][:60])
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of JSON whose records are texts with spans of characters."""
+    if not head.filled or head.filled[0].lstrip()[:1] not in ("{", "["):
+        return None
+    lines = (line.removesuffix("\r") for line in head.lines)
+    items = (item for item in read_items(lines, head.name, "") if isinstance(item, Item))
+    every = (record for item in items for _, record in _records(item) if record is not None)
+    records = list(islice(every, FEW))
+    how = SpanReading()
+    labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
+    texts = sum(_is_read(record, how, labelled=False) for record in records)
+    if not labelled or 2 * texts < len(records):
+        return None
+    enough = ALMOST * len(labelled)
+    fitting = (
+        way for way in COUNTINGS
+        if sum(_is_read(record, SpanReading(**way)) for record in labelled) >= enough
+    )  # fmt: skip
+    settings = next(fitting, {})
+    doubts = [
+        f"with {key}: {value} the spans of most records are what they say" for key, value in settings.items()
+    ]
+    form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
+    why = f"{form}, texts with spans of characters"
+    return Guess(source="spans", why=why, sure=CERTAIN, settings=settings, doubts=tuple(doubts))
+
+
+def _has_tags(record: Any) -> bool:
+    """Whether it has words and as many tags, which say more than spans of characters."""
+    record = record if isinstance(record, dict) else {}
+    words = [record[key] for key in TOKENS if isinstance(record.get(key), list)]
+    tags = [record[key] for key in TAGS if isinstance(record.get(key), list)]
+    return any(
+        len(tokens) == len(own) > 0 and all(isinstance(cell, str | int) for cell in (*tokens, *own))
+        for tokens in words
+        for own in tags
+    )
+
+
+def _is_read(record: Any, how: SpanReading, *, labelled: bool = True) -> bool:
+    try:
+        annotated(record, how, labelled=labelled)
+    except SpanError:
+        return False
+    return True
