@@ -120,7 +120,7 @@ def annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> Annota
     text = checked_text(shape.text)
     words = _words(shape, how)
     if not labelled or shape.spans is None or shape.rejected:
-        return Annotated(text, None, words, shape.rejected)
+        return Annotated(text, None, words, shape.rejected if labelled else "")
     ends = "inclusive" if shape.inclusive else how.ends
     spans = [read_span(span, text, how.offsets, inclusive=ends == "inclusive") for span in shape.spans]
     return Annotated(text, spans, words)

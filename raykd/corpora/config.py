@@ -41,7 +41,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "tsv": Format(tsv.TsvSource, _lines(tsv.parse), tsv.guess),
         "parquet": Format(parquet.ParquetSource, parquet.read, parquet.guess),
         # Before JSON Lines, which takes any object.
-        "spans": Format(span_files.SpanSource, span_files.read, span_files.guess),
+        "spans": Format(span_files.SpanSource, _lines(span_files.parse), span_files.guess),
         "jsonl": Format(jsonl.JsonlSource, jsonl.read, jsonl.guess),
         "huggingface": Format(huggingface.HuggingFaceSource, huggingface.read),
         "text": Format(text.TextSource, _lines(text.parse), text.guess),
@@ -58,9 +58,9 @@ CorpusConfig = Annotated[
     | conllu.ConlluSource
     | tsv.TsvSource
     | parquet.ParquetSource
-    | span_files.SpanSource
     | jsonl.JsonlSource
     | huggingface.HuggingFaceSource
+    | span_files.SpanSource
     | text.TextSource
     | utterances.UtteranceSource
     | mtop.MtopSource,

@@ -19,7 +19,14 @@ from raykd.corpora.conversion import convert
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words, unseen_labels
+from raykd.corpora.report import (
+    CorpusReport,
+    note_message,
+    pos_report,
+    sentence_counts,
+    spaced_words,
+    unseen_labels,
+)
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
@@ -122,7 +129,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         if config.on_error == "skip":
             columns = without_unknown_tags(pool, config, faults)
         selected, dropped = select(columns, config)
-        _refuse_empty(pool, selected, config)
+        _refuse_empty(pool, selected, config, faults)
         with part_of_work(READ, 1.0, "converting tags"):
             converted = convert(pool, selected, config, taggers)
         overlaps = _tally(pool, dropped.rows["overlaps"])
@@ -237,14 +244,17 @@ def _plain_kind(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:
+def _refuse_empty(
+    pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig, faults: Faults
+) -> None:
     languages = pool.columns.languages
     labelled = np.array([config.role(language) == "labelled" for language in languages], dtype=bool)
     for part in ("train", "dev", "test"):
         if not labelled[pool.columns.language[selected[part]]].any():
             read = pool.columns.of_part("train")
             origin = pool.sentence(int(read[0])).origin if len(read) else None
-            problem = f"no sentence is left for {part} (of {len(read)} training sentences read)"
+            notes = "".join(f"; {note_message(note, tally.total())}" for note, tally in faults.notes.items())
+            problem = f"no sentence is left for {part} (of {len(read)} training sentences read{notes})"
             hint = "add text, raise corpus.cap, or change corpus.split"
             raise CorpusError(origin[0] if origin else "corpus", None, problem, hint)
 

@@ -131,7 +131,7 @@ def read_labelled(
         columns = pool.columns
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, configs[0], faults)
-        rows = np.flatnonzero((columns.part >= 0) & pool.labelled)
+        rows = np.flatnonzero(columns.part >= 0)
         converted = convert(pool, {"test": rows}, configs[0], PosTaggers.of(configs[0], open_model))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [

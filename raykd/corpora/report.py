@@ -28,7 +28,7 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rejected": ("record", "{were} rejected, ignored or cancelled by annotators and left out"),
         "bare": (
             "record",
-            "{have} no annotations: in train they are text without labels, elsewhere left out",
+            "{have} no annotations and {were} left out (named in corpus.unlabelled, they are text without labels)",
         ),
         "wordless": ("record", "{have} no word and {were} left out"),
     }

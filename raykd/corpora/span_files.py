@@ -16,12 +16,11 @@ from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.json_items import Item, read_items
 from raykd.corpora.plain_text import WORDS
 from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
-from raykd.corpora.source import Stream, TextConfig
+from raykd.corpora.source import TextConfig
 from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, shown
 from raykd.corpora.table_rows import TAGS, TOKENS
-from raykd.corpora.text_files import read_text_files
 from raykd.errors import CorpusError
-from raykd.forms import PIECES, SPANS, LabelForm
+from raykd.forms import SPANS, LabelForm
 
 FEW = 200
 """Records by which a file is recognised."""
@@ -34,31 +33,18 @@ COUNTINGS: Sequence[dict[str, Any]] = (
 class SpanSource(TextConfig, SpanReading):
     """Texts with spans of characters: JSON or JSON Lines of doccano, Label Studio, Prodigy and tools like these."""
 
-    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS, PIECES)
+    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
     source: Literal["spans"]
     scheme: Literal["iob2"] = "iob2"
     nested: Literal["refuse", "outermost"] = "refuse"
     """Spans that overlap: refused, or the longest of them is read and the others are counted."""
 
 
-def read(config: SpanSource, *, most: int | None = None) -> Stream:
-    """Every part of the corpus, record by record; of each file the first `most`. A text that nobody annotated has no
-    tags: in train it is unlabelled text, in dev and test it is left out.
-
-    Raises:
-        CorpusError: a file is missing.
-    """
-    for part, found in read_text_files(config, parse, most=most):
-        bare = isinstance(found, Sentence) and found.tags is None and config.reads_tags(part, found.language)
-        if bare and part != "train":
-            continue
-        yield "unlabelled" if bare else part, found
-
-
 def parse(
     config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | Noted]:
-    """The sentences of one file, what is wrong with others, and what reading changed or left out."""
+    """The sentences of one file, what is wrong with others, and what reading changed or left out. Where labels are read,
+    a text that nobody annotated is left out: it is no text without spans."""
     labelled = config.reads_tags(part, language)
     for item in read_items(lines, file, language):
         if isinstance(item, Faulty):
@@ -93,8 +79,8 @@ def _sentence(
         return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
 
     text, words = found.text, found.words
-    if found.rejected:
-        yield noted("rejected", found.rejected)
+    if found.rejected or (labelled and found.spans is None):
+        yield noted("rejected", found.rejected) if found.rejected else noted("bare", repr(text[:40]))
         return
     if words is None:
         words = [match.span() for match in WORDS.finditer(text)]
@@ -109,8 +95,6 @@ def _sentence(
             yield noted("widened", example, len(cut))
         if inner := aligned.inner:
             yield noted("inner", shown(text, inner[0]), len(inner))
-    elif labelled:
-        yield noted("bare", repr(text[:40]))
     if words:
         tokens = [text[start:end] for start, end in words]
         yield Sentence(tokens, tags, language, origin, text=text, offsets=words)
@@ -143,9 +127,8 @@ def guess(head: Head) -> Guess | None:
         if sum(_is_read(record, SpanReading(**way)) for record in labelled) >= enough
     )  # fmt: skip
     settings = next(fitting, {})
-    doubts = [
-        f"with {key}: {value} the spans of most records are what they say" for key, value in settings.items()
-    ]
+    why = "because spans are in the text, and what they say, when counted so"
+    doubts = [f"{key}: {value} is set, {why}" for key, value in settings.items()]
     form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
     why = f"{form}, texts with spans of characters"
     return Guess(source="spans", why=why, sure=CERTAIN, settings=settings, doubts=tuple(doubts))
