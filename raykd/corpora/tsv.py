@@ -199,7 +199,7 @@ def guess(head: Head) -> Guess | None:
 def _columns_of(lines: Iterable[str], tabs: int) -> tuple[list[str], list[Cells]]:
     """The cells of the first of the lines with so many tabs, and what the columns of the others hold."""
     rows = ([cell.strip() for cell in line.split("\t")] for line in lines if line.count("\t") == tabs)
-    first = next(rows)
+    first = next(rows, [])  # in a head that is text, all lines of the file may be broken
     columns = [Cells(f"column {place}") for place in range(len(first))]
     # One line alone has no names.
     for row in chain([next(rows, first)], rows):
