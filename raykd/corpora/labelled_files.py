@@ -41,7 +41,7 @@ from raykd.storage.store import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error", "labels", "part_values", "spoken", "nested", "offsets", "ends", "several"
+    "encoding", "on_error", "labels", "part_values", "spoken", "nested", "offsets", "ends", "several", "form"
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
 OWN_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)

@@ -1,20 +1,21 @@
 """Texts with spans of characters, in JSON or JSON Lines, as tools of annotation write them (`annotated_records.py`).
 
-Each record is one sentence, with its raw text. Its words are those of the record's tokens, where these have offsets,
-else those that a served student sees in the same text (`plain_text.py`).
+Each record is one sentence, or a document of several. Its raw text is kept. Its words are those of its tokens, where
+these have offsets, else those that a served student sees in the same text (`plain_text.py`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
 
 from raykd.corpora.annotated_records import Annotated, SpanReading, annotated, has_spans, records_in
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.json_items import Item, read_items
-from raykd.corpora.plain_text import WORDS
+from raykd.corpora.plain_text import WORDS, segmenter
 from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, shown
@@ -24,6 +25,8 @@ from raykd.forms import SPANS, LabelForm
 
 FEW = 200
 """Records by which a file is recognised."""
+LONG = 100
+"""Words of a text that is hardly one sentence."""
 COUNTINGS: Sequence[dict[str, Any]] = (
     {}, {"offsets": "utf-16"}, {"offsets": "utf-8"}, {"ends": "inclusive"}
 )  # fmt: skip
@@ -38,6 +41,9 @@ class SpanSource(TextConfig, SpanReading):
     scheme: Literal["iob2"] = "iob2"
     nested: Literal["refuse", "outermost"] = "refuse"
     """Spans that overlap: refused, or the longest of them is read and the others are counted."""
+    form: Literal["sentences", "documents"] = "sentences"
+    """`sentences`: each text is one; `documents`: texts are split into sentences, never inside of a span (needs the
+    package sentencex, `pip install sentencex`)."""
 
 
 def parse(
@@ -78,15 +84,15 @@ def _sentence(
     def noted(note: Note, example: str, count: int = 1) -> Noted:
         return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
 
-    text, words = found.text, found.words
-    if found.rejected or (labelled and found.spans is None):
+    text, words, spans = found.text, found.words, found.spans
+    if found.rejected or (labelled and spans is None):
         yield noted("rejected", found.rejected) if found.rejected else noted("bare", repr(text[:40]))
         return
     if words is None:
         words = [match.span() for match in WORDS.finditer(text)]
     tags = None
-    if found.spans is not None:
-        aligned = align(text, words, found.spans, outermost=config.nested == "outermost")
+    if spans is not None:
+        aligned = align(text, words, spans, outermost=config.nested == "outermost")
         tags = aligned.tags
         if cut := aligned.widened:
             example = f"{shown(text, cut[0])} is read as {_whole_words(text, words, cut[0])}"
@@ -95,11 +101,32 @@ def _sentence(
             yield noted("widened", example, len(cut))
         if inner := aligned.inner:
             yield noted("inner", shown(text, inner[0]), len(inner))
-    if words:
-        tokens = [text[start:end] for start, end in words]
-        yield Sentence(tokens, tags, language, origin, text=text, offsets=words)
-    else:
+    if not words:
         yield noted("wordless", repr(text[:40]))
+        return
+    tokens = [text[start:end] for start, end in words]
+    whole = Sentence(tokens, tags, language, origin, text=text, offsets=words)
+    yield from [whole] if config.form == "sentences" else _split(whole, spans or ())
+
+
+def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence]:
+    """The sentences of a document. None ends inside of a word or span."""
+    text, words = whole.text or "", whole.offsets or ()
+    inside = {place for start, end, *_ in (*words, *spans) for place in range(start + 1, end)}
+    ends, place = [0], 0
+    for sentence in segmenter()(whole.language, text):
+        place = text.index(sentence, place) + len(sentence)
+        ends += [place] if place not in inside else []
+    starts = [start for start, _ in words]
+    for begin, end in pairwise([*ends, len(text)]):
+        first, behind = bisect_left(starts, begin), bisect_left(starts, end)
+        if first < behind:
+            yield whole._replace(
+                tokens=whole.tokens[first:behind],
+                tags=whole.tags and whole.tags[first:behind],
+                text=text[begin:end],
+                offsets=[(start - begin, stop - begin) for start, stop in words[first:behind]],
+            )
 
 
 def _whole_words(text: str, words: Sequence[tuple[int, int]], span: CharacterSpan) -> str:
@@ -118,8 +145,10 @@ def guess(head: Head) -> Guess | None:
     records = list(islice(every, FEW))
     how = SpanReading()
     labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
-    texts = sum(_is_read(record, how, labelled=False) for record in records)
-    if not labelled or 2 * texts < len(records):
+    texts = [
+        annotated(record, how, labelled=False).text for record in records if _is_read(record, how, False)
+    ]
+    if not labelled or 2 * len(texts) < len(records):
         return None
     enough = ALMOST * len(labelled)
     fitting = (
@@ -129,6 +158,10 @@ def guess(head: Head) -> Guess | None:
     settings = next(fitting, {})
     why = "because spans are in the text, and what they say, when counted so"
     doubts = [f"{key}: {value} is set, {why}" for key, value in settings.items()]
+    if sorted(len(text.split()) for text in texts)[len(texts) // 2] > LONG:
+        doubts.append(
+            f"half of the texts have more than {LONG} words: form: documents splits them into sentences"
+        )
     form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
     why = f"{form}, texts with spans of characters"
     return Guess(source="spans", why=why, sure=CERTAIN, settings=settings, doubts=tuple(doubts))
@@ -146,7 +179,7 @@ def _has_tags(record: Any) -> bool:
     )
 
 
-def _is_read(record: Any, how: SpanReading, *, labelled: bool = True) -> bool:
+def _is_read(record: Any, how: SpanReading, labelled: bool = True) -> bool:
     try:
         annotated(record, how, labelled=labelled)
     except SpanError:

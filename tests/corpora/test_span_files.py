@@ -409,6 +409,34 @@ def test_texts_that_nobody_annotated_may_be_unlabelled_text(tmp_path):
     assert f"for example {tmp_path}/t.jsonl:2: 'c d'" in warning
 
 
+DOCUMENT = "Ada Lovelace met Mr. Babbage.  He was in London!\n\nShe wrote. A note"
+
+
+def test_documents_are_split_into_sentences_with_their_spans(tmp_path):
+    spans = [[0, 12, "PER"], [17, 28, "PER"], [41, 47, "LOC"], [54, 67, "WORK"]]
+    found = sentences(tmp_path, {"text": DOCUMENT, "label": spans}, form="documents")
+    shown = [[(word, tag) for word, tag in zip(s.tokens, s.tags, strict=True) if tag != "O"] for s in found]
+    assert shown == [
+        [("Ada", "B-PER"), ("Lovelace", "I-PER"), ("Mr", "B-PER"), (".", "I-PER"), ("Babbage", "I-PER")],
+        [("London", "B-LOC")],
+        [("wrote", "B-WORK"), (".", "I-WORK"), ("A", "I-WORK"), ("note", "I-WORK")],
+    ], "no sentence ends inside of a span"
+    for sentence in found:
+        assert [sentence.text[start:end] for start, end in sentence.offsets] == sentence.tokens
+    assert " ".join(sentence.text for sentence in found).split() == DOCUMENT.split()
+    (whole,) = sentences(tmp_path, {"text": DOCUMENT, "label": spans})
+    assert [*whole.tokens] == [word for sentence in found for word in sentence.tokens]
+    assert [*whole.tags] == [tag for sentence in found for tag in sentence.tags]
+
+
+def test_long_texts_are_doubted(tmp_path):
+    for words, doubts in ((60, 0), (110, 1)):
+        record = {"text": "Ada " * words, "label": [[0, 3, "PER"]]}
+        (tmp_path / "train.jsonl").write_text(json.dumps(record))
+        found = look_at(Storage(str(tmp_path)), "train.jsonl").doubts
+        assert len([doubt for doubt in found if "form: documents" in doubt]) == doubts
+
+
 def test_several_annotations_of_one_text(tmp_path):
     task = label_studio(annotation(NAMES[:1], created_at="2022"), annotation(NAMES[1:], created_at="2021"))
     assert "the task has 2 annotations that differ; mark one as ground truth" in refusal(tmp_path, task)
