@@ -63,11 +63,12 @@ def align(
             raise SpanError(f"{shown(text, span)} has no word in it", "remove the span, or correct its ends")
         if starts[first] < span.start or ends[behind - 1] > span.end:
             widened.append(span)
-        by_words.setdefault((first, behind, span.label), span)
+        place = (first, behind, span.label)
+        by_words[place] = max(by_words.get(place, span), span, key=_length)
     owners: list[tuple[int, int, str] | None] = [None] * len(words)
     inner = []
     # The longest first: what overlaps one of these is inside of it, or shorter.
-    for place in sorted(by_words, key=lambda place: by_words[place].start - by_words[place].end):
+    for place in sorted(by_words, key=lambda place: -_length(by_words[place])):
         first, behind, _ = place
         over = next((owner for owner in owners[first:behind] if owner is not None), None)
         if over is None:
@@ -78,6 +79,10 @@ def align(
             raise _overlap(text, words, by_words[over], by_words[place], max(first, over[0]))
     kept = sorted({owner for owner in owners if owner is not None})
     return Aligned(write_spans(kept, len(words), "iob2"), widened, inner)
+
+
+def _length(span: CharacterSpan) -> int:
+    return span.end - span.start
 
 
 def _overlap(

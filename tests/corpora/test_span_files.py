@@ -252,6 +252,8 @@ def test_overlaps_are_refused_or_the_longest_span_is_read(tmp_path):
     twice = {"text": "Rome", "label": [[0, 4, "LOC"], [0, 4, "ORG"]]}
     assert "'Rome' [0, 4] LOC and 'Rome' [0, 4] ORG overlap" in refusal(tmp_path, twice)
     assert notes(tmp_path, twice, nested="outermost")[1] == [["B-LOC"]], "the first of equals"
+    thrice = {"text": "Ada Ada", "label": [[0, 3, "A"], [2, 5, "A"], [0, 5, "A"]]}
+    assert notes(tmp_path, thrice, nested="outermost")[1] == [["B-A", "I-A"]], "the longest of one label"
 
 
 @pytest.mark.parametrize(
