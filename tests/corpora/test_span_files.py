@@ -358,6 +358,8 @@ def test_offsets_of_code_units_and_bytes_are_noticed_and_read(tmp_path):
     assert "offset 1 is inside of a character, counted in utf-16" in refusal(
         tmp_path, inside, offsets="utf-16"
     )
+    beyond = {"text": text, "label": [[5, 9, "PER"]]}
+    assert "the span [5, 9] PER ends behind the text" in refusal(tmp_path, beyond, offsets="utf-16")
     behind = {"text": "💩 Ada", "label": [[3, 6, "PER"]]}
     assert "where offsets count units of UTF-16, set corpus.offsets: utf-16" in refusal(tmp_path, behind)
 
@@ -381,7 +383,7 @@ def test_what_annotators_did_not_accept_is_left_out_and_counted(tmp_path):
         {"text": "b", "spans": [], "answer": "ignore"},
         {"text": "c", "answer": "accept"},
         {"text": "d"},
-        {"text": "e", "label": None},
+        {"text": "e", "label": None, "predictions": [[0, 1, "A"]]},
         {"text": "f", "label": []},
         {"text": " ", "label": []},
         label_studio(annotation(was_cancelled=True)),
@@ -454,6 +456,10 @@ def test_several_annotations_of_one_text(tmp_path):
 def test_keys_may_be_named(tmp_path):
     record = {"body": TEXT, "names": NAMES, "text": "other", "label": [[0, 1, "X"]]}
     assert tags_of(tmp_path, record, columns={"text": "body", "spans": "names"}) == [TAGS]
+    sections = {"text": TEXT, "label": [], "sections": as_objects(label="type")}
+    assert tags_of(tmp_path, sections) == [["O"] * 4], "a usual name comes first, also where it has no span"
+    only = {"id": 1, "annotations": [{"text": "Ada", "start": 0, "end": 3, "label": "PER"}]}
+    assert "the record has no text (its keys: id, annotations)" in refusal(tmp_path, only)
     two = {"text": TEXT, "spans": NAMES, "label": NAMES[:1]}
     assert "'spans' and 'label' have spans; set corpus.columns.spans" in refusal(tmp_path, two)
     assert tags_of(tmp_path, two, columns={"spans": "label"}) == [["B-PER", "O", "O", "O"]]
