@@ -86,13 +86,13 @@ def records_in(value: Any) -> list[Any]:
     if isinstance(inside := value.get("rasa_nlu_data"), dict):
         value = inside
     for key in CONTAINERS:
-        found = value.get(key)
-        if isinstance(found, list) and "data" not in value.keys() - {key} and _are_records(found):
-            return found
+        records = value.get(key)
+        if isinstance(records, list) and "data" not in value.keys() - {key} and _are_records(records):
+            return records
     return [value]
 
 
-def _are_records(found: list[Any]) -> bool:
+def _are_records(items: list[Any]) -> bool:
     """Whether some are texts; spans have texts too, and ends."""
     return any(
         is_pair(record)
@@ -101,7 +101,7 @@ def _are_records(found: list[Any]) -> bool:
             and any(isinstance(record.get(key), str) for key in TEXTS)
             and parts_of(record) is None
         )
-        for record in found
+        for record in items
     )
 
 
@@ -138,8 +138,8 @@ def has_spans(record: Any, how: SpanReading) -> bool:
 def _shape(record: Any, how: SpanReading, *, labelled: bool) -> Shape:
     if is_pair(record):
         text, annotations = record
-        own = annotations if isinstance(annotations, dict) else {"spans": annotations}
-        record = {**own, "text": text}
+        keys = annotations if isinstance(annotations, dict) else {"spans": annotations}
+        record = {**keys, "text": text}
     if not isinstance(record, dict):
         raise SpanError(f"expected an object with a text and its spans, got {str(record)[:40]!r}", FORMS)
     if isinstance(record.get("data"), dict):
@@ -165,8 +165,8 @@ def _text(record: Mapping[str, Any], name: str | None) -> str:
     if isinstance(snippet := record.get("text_snippet"), dict):
         record = {**record, **snippet}
     for key in keys:
-        if isinstance(found := record.get(key), str):
-            return found
+        if isinstance(text := record.get(key), str):
+            return text
     shown = ", ".join(map(str, record)) or "none"
     named = f"no text under {name!r}" if name else "no text"
     raise SpanError(
@@ -187,17 +187,17 @@ def _words(shape: Shape, how: SpanReading) -> list[tuple[int, int]] | None:
         if token["start"] == token["end"]:
             continue
         try:
-            own = located(
+            word = located(
                 shape.text, token["start"], token["end"], "", surface=token.get("text"), offsets=how.offsets,
                 inclusive=False,
             )  # fmt: skip
         except SpanError as error:
             raise SpanError(f"in tokens: {error.problem}", "correct tokens, or remove them") from None
-        if words and own.start < words[-1][1]:
-            problem = f"tokens are not in order: one begins at {own.start}, and the one before ends at {words[-1][1]}"
+        if words and word.start < words[-1][1]:
+            problem = f"tokens are not in order: one begins at {word.start}, and the one before ends at {words[-1][1]}"
             raise SpanError(problem, "correct tokens, or remove them")
-        if shape.text[own.start : own.end].strip():
-            words.append((own.start, own.end))
+        if shape.text[word.start : word.end].strip():
+            words.append((word.start, word.end))
     return words
 
 
@@ -210,11 +210,17 @@ def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> Shape
     annotations = task.get("annotations", task.get("completions"))
     if not labelled or not annotations:
         return Shape(text, None)
-    if not isinstance(annotations, list) or not all(isinstance(each, dict) for each in annotations):
+    if not isinstance(annotations, list) or not all(
+        isinstance(annotation, dict) for annotation in annotations
+    ):
         raise SpanError(
             "the annotations of the task are no list of objects", "export the project once more as JSON"
         )
-    live = [each for each in annotations if not (each.get("was_cancelled") or each.get("skipped"))]
+    live = [
+        annotation
+        for annotation in annotations
+        if not (annotation.get("was_cancelled") or annotation.get("skipped"))
+    ]
     if not live:
         return Shape(text, None, rejected="was_cancelled")
     return Shape(text, _chosen(live, how))
@@ -222,15 +228,19 @@ def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> Shape
 
 def _chosen(annotations: list[dict[str, Any]], how: SpanReading) -> list[Any]:
     """The spans of one of several annotations of a text."""
-    annotations = sorted(annotations, key=lambda each: str(each.get("created_at", "")))
-    found = [_results(each, how.columns.spans) for each in annotations]
-    true = [spans for each, spans in zip(annotations, found, strict=True) if each.get("ground_truth")]
-    found = true or found
-    agreed = all(sorted(map(repr, spans)) == sorted(map(repr, found[0])) for spans in found)
+    annotations = sorted(annotations, key=lambda annotation: str(annotation.get("created_at", "")))
+    answers = [_results(annotation, how.columns.spans) for annotation in annotations]
+    gold = [
+        spans
+        for annotation, spans in zip(annotations, answers, strict=True)
+        if annotation.get("ground_truth")
+    ]
+    answers = gold or answers
+    agreed = all(sorted(map(repr, spans)) == sorted(map(repr, answers[0])) for spans in answers)
     if not agreed and how.several == "refuse":
         hint = "mark one as ground truth, or set corpus.several: last (or first)"
-        raise SpanError(f"the task has {len(found)} annotations that differ", hint)
-    return found[-1 if how.several == "last" else 0]
+        raise SpanError(f"the task has {len(answers)} annotations that differ", hint)
+    return answers[-1 if how.several == "last" else 0]
 
 
 def _results(annotation: Mapping[str, Any], name: str | None) -> list[Any]:

@@ -41,9 +41,9 @@ class Parts(NamedTuple):
 
 def checked_text(text: str) -> str:
     """The text. Raises SpanError where one of its characters can be in no text."""
-    if found := _NO_CHARACTER(text):
-        what = "a zero byte" if found[0] == "\0" else "half of a surrogate pair, which is no character,"
-        problem = f"character {found.start()} of the text is {what} (\\u{ord(found[0]):04x})"
+    if sign := _NO_CHARACTER(text):
+        what = "a zero byte" if sign[0] == "\0" else "half of a surrogate pair, which is no character,"
+        problem = f"character {sign.start()} of the text is {what} (\\u{ord(sign[0]):04x})"
         raise SpanError(problem, "correct the text")
     return text
 
@@ -51,10 +51,10 @@ def checked_text(text: str) -> str:
 def key_of_spans(record: Mapping[str, Any]) -> str | None:
     """The key under which a record has its spans: a usual name before others, one with spans before an empty one."""
     usual = [key for key in SPANS if isinstance(record.get(key), list)]
-    others = [key for key in record if key not in (*SPANS, *NO_SPANS) and not key.startswith("predict")]
-    others += ["tokens"] if _is_filled(record.get("tokens"), "entityLabel") else []
+    unusual = [key for key in record if key not in (*SPANS, *NO_SPANS) and not key.startswith("predict")]
+    unusual += ["tokens"] if _is_filled(record.get("tokens"), "entityLabel") else []
     filled = [key for key in usual if _is_filled(record[key])]
-    filled = filled or [key for key in others if not usual and _is_filled(record[key])]
+    filled = filled or [key for key in unusual if not usual and _is_filled(record[key])]
     if len(filled) > 1:
         raise SpanError(
             f"{' and '.join(map(repr, filled[:3]))} have spans", "set corpus.columns.spans to one of them"
@@ -64,9 +64,9 @@ def key_of_spans(record: Mapping[str, Any]) -> str | None:
     )
 
 
-def _is_filled(found: object, needed: str = "") -> bool:
+def _is_filled(value: object, needed: str = "") -> bool:
     """Whether it is a list that begins with a span."""
-    first = found[0] if isinstance(found, list) and found else None
+    first = value[0] if isinstance(value, list) and value else None
     parts = None if first is None else parts_of(first)
     return (
         first is not None
@@ -109,13 +109,13 @@ def read_span(span: Any, text: str, offsets: Offsets, *, inclusive: bool) -> Cha
             f'expected a span, [0, 3, "PER"] or {{start, end, label}}, got {str(span)[:60]}', FORMS
         )
     label = _label(parts)
-    found = located(
+    placed = located(
         text, parts.start, parts.end, label, surface=parts.surface, offsets=offsets, inclusive=inclusive
     )
-    if not text[found.start : found.end].strip():
+    if not text[placed.start : placed.end].strip():
         problem = f"the span [{parts.start}, {parts.end}] {label} has nothing but white space in it"
         raise SpanError(problem, "remove it, or correct it")
-    return found
+    return placed
 
 
 def _label(parts: Parts) -> str:

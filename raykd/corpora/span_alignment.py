@@ -88,16 +88,16 @@ def _length(span: CharacterSpan) -> int:
 def _overlap(
     text: str,
     words: Sequence[tuple[int, int]],
-    one: CharacterSpan,
-    other: CharacterSpan,
+    first: CharacterSpan,
+    second: CharacterSpan,
     shared: int,
 ) -> SpanError:
-    one, other = sorted((one, other))
-    problem = f"{shown(text, one)} and {shown(text, other)} overlap"
-    if one.end <= other.start:
+    first, second = sorted((first, second))
+    problem = f"{shown(text, first)} and {shown(text, second)} overlap"
+    if first.end <= second.start:
         # Both cut one word.
         problem = (
-            f"{shown(text, one)} and {shown(text, other)} are in one word, {_quoted(text, *words[shared])}"
+            f"{shown(text, first)} and {shown(text, second)} are in one word, {_quoted(text, *words[shared])}"
         )
     return SpanError(problem, "correct them, or set corpus.nested: outermost to keep the longest of them")
 

@@ -61,8 +61,8 @@ def parse(
                 yield Noted(language, "rejected", f"{file}:{item.line}: {where}null")
                 continue
             try:
-                found = annotated(record, config, labelled=labelled)
-                yield from _sentence(found, config, labelled, language, (file, item.line))
+                text = annotated(record, config, labelled=labelled)
+                yield from _sentence(text, config, labelled, language, (file, item.line))
             except SpanError as error:
                 fault = CorpusError(file, item.line, where + error.problem, error.hint)
                 yield Faulty(language, (fault,))
@@ -77,16 +77,16 @@ def _records(item: Item) -> Iterator[tuple[str, Any]]:
 
 
 def _sentence(
-    found: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
+    record: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
 ) -> Iterator[Sentence | Noted]:
     """The sentence of a record, and what there is to report of it. Raises SpanError."""
 
     def noted(note: Note, example: str, count: int = 1) -> Noted:
         return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
 
-    text, words, spans = found.text, found.words, found.spans
-    if found.rejected or (labelled and spans is None):
-        yield noted("rejected", found.rejected) if found.rejected else noted("bare", repr(text[:40]))
+    text, words, spans = record.text, record.words, record.spans
+    if record.rejected or (labelled and spans is None):
+        yield noted("rejected", record.rejected) if record.rejected else noted("bare", repr(text[:40]))
         return
     if words is None:
         words = [match.span() for match in WORDS.finditer(text)]
@@ -141,8 +141,8 @@ def guess(head: Head) -> Guess | None:
         return None
     lines = (line.removesuffix("\r") for line in head.lines)
     items = (item for item in read_items(lines, head.name, "") if isinstance(item, Item))
-    every = (record for item in items for _, record in _records(item) if record is not None)
-    records = list(islice(every, FEW))
+    stream = (record for item in items for _, record in _records(item) if record is not None)
+    records = list(islice(stream, FEW))
     how = SpanReading()
     labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
     texts = [
@@ -173,9 +173,9 @@ def _has_tags(record: Any) -> bool:
     words = [record[key] for key in TOKENS if isinstance(record.get(key), list)]
     tags = [record[key] for key in TAGS if isinstance(record.get(key), list)]
     return any(
-        len(tokens) == len(own) > 0 and all(isinstance(cell, str | int) for cell in (*tokens, *own))
+        len(tokens) == len(labels) > 0 and all(isinstance(cell, str | int) for cell in (*tokens, *labels))
         for tokens in words
-        for own in tags
+        for labels in tags
     )
 
 
