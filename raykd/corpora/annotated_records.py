@@ -42,18 +42,18 @@ class SpanColumns(Frozen):
 
 
 class SpanReading(Frozen):
-    """How records of texts with spans are read."""
+    """The settings by which records of texts with spans are read."""
 
     columns: SpanColumns = SpanColumns()
     """The names of their keys."""
     offsets: Offsets = "characters"
-    """What offsets count: `characters` as Python does; `utf-16`: code units, as JavaScript and Java do, in which an
+    """The unit of offsets: `characters` as in Python; `utf-16`: code units, as in JavaScript and Java, in which an
     emoji counts twice; `utf-8`: bytes."""
     ends: Literal["exclusive", "inclusive"] = "exclusive"
-    """Whether the end of a span is the first character behind it, or its last one."""
+    """The end of a span: the first character behind it, or its last one."""
     several: Literal["refuse", "first", "last"] = "refuse"
-    """Where Label Studio has several annotations of a text that differ, and none is marked as ground truth: which of
-    them is read."""
+    """The annotation that is read where Label Studio has several of a text that differ, and none is marked as ground
+    truth."""
 
 
 class Annotated(NamedTuple):
@@ -93,7 +93,7 @@ def records_in(value: Any) -> list[Any]:
 
 
 def _are_records(items: list[Any]) -> bool:
-    """Whether some are texts; spans have texts too, and ends."""
+    """Return whether some are texts; spans have texts too, and ends."""
     return any(
         is_pair(record)
         or (
@@ -127,7 +127,7 @@ def annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> Annota
 
 
 def has_spans(record: Any, how: SpanReading) -> bool:
-    """Whether a record is a text with at least one labelled span."""
+    """Return whether a record is a text with at least one span."""
     try:
         shape = _shape(record, how, labelled=True)
         return any(parts_of(span) is not None for span in shape.spans or ())

@@ -35,7 +35,7 @@ class Tally:
             examples.append(example)
 
     def total(self) -> int:
-        """What was counted of all parts and languages."""
+        """The count over all parts and languages."""
         return sum(sum(counts.values()) for counts in self.counts.values())
 
 
@@ -46,7 +46,7 @@ class Faults:
     on_error: OnError = "repair"
     skipped: Tally = field(default_factory=Tally)
     notes: dict[Note, Tally] = field(default_factory=dict)
-    """What reading changed or left out although it is no fault."""
+    """Changes of reading, and records that were left out, that are no faults."""
     found: dict[str, CorpusError] = field(default_factory=dict)
     """By their text: a file may be read for several parts."""
     _all_skippable: bool = True

@@ -45,7 +45,7 @@ def read_items(lines: Iterable[str], file: str, language: str) -> Iterator[Item 
 
 
 def is_pair(value: object) -> bool:
-    """Whether a value is a text with its annotations, as spaCy trained on them: `["text", {"entities": […]}]`."""
+    """Return whether a value is a text with its annotations, as spaCy 2 had them: `["text", {"entities": […]}]`."""
     return (
         isinstance(value, list)
         and len(value) == 2
@@ -120,19 +120,19 @@ def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str
 
 
 class _Scan:
-    """Where the values of a file begin and end, found line by line."""
+    """The first and last lines of the values of a file, line by line."""
 
     def __init__(self) -> None:
         self.floor, self.depth = 0, 0
-        """How many brackets are around a value, and how many are open."""
+        """The number of brackets around a value, and of those that are open."""
         self.number = self.begun = 0
         """The values so far, and the line in which the last one begins."""
         self.pieces: list[str] | None = None
         """The lines so far of the value that is open."""
         self.outside = ""
-        """What of the last line is in no value."""
+        """The rest of the last line, which is in no value."""
         self.state: Literal["before", "inside", "behind"] = "before"
-        """Where the last line ended: before the first bracket, behind it, or behind the array."""
+        """The end of the last line: before the first bracket, behind it, or behind the array."""
 
     def complete(self, number: int, line: str) -> Iterator[tuple[int, str]]:
         """(first line, text) of every value that ends in this line."""

@@ -80,7 +80,7 @@ class LabelledText:
     pos: Sequence[Sequence[str] | None] = ()
     """Parts of speech of each sentence of a treebank; None where they are not known."""
     notes: Sequence[str] = ()
-    """What reading changed or left out although it is no fault, one sentence each."""
+    """Changes of reading, and records that were left out, that are no faults; one sentence each."""
 
     def sentence(self, row: int) -> Labelled:
         """The sentence at `row` with its labels."""

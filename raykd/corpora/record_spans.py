@@ -65,7 +65,7 @@ def key_of_spans(record: Mapping[str, Any]) -> str | None:
 
 
 def _is_filled(value: object, needed: str = "") -> bool:
-    """Whether it is a list that begins with a span."""
+    """Return whether it is a list that begins with a labelled span."""
     first = value[0] if isinstance(value, list) and value else None
     parts = None if first is None else parts_of(first)
     return (

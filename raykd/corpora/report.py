@@ -137,7 +137,7 @@ class CorpusReport:
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     """Of `repairs`, `skipped`, `overlaps`, `duplicates` and each note some, by part and language."""
     notes: Mapping[str, Counts] = field(default_factory=dict)
-    """Note → what reading changed or left out although it is no fault."""
+    """Note → its counts: changes of reading, and records that were left out, that are no faults."""
     pos: PosReport | None = None
     """Of a treebank."""
 
@@ -284,7 +284,7 @@ class CorpusReport:
 
 
 def note_message(note: str, count: int, place: str = "") -> str:
-    """What was noted, in words: `3 spans of train en cut a word and were extended to whole words`."""
+    """A note in words: `3 spans of train en cut a word and were extended to whole words`."""
     noun, what = NOTES[note]
     one = count == 1
     what = what.format(were="was" if one else "were", have="has" if one else "have", s="s" if one else "")

@@ -52,8 +52,8 @@ class Faulty(NamedTuple):
 
 
 Note = Literal["widened", "inner", "rejected", "bare", "wordless"]
-"""What reading changes or leaves out although it is no fault: spans that cut a word, spans that overlap a longer one,
-records that annotators rejected, records that nobody annotated, records without a word."""
+"""Changes of reading, and records that are left out, that are no faults: spans that cut a word, spans that overlap a
+longer one, records that annotators rejected, records that nobody annotated, records without a word."""
 
 
 class Noted(NamedTuple):
@@ -62,7 +62,7 @@ class Noted(NamedTuple):
     language: str
     note: Note
     example: str
-    """Where and what."""
+    """The place, and what stands there."""
     count: int = 1
 
 

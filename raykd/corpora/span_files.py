@@ -30,7 +30,7 @@ LONG = 100
 COUNTINGS: Sequence[dict[str, Any]] = (
     {}, {"offsets": "utf-16"}, {"offsets": "utf-8"}, {"ends": "inclusive"}
 )  # fmt: skip
-"""How offsets may be counted, the likeliest first."""
+"""The ways to count offsets, the likeliest first."""
 
 
 class SpanSource(TextConfig, SpanReading):
@@ -168,7 +168,7 @@ def guess(head: Head) -> Guess | None:
 
 
 def _has_tags(record: Any) -> bool:
-    """Whether it has words and as many tags, which say more than spans of characters."""
+    """Return whether it has words and as many tags, which say more than spans of characters."""
     record = record if isinstance(record, dict) else {}
     words = [record[key] for key in TOKENS if isinstance(record.get(key), list)]
     tags = [record[key] for key in TAGS if isinstance(record.get(key), list)]

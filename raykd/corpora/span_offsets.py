@@ -1,4 +1,4 @@
-"""Where a span is in its text: offsets of characters, code units or bytes, checked against what the span says of it."""
+"""The place of a span in its text: offsets of characters, code units or bytes, compared with the text of the span."""
 
 from __future__ import annotations
 
