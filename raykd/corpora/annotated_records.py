@@ -25,7 +25,18 @@ from raykd.corpora.span_alignment import CharacterSpan, SpanError
 from raykd.corpora.span_offsets import Offsets, located
 from raykd.spec import Frozen
 
-TEXTS = ("text", "content", "document", "sentence", "data", "textContent", "freeText", "raw_text")
+TEXTS = (
+    "text",
+    "content",
+    "document",
+    "sentence",
+    "data",
+    "textContent",
+    "freeText",
+    "raw_text",
+    "full_text",
+    "source_text",
+)
 CONTAINERS = ("common_examples", "annotations", "examples", "documents", "records", "data")
 """Keys of lists of records, in a file that is one object."""
 LEFT_OUT = ("reject", "ignore")

@@ -13,12 +13,14 @@ SPANS = (
     "spans", "entities", "ents", "label", "labels", "annotations", "annotation", "instances",
     "textSegmentAnnotations",
 )  # fmt: skip
-STARTS = ("start", "start_offset", "startOffset", "start_char", "begin", "offset")
-ENDS = ("end", "end_offset", "endOffset", "end_char")
+STARTS = ("start", "start_offset", "startOffset", "start_char", "start_position", "begin", "offset")
+ENDS = ("end", "end_offset", "endOffset", "end_char", "end_position")
 LABELS = (
     "label", "labels", "entity_group", "className", "class", "tag", "category", "displayName", "display_name",
     "label_name", "entityLabel", "entity_type", "type", "entity",
 )  # fmt: skip
+SURFACES = ("text", "entity_value")
+"""Keys of the text of a span."""
 NO_SPANS = ("tokens", "relations", "sents")
 """Keys of lists that look like spans."""
 NESTED = ("value", "points", "text_extraction", "text_segment", "textSegment", "location")
@@ -91,7 +93,11 @@ def parts_of(span: Any) -> Parts | None:
     start, end = _first(span, STARTS), _first(span, ENDS)
     if end is None and isinstance(start, int) and isinstance(length := span.get("length"), int):
         end = start + length
-    return None if start is None or end is None else Parts(start, end, _first(span, LABELS), span.get("text"))
+    return (
+        None
+        if start is None or end is None
+        else Parts(start, end, _first(span, LABELS), _first(span, SURFACES))
+    )
 
 
 def _first(values: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

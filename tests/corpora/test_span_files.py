@@ -128,6 +128,17 @@ SHAPES = {
         "instances": as_objects(label="className", type="entity"),
     },
     "UBIAI": {"document": TEXT, "tokens": as_objects(label="entityLabel"), "relations": []},
+    "Presidio": {
+        "full_text": TEXT, "masked": "{{PERSON}} lives in {{GPE}}", "template_id": 1, "metadata": None, "spans": [
+            {"entity_type": kind, "entity_value": TEXT[s:e], "start_position": s, "end_position": e}
+            for s, e, kind in reversed(NAMES)
+        ],
+    },
+    "ai4privacy": {
+        "source_text": TEXT, "masked_text": "[PER] lives in [LOC]", "language": "en", "privacy_mask": [
+            {"value": TEXT[s:e], "start": s, "end": e, "label": kind} for s, e, kind in NAMES
+        ],
+    },
     "a pipeline of Transformers": {"text": TEXT, "entities": as_objects(label="entity_group", score=0.9)},
     "spans and types": {"text": TEXT, "spans": as_objects(label="type")},
 }  # fmt: skip
