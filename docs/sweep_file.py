@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from raykd.corpora.annotated_records import SpanColumns
 from raykd.corpora.config import SOURCES
 from raykd.corpora.conll import Columns as ConllColumns
 from raykd.corpora.predicted_pos import PredictedPos
@@ -164,6 +165,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "source: conll": ConllColumns,
         "source: tsv": TsvColumns,
         "source: jsonl, parquet, huggingface": TableColumns,
+        "source: spans": SpanColumns,
     },
     "`teachers`": {f"kind: {name}": model for name, model in TEACHERS.items()},
     "`contextual`": {"an encoder": EncoderConfig, "word vectors": WordVectorsConfig},

@@ -155,6 +155,8 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
         stdout.print(_scores(found, score_label))
     for origin in dict.fromkeys(each.pos for each in found if each.pos):
         stdout.print(f"parts of speech: {origin}")
+    for note in text.notes:
+        warn(note)
     if text.skipped:
         warn(f"{text.skipped:,} sentences could not be read and were left out")
     if text.repairs:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, text, tsv
+from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, span_files, text, tsv
 from raykd.corpora import utterance_files as utterances
 from raykd.corpora.guess import Guess, Head, no_guess, settle
 from raykd.corpora.source import SourceConfig, Stream
@@ -40,6 +40,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "conllu": Format(conllu.ConlluSource, _lines(conllu.parse), conllu.guess),
         "tsv": Format(tsv.TsvSource, _lines(tsv.parse), tsv.guess),
         "parquet": Format(parquet.ParquetSource, parquet.read, parquet.guess),
+        # Before JSON Lines, which takes any object.
+        "spans": Format(span_files.SpanSource, _lines(span_files.parse), span_files.guess),
         "jsonl": Format(jsonl.JsonlSource, jsonl.read, jsonl.guess),
         "huggingface": Format(huggingface.HuggingFaceSource, huggingface.read),
         "text": Format(text.TextSource, _lines(text.parse), text.guess),
@@ -58,6 +60,7 @@ CorpusConfig = Annotated[
     | parquet.ParquetSource
     | jsonl.JsonlSource
     | huggingface.HuggingFaceSource
+    | span_files.SpanSource
     | text.TextSource
     | utterances.UtteranceSource
     | mtop.MtopSource,

@@ -25,9 +25,12 @@ from raykd.forms.tag_spellings import Spelling
 from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
-TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
-"""Of a treebank: with heads, and with parts of speech as numbers in `Converted.pos`; null where unknown."""
-READ, READ_OF_TEXT = ("tokens", "tags", "heads", "pos"), ("tokens", "pos")
+TREES = (pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16())))
+"""Of a treebank also heads, and parts of speech as numbers in `Converted.pos`; null where unknown."""
+RAW = (pa.field("text", pa.string()), pa.field("offsets", pa.list_(pa.int32())))
+"""Of a source with raw text also this, and start and end of each word, one after the other; null where unknown."""
+READ = ("tokens", "tags", "heads", "pos", "text", "offsets")
+READ_OF_TEXT = ("tokens", "pos", "text", "offsets")
 """What is taken from the pool of labelled sentences, and of others."""
 
 
@@ -45,11 +48,13 @@ class Converted:
     unit: Unit = "word"
     pos: tuple[str, ...] = ()
     """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
+    raw: bool = False
+    """Whether the tables have raw text."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of every table."""
-        return TREES if self.pos else SCHEMA
+        return pa.schema([*SCHEMA, *(TREES if self.pos else ()), *(RAW if self.raw else ())])
 
     @property
     def repairs(self) -> dict[str, dict[str, int]]:
@@ -76,7 +81,7 @@ def convert(
     schemes: dict[str, ReadScheme] = {language: notation.scheme for language, notation in notations.items()}
     unit = _unit(pool, np.concatenate([*selected.values()]))
     pos = _pos(pool, by_language, selected, taggers)
-    converted = Converted(_tag_set(notations), {}, schemes, unit=unit, pos=pos)
+    converted = Converted(_tag_set(notations), {}, schemes, unit=unit, pos=pos, raw=pool.raw)
     faults, done, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, notations, faults)
@@ -193,9 +198,10 @@ class _Conversion:
                 "tags": self._converted(own, batch["tags"]) if labelled else nulls,
                 "language": names.take(pa.array(self.pool.columns.language[own])),
             }
-            if self.schema is TREES:
+            if "pos" in wanted:
                 columns["heads"] = batch["heads"] if labelled else nulls
                 columns["pos"] = self._parts_of_speech(batch["pos"])
+            columns |= {field.name: batch[field.name] for field in RAW if field.name in wanted}
             yield pa.record_batch([*columns.values()], schema=self.schema)
 
     def _parts_of_speech(self, column: pa.ListArray) -> pa.Array:

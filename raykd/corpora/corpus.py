@@ -20,7 +20,7 @@ from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_without_labels, unseen_labels
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words
+from raykd.corpora.report import CorpusReport, note_message, pos_report, sentence_counts, spaced_words
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream
@@ -54,6 +54,9 @@ class Corpus:
     The tags of a treebank are relations, and its tables have two more columns: `heads` (list of int16: 0 the root, h
     the word h - 1; null where the sentence is unlabelled) and `pos` (list of int16: numbers in `pos`; null where
     unknown).
+
+    Tables of a source with raw text have two more: `text`, and `offsets` (list of int32 [2T]: the first character of
+    each word and the one behind its last); null where unknown.
     """
 
     tag_set: TagSet
@@ -122,7 +125,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
             columns = without_unknown_tags(pool, config, spellings, faults)
             faults.refuse_many(columns.counts(), config.most_skipped)
         selected, dropped = select(columns, config)
-        _refuse_empty(pool, selected, config)
+        _refuse_empty(pool, selected, config, faults)
         with part_of_work(READ, 1.0, "converting tags"):
             converted = convert(pool, selected, config, spellings, taggers)
         _refuse_without_labels(pool, selected, converted)
@@ -141,6 +144,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         "overlaps": overlaps,
         "duplicates": duplicates,
     }
+    noted = {str(note): tally for note, tally in faults.notes.items()}
     report = CorpusReport(
         sentence_counts(converted.tables, config.languages),
         converted.schemes,
@@ -153,7 +157,8 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         without_labels=languages_without_labels(labels),
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
-        examples={name: tally.examples for name, tally in found.items() if tally.examples},
+        notes={note: tally.counts for note, tally in noted.items()},
+        examples={name: tally.examples for name, tally in (found | noted).items() if tally.examples},
         **{name: tally.counts for name, tally in found.items()},
     )
     return Corpus(
@@ -179,7 +184,7 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
 def corpus_id(corpus: Corpus) -> str:
     """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
     languages are targets and which of them are outside of their mean, and the unit of the tags; of a treebank also
-    over heads and parts of speech.
+    over heads and parts of speech, of a source with raw text also over this.
 
     Where the text was read from and in which format does not matter.
     """
@@ -242,14 +247,17 @@ def _plain_kind(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def _refuse_empty(pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig) -> None:
+def _refuse_empty(
+    pool: Pool, selected: Mapping[str, np.ndarray], config: SourceConfig, faults: Faults
+) -> None:
     languages = pool.columns.languages
     labelled = np.array([config.role(language) == "labelled" for language in languages], dtype=bool)
     for part in ("train", "dev", "test"):
         if not labelled[pool.columns.language[selected[part]]].any():
             read = pool.columns.of_part("train")
             origin = pool.sentence(int(read[0])).origin if len(read) else None
-            problem = f"no sentence is left for {part} (of {len(read)} training sentences read)"
+            notes = "".join(f"; {note_message(note, tally.total())}" for note, tally in faults.notes.items())
+            problem = f"no sentence is left for {part} (of {len(read)} training sentences read{notes})"
             hint = "add text, raise corpus.cap, or change corpus.split"
             raise CorpusError(origin[0] if origin else "corpus", None, problem, hint)
 

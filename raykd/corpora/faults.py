@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
 from raykd.counted import counted
 from raykd.errors import CorpusError
 
@@ -39,6 +39,10 @@ class Tally:
         if len(examples) < MOST_EXAMPLES:
             examples.append(example)
 
+    def total(self) -> int:
+        """The count over all parts and languages."""
+        return sum(sum(counts.values()) for counts in self.counts.values())
+
 
 @dataclass
 class Faults:
@@ -46,6 +50,8 @@ class Faults:
 
     on_error: OnError = "repair"
     skipped: Tally = field(default_factory=Tally)
+    notes: dict[Note, Tally] = field(default_factory=dict)
+    """Changes of reading, and records that were left out, that are no faults."""
     found: dict[str, CorpusError] = field(default_factory=dict)
     """By their text: a file may be read for several parts."""
     first: dict[tuple[str, str], CorpusError] = field(default_factory=dict)
@@ -54,7 +60,9 @@ class Faults:
     """Sentences of more than `MANY_WORDS` words."""
     _all_skippable: bool = True
 
-    def sentences(self, stream: Iterable[tuple[str, Sentence | Faulty]]) -> Iterator[tuple[str, Sentence]]:
+    def sentences(
+        self, stream: Iterable[tuple[str, Sentence | Faulty | Noted]]
+    ) -> Iterator[tuple[str, Sentence]]:
         """The sentences without a fault.
 
         Raises:
@@ -66,6 +74,9 @@ class Faults:
                     read = self._long(part, read)
                 if isinstance(read, Sentence):
                     yield part, read
+                elif isinstance(read, Noted):
+                    tally = self.notes.setdefault(read.note, Tally())
+                    tally.add(part, read.language, read.example, read.count)
                 else:
                     self.note(part, read)
         except CorpusError as error:

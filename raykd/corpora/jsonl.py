@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from raykd.corpora.annotated_records import SpanReading, has_spans
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine, place, read_lines
@@ -34,6 +35,7 @@ from raykd.storage.store import Storage
 TEXT, LABEL = frozenset({str}), frozenset({str, int, float, bool})
 """The types of words and texts, and those of tags, classes and languages."""
 _HALVES = re.compile("[\ud800-\udfff]").search
+SPANS_HINT = "for spans of characters set corpus.source: spans, without columns"
 
 
 class JsonlSource(TableFiles):
@@ -103,11 +105,14 @@ def _object(line: str, file: str, number: int, keys: list[str], columns: TableCo
         raise CorpusError(file, number, "the line is not a JSON object", "write one object per line")
     if missing := [key for key in keys if found.get(key) is None]:
         hint = f"set corpus.columns ({', '.join(map(str, found))})"
+        hint = SPANS_HINT if has_spans(found, SpanReading()) else hint
         raise CorpusError(file, number, f"there is no {missing[0]!r} in the object", hint)
     values = {key: _plain(found[key], key, columns) for key in keys}
     for key, value in values.items():
         if problem := _fault(value, key, columns):
-            raise CorpusError(file, number, f"{key!r} {problem}", "correct the line, or set corpus.columns")
+            spans = has_spans(found, SpanReading())
+            hint = SPANS_HINT if spans else "correct the line, or set corpus.columns"
+            raise CorpusError(file, number, f"{key!r} {problem}", hint)
     return values
 
 

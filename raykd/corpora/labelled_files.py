@@ -27,6 +27,7 @@ from raykd.corpora.guess import Guess, Target
 from raykd.corpora.look import look_at
 from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
+from raykd.corpora.report import note_message
 from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import find_spellings, without_unknown_tags
@@ -41,10 +42,11 @@ from raykd.storage.store import Storage
 
 READING = (
     "source", "columns", "separator", "comment", "header", "tag", "pos", "relations", "tag_names", "scheme",
-    "encoding", "on_error", "most_skipped", "nested", "labels", "part_values", "spoken"
+    "encoding", "on_error", "most_skipped", "nested", "labels", "part_values", "spoken", "offsets", "ends", "several",
+    "form",
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
-OWN_SCHEME = ("conllu", "tsv", *UTTERANCES)
+OWN_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
 """Sources whose labels need no scheme."""
 TABLES = ("parquet", "jsonl")
 
@@ -79,6 +81,8 @@ class LabelledText:
     """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
     pos: Sequence[Sequence[str] | None] = ()
     """Parts of speech of each sentence of a treebank; None where they are not known."""
+    notes: Sequence[str] = ()
+    """Changes of reading, and records that were left out, that are no faults; one sentence each."""
 
     def sentence(self, row: int) -> Labelled:
         """The sentence at `row` with its labels."""
@@ -150,12 +154,13 @@ def read_labelled(
         converted.unit,
         names.form,
         sum(converted.repairs["test"].values()),
-        sum(sum(own.values()) for own in faults.skipped.counts.values()),
+        faults.skipped.total(),
         [*(_in_words(file, config) for file, config in zip(files, configs, strict=True)), *notes],
         table["heads"].to_pylist() if converted.pos else (),
         [own and [converted.pos[number] for number in own] for own in table["pos"].to_pylist()]
         if converted.pos
         else (),
+        [note_message(note, tally.total()) for note, tally in faults.notes.items()],
     )
 
 

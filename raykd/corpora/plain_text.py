@@ -49,7 +49,7 @@ def _sentences(
 
 def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
     """Each sentence with the line at which its block begins; lines that are not text as they are."""
-    segment = _segmenter()
+    segment = segmenter()
     text, first = "", 1
     for number, line in enumerate(lines, start=1):
         if type(line) is BrokenLine:
@@ -77,11 +77,16 @@ def _pieces(line: str) -> list[str]:
     return re.findall(rf"\S.{{0,{most}}}(?=\s|$)|\S.{{0,{most}}}", line)
 
 
-def _segmenter() -> Callable[[str, str], list[str]]:
+def segmenter() -> Callable[[str, str], list[str]]:
+    """The function that splits a text of a language into its sentences.
+
+    Raises:
+        CorpusError: the package is not installed.
+    """
     try:
         segment = importlib.import_module("sentencex").segment
     except ImportError:
         problem = "documents are split into sentences by the package 'sentencex', which is not installed"
-        hint = "run pip install sentencex, or set corpus.unlabelled_form: sentences"
+        hint = "run pip install sentencex, or set corpus.form, or corpus.unlabelled_form, to sentences"
         raise CorpusError("corpus", None, problem, hint) from None
     return lambda language, text: list(segment(language, text))

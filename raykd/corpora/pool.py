@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +30,12 @@ SCHEMA = pa.schema(
         "line": pa.int64(),
         "heads": pa.list_(pa.int16()),
         "pos": pa.list_(pa.int32()),
+        "text": pa.string(),
+        "offsets": pa.list_(pa.int32()),
     }
 )
-"""Tags are numbers in `Pool.tags`, not yet those of a tag set, parts of speech numbers in `Pool.pos`."""
+"""Tags are numbers in `Pool.tags`, not yet those of a tag set, parts of speech numbers in `Pool.pos`; offsets are start
+and end of each word, one after the other."""
 ROWS, WORDS = 4096, 2**16
 """Most sentences, and about how many words, that are held as Python objects at once."""
 
@@ -84,6 +88,8 @@ class Pool:
     """Which sentences have heads, bool [N]."""
     pos: tuple[str, ...]
     """The distinct parts of speech."""
+    raw: bool = False
+    """Whether a sentence has its raw text."""
 
     def batches(
         self, rows: np.ndarray, columns: Sequence[str]
@@ -102,7 +108,7 @@ class Pool:
     def sentence(self, row: int) -> Sentence:
         """One sentence as it was read."""
         _, batch = next(self.batches(np.array([row]), SCHEMA.names))
-        tokens, tags, file, line, heads, pos = (column[0].as_py() for column in batch.columns)
+        tokens, tags, file, line, heads, pos, text, offsets = (column[0].as_py() for column in batch.columns)
         return Sentence(
             tokens,
             None if tags is None else [self.tags[tag] for tag in tags],
@@ -111,6 +117,8 @@ class Pool:
             "sentence" if self.by_sentence[row] else "word",
             heads,
             None if pos is None else [self.pos[number] for number in pos],
+            text,
+            None if offsets is None else list(zip(offsets[::2], offsets[1::2], strict=True)),
         )
 
     def origin(self, row: int) -> tuple[str, int | None]:
@@ -140,6 +148,7 @@ class _Reading:
         self.languages, self.tags, self.groups, self.pos = _Numbers(), _Numbers(), _Numbers(), _Numbers()
         self.blocks: list[tuple[np.ndarray, ...]] = []
         self.hashes: list[np.ndarray] = []
+        self.raw = False
 
     def batch(self, parts: list[str], sentences: list[Sentence]) -> pa.RecordBatch:
         labelled = np.array([sentence.tags is not None for sentence in sentences])
@@ -163,7 +172,13 @@ class _Reading:
         tags = _numbered(self.tags, [sentence.tags for sentence in sentences])
         heads = pa.array([sentence.heads for sentence in sentences], SCHEMA.field("heads").type)
         pos = _numbered(self.pos, [sentence.pos for sentence in sentences])
-        return pa.record_batch([tokens, tags, file, line, heads, pos], schema=SCHEMA)
+        text = pa.array([sentence.text for sentence in sentences], pa.string())
+        self.raw |= text.null_count < len(text)
+        offsets = pa.array(
+            [None if s.offsets is None else [*chain.from_iterable(s.offsets)] for s in sentences],
+            SCHEMA.field("offsets").type,
+        )
+        return pa.record_batch([tokens, tags, file, line, heads, pos, text, offsets], schema=SCHEMA)
 
     def pool(self, path: Path) -> Pool:
         part, language, group, labelled, by_sentence, trees = (
@@ -178,7 +193,7 @@ class _Reading:
         columns = Columns(part, language, sentence, group, self.languages.values())
         return Pool(
             columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds,
-            trees.astype(bool), self.pos.values(),
+            trees.astype(bool), self.pos.values(), self.raw,
         )  # fmt: skip
 
 

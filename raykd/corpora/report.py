@@ -20,6 +20,19 @@ Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
 SPACED_SHARE = 0.001
 """The share of words with white space inside from which on it is reported: numbers like `10 000` are rarer."""
+NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "widened": ("span", "cut{s} a word and {were} extended to whole words"),
+        "inner": ("span", "overlap{s} a longer one and {were} left out (nested: outermost)"),
+        "rejected": ("record", "{were} rejected, ignored or cancelled by annotators and left out"),
+        "bare": (
+            "record",
+            "{have} no annotations and {were} left out (named in corpus.unlabelled, they are text without labels)",
+        ),
+        "wordless": ("record", "{have} no word and {were} left out"),
+    }
+)
+"""Note → what is counted, and what became of it."""
 WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
@@ -121,7 +134,9 @@ class CorpusReport:
     spaced: Mapping[str, Spaced] = field(default_factory=dict)
     """Language → its words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
-    """Of `repairs`, `skipped`, `overlaps` and `duplicates` some, by part and language."""
+    """Of `repairs`, `skipped`, `overlaps`, `duplicates` and each note some, by part and language."""
+    notes: Mapping[str, Counts] = field(default_factory=dict)
+    """Note → its counts: changes of reading, and records that were left out, that are no faults."""
     pos: PosReport | None = None
     """Of a treebank."""
     spellings: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +164,7 @@ class CorpusReport:
             *(self._repaired() if tags else ()),
             *(self._nested() if tags else ()),
             *long_sentences(self.long, self.examples.get("long", {})),
+            *self.noted(),
             *self._changed(),
             *self.spaced_words(),
             *self._without_pos(),
@@ -233,6 +249,15 @@ class CorpusReport:
                 )
                 yield what + self._some("repairs", part, language)
 
+    def noted(self) -> list[str]:
+        """One sentence for each thing that reading changed or left out although it is no fault."""
+        return [
+            note_message(note, count, f"{part} {language}") + self._some(note, part, language)
+            for note, counts in self.notes.items()
+            for part, languages in counts.items()
+            for language, count in languages.items()
+        ]
+
     def _changed(self) -> Iterable[str]:
         for part, languages in self.skipped.items():
             for language, count in languages.items():
@@ -293,6 +318,7 @@ class CorpusReport:
                 for part, languages in self.without_labels.items()
             },
             pos=self.pos and self.pos.restricted(kept),
+            notes={note: _only(counts, kept) for note, counts in self.notes.items()},
             **{
                 name: _only(getattr(self, name), kept)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "nested", "long")
@@ -308,6 +334,14 @@ class CorpusReport:
         """The report that `to_plain` gave."""
         spaced = {language: Spaced(**own) for language, own in plain["spaced"].items()}
         return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})
+
+
+def note_message(note: str, count: int, place: str = "") -> str:
+    """A note in words: `3 spans of train en cut a word and were extended to whole words`."""
+    noun, what = NOTES[note]
+    one = count == 1
+    what = what.format(were="was" if one else "were", have="has" if one else "have", s="s" if one else "")
+    return f"{counted(count, noun)}{f' of {place}' if place else ''} {what}"
 
 
 def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: PosTaggers | None) -> PosReport:

@@ -22,6 +22,8 @@ class Sentence(NamedTuple):
     that are found later; it takes no part in any identity. Of a pair of texts `tokens` are the words of both, with
     `SEPARATOR` as a word between them. `heads` and `pos` are those of a treebank's sentence, one
     for each word: the number of its head, 0 for the root, and its part of speech; its tags are then relations.
+    `text` is the raw text, where the source has it, with the first character of each word and the one behind its last
+    in `offsets`.
     """
 
     tokens: list[str]
@@ -31,6 +33,8 @@ class Sentence(NamedTuple):
     unit: Unit = "word"
     heads: list[int] | None = None
     pos: list[str] | None = None
+    text: str | None = None
+    offsets: Sequence[tuple[int, int]] | None = None
 
 
 def shown_words(tokens: Sequence[str]) -> str:
@@ -45,6 +49,21 @@ class Faulty(NamedTuple):
     faults: tuple[CorpusError, ...]
     whole_file: bool = False
     """The rest of the file cannot be read either."""
+
+
+Note = Literal["widened", "inner", "rejected", "bare", "wordless"]
+"""Changes of reading, and records that are left out, that are no faults: spans that cut a word, spans that overlap a
+longer one, records that annotators rejected, records that nobody annotated, records without a word."""
+
+
+class Noted(NamedTuple):
+    """Something to be counted and reported beside the sentences that are read."""
+
+    language: str
+    note: Note
+    example: str
+    """The place, and what stands there."""
+    count: int = 1
 
 
 def pair(one: list[str], other: list[str]) -> list[str]:

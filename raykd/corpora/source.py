@@ -14,14 +14,14 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.faults import OnError
-from raykd.corpora.sentence import Faulty, Sentence, Unit
+from raykd.corpora.sentence import Faulty, Noted, Sentence, Unit
 from raykd.forms import FLAT, PIECES, SPANS, TREE, LabelForm
 from raykd.forms.tag_schemes import FileScheme, ReadScheme
 from raykd.spec import Frozen
 from raykd.storage.layout import PARTS
 
-Stream = Iterator[tuple[str, Sentence | Faulty]]
-"""(part, sentence), one after the other as they are read, or what stands in the place of one."""
+Stream = Iterator[tuple[str, Sentence | Faulty | Noted]]
+"""(part, sentence), one after the other as they are read, or what stands in the place of one, or is to be reported."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
 Sentences = Annotated[int, Field(ge=1)]

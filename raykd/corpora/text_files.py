@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 from raykd.corpora import plain_text, word_columns
 from raykd.corpora.files import files_of, place, read_lines
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Noted, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.progress import with_progress
 from raykd.storage.store import Storage
 
-Parse = Callable[..., Iterator[Sentence | Faulty]]
+Parse = Callable[..., Iterator[Sentence | Faulty | Noted]]
 FORMS: Mapping[str, Parse] = MappingProxyType(
     {
         "sentences": plain_text.parse_sentences,

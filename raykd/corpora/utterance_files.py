@@ -70,7 +70,7 @@ def read(config: UtteranceSource, *, most: int | None = None) -> Stream:
 def with_utterance(stream: Stream) -> Stream:
     """Every sentence with the word in front that stands for the whole of it."""
     for part, each in stream:
-        yield part, each if isinstance(each, Faulty) else each._replace(tokens=[UTTERANCE, *each.tokens])
+        yield part, each._replace(tokens=[UTTERANCE, *each.tokens]) if isinstance(each, Sentence) else each
 
 
 def parse(

@@ -78,7 +78,10 @@ def test_a_text_and_its_class_which_may_be_a_number(tmp_path):
         ('{"tokens": [""], "ner_tags": ["O"]}', "train.jsonl:2: the line has an empty word"),
         ('{"tokens": ["a", "b"], "ner_tags": ["O"]}', "train.jsonl:2: the line has 2 words and 1 tag"),
         ('{"tokens": [], "ner_tags": ["O"]}', "train.jsonl:2: the line has tags and no words"),
-        ('{"tokens": ["a"], "ner_tags": [null]}', "train.jsonl:2: 'ner_tags' has null where a label is expected"),
+        (
+            '{"tokens": ["a"], "ner_tags": [null]}',
+            "train.jsonl:2: 'ner_tags' has null where a label is expected",
+        ),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, line, message):
@@ -151,7 +154,8 @@ def test_init_does_not_take_several_classes_for_words(tmp_path):
 
 def test_the_line_of_a_sentence_is_that_of_the_file(tmp_path):
     found = sentences(
-        tmp_path, [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": [], "ner_tags": []}), json.dumps(WORDS)]
+        tmp_path,
+        [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": [], "ner_tags": []}), json.dumps(WORDS)],
     )
     file = str(tmp_path / "train.jsonl")
     assert [each.origin for each in found] == [(file, 1), (file, 4)]

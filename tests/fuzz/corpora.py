@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ from pydantic import TypeAdapter
 from raykd.corpora import CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
+from raykd.metrics.bioes import read_spans
 from tests.fuzz.damage import ANYWHERE, Damage
 
 CONFIG: TypeAdapter[Any] = TypeAdapter(CorpusConfig)
@@ -67,7 +69,14 @@ def made() -> dict[str, dict[str, bytes]]:
         )
         for part, found in sentences.items()
     }
-    found = {"conll": conll, "conllu": conllu, "tsv": tsv}
+    spans = {
+        part: "".join(json.dumps(_spans(lines)) + "\n" for lines in found)
+        for part, found in sentences.items()
+    }
+    array = {
+        part: json.dumps([_spans(lines) for lines in found], indent=1) for part, found in sentences.items()
+    }
+    found = {"conll": conll, "conllu": conllu, "tsv": tsv, "spans": spans, "array": array}
     texts = {kind: {part: text.encode() for part, text in parts.items()} for kind, parts in found.items()}
     texts["csv"] = {part: _csv(text).encode() for part, text in tsv.items()}
     texts["jsonl"] = {part: "".join(map(_json, lines)).encode() for part, lines in sentences.items()}
@@ -94,6 +103,17 @@ def _conllu(lines: list[str]) -> str:
         f"{i}\t{line.split(chr(9))[0]}\t_\tNOUN\t_\t_\t0\troot\t_\t_" for i, line in enumerate(lines, start=1)
     ]
     return "# text = x\n1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n" + "\n".join(rows) + "\n\n"
+
+
+def _spans(lines: list[str]) -> dict[str, Any]:
+    """A text with its names as spans of characters."""
+    words, tags = zip(*(line.split("\t") for line in lines), strict=True)
+    ends = list(accumulate(len(word) + 1 for word in words))
+    spans = [
+        [ends[first] - len(words[first]) - 1, ends[behind - 1] - 1, kind]
+        for first, behind, kind in read_spans(tags)
+    ]
+    return {"text": " ".join(words), "label": spans}
 
 
 def _parquet(sentences: list[list[str]]) -> bytes:
@@ -133,7 +153,7 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
 
 
 def _read(folder: Path, kind: str) -> None:
-    source = {"spaces": "conll", "gzip": "conll", "csv": "tsv"}.get(kind, kind)
+    source = {"spaces": "conll", "gzip": "conll", "csv": "tsv", "array": "spans"}.get(kind, kind)
     plain: dict[str, Any] = {part: f"{part}.{ENDINGS.get(kind, 'txt')}" for part in PARTS}
     plain |= {"source": source, "root": str(folder), "languages": ["en"]}
     plain |= {"separator": "comma"} if kind == "csv" else {}

@@ -28,7 +28,8 @@ MOST_FILES = 5000
 EXPECTED = (
     "expected are files of train, dev and test, with the part in the name of the file or folder (en/train.conll, "
     "train.en.txt): one word and its tag per line with empty lines between sentences, CoNLL-U, a text and its class "
-    "per line with a tab between them, intents and slots of ATIS, xSID or MultiATIS++, Parquet or JSON Lines"
+    "per line with a tab between them, intents and slots of ATIS, xSID or MultiATIS++, Parquet, JSON Lines, or JSON "
+    "with spans of characters"
 )
 
 RAW_TEXT = (

@@ -1,0 +1,163 @@
+"""The values of a JSON file, one after the other, with their lines: one in each line (JSON Lines), the items of an
+array, or objects over several lines. Never more than one value is held.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+from raykd.corpora.files import BrokenLine
+from raykd.corpora.sentence import Faulty
+from raykd.errors import CorpusError
+
+HINT = "correct the file: write one JSON object in each line, or an array of objects"
+_STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}]')
+
+
+class Item(NamedTuple):
+    """A value of a file."""
+
+    line: int
+    """The line in which it begins, from 1."""
+    number: int | None
+    """Its place in the array of the file, from 1; None where there is no array."""
+    value: Any
+
+
+def read_items(lines: Iterable[str], file: str, language: str) -> Iterator[Item | Faulty]:
+    """The values of a file's lines, and what is wrong with others.
+
+    Args:
+        lines: without their ends, from the first line on.
+        file: its address, for messages.
+        language: for what is faulty.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    if (first := next(numbered, None)) is None:
+        return
+    one_a_line = type(first[1]) is BrokenLine or _is_one_a_line(first[1].strip())
+    read = _one_a_line if one_a_line else _between_brackets
+    yield from read(chain([first], numbered), file, language)
+
+
+def is_pair(value: object) -> bool:
+    """Return whether a value is a text with its annotations, as spaCy 2 had them: `["text", {"entities": […]}]`."""
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], dict | list)
+    )
+
+
+def _is_one_a_line(first: str) -> bool:
+    try:
+        value = parsed(first)
+    except ValueError:
+        # Where values go on in the next line, the first ends in the middle of something.
+        return not (first.startswith("[") or first.endswith(("{", "[", ",", ":")))
+    return not isinstance(value, list) or is_pair(value)
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError with what is wrong; NaN and Infinity are no JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        place = f"character {error.colno}" if error.lineno == 1 else f"its line {error.lineno}"
+        raise ValueError(f"not JSON ({error.msg}, {place})") from None
+    except RecursionError:
+        raise ValueError("not read: its brackets are nested too deep") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"not JSON ({name} is no number)")
+
+
+def _one_a_line(lines: Iterable[tuple[int, str]], file: str, language: str) -> Iterator[Item | Faulty]:
+    for number, line in lines:
+        if type(line) is BrokenLine:
+            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+            continue
+        try:
+            yield Item(number, None, parsed(line))
+        except ValueError as error:
+            yield Faulty(language, (CorpusError(file, number, f"the line is {error}", HINT),))
+
+
+def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str) -> Iterator[Item | Faulty]:
+    """The items of an array, or objects over several lines: no string of JSON goes over the end of a line, so brackets
+    outside of strings show where each begins and ends."""
+    scan = _Scan()
+
+    def fault(line: int, problem: str) -> Faulty:
+        place = f"item {scan.number}: " if scan.floor and scan.number else ""
+        return Faulty(language, (CorpusError(file, line, place + problem, HINT),), whole_file=True)
+
+    for number, line in lines:
+        if type(line) is BrokenLine:
+            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),), whole_file=True)
+            return
+        for begun, text in scan.complete(number, line):
+            scan.number += 1
+            try:
+                value = parsed(text)
+            except ValueError as error:
+                yield fault(begun, f"what begins here is {error}")
+                return
+            yield Item(begun, scan.number if scan.floor else None, value)
+        if outside := scan.outside.strip(" \t\r,"):
+            scan.number += 1
+            yield fault(number, f"expected an object, got {outside[:40]!r}")
+            return
+    if scan.depth:
+        scan.number += scan.pieces is not None
+        yield fault(scan.begun, "the file ends inside of what begins here")
+
+
+class _Scan:
+    """The first and last lines of the values of a file, line by line."""
+
+    def __init__(self) -> None:
+        self.floor, self.depth = 0, 0
+        """The number of brackets around a value, and of those that are open."""
+        self.number = self.begun = 0
+        """The values so far, and the line in which the last one begins."""
+        self.pieces: list[str] | None = None
+        """The lines so far of the value that is open."""
+        self.outside = ""
+        """The rest of the last line, which is in no value."""
+        self.state: Literal["before", "inside", "behind"] = "before"
+        """The end of the last line: before the first bracket, behind it, or behind the array."""
+
+    def complete(self, number: int, line: str) -> Iterator[tuple[int, str]]:
+        """(first line, text) of every value that ends in this line."""
+        self.outside, start = "", 0
+        for match in _STRINGS_AND_BRACKETS.finditer(line):
+            sign, step = match[0], {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
+            if not step or self.state == "behind":
+                continue
+            self.depth += step
+            if self.state == "before" and sign == "[":
+                self.floor, self.begun = 1, number
+            elif self.pieces is None and step == 1:
+                self.outside += line[start : match.start()]
+                self.pieces, self.begun, start = [], number, match.start()
+            elif self.pieces is None:
+                self.outside += line[start : match.start()] + ("" if (sign, self.depth) == ("]", 0) else sign)
+                self.state, start = "behind", match.end()
+                continue
+            elif self.depth == self.floor:
+                text = "\n".join([*self.pieces, line[start : match.end()]])
+                self.pieces, start = None, match.end()
+                yield self.begun, text
+            self.state = "inside"
+            start = match.end() if self.pieces is None else start
+        if self.pieces is None:
+            self.outside += line[start:]
+        else:
+            self.pieces.append(line[start:])

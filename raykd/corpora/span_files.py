@@ -1,0 +1,187 @@
+"""Texts with spans of characters, in JSON or JSON Lines, as tools of annotation write them (`annotated_records.py`).
+
+Each record is one sentence, or a document of several. Its raw text is kept. Its words are those of its tokens, where
+these have offsets, else those that a served student sees in the same text (`plain_text.py`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Any, ClassVar, Literal
+
+from raykd.corpora.annotated_records import Annotated, SpanReading, annotated, has_spans, records_in
+from raykd.corpora.columns import ALMOST
+from raykd.corpora.guess import CERTAIN, Guess, Head
+from raykd.corpora.json_items import Item, read_items
+from raykd.corpora.plain_text import segmenter, word_places
+from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
+from raykd.corpora.source import TextConfig
+from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, shown
+from raykd.corpora.table_rows import TAGS, TOKENS
+from raykd.errors import CorpusError
+from raykd.forms import SPANS, LabelForm
+
+FEW = 200
+"""Records by which a file is recognised."""
+LONG = 100
+"""Words of a text that is hardly one sentence."""
+COUNTINGS: Sequence[dict[str, Any]] = (
+    {}, {"offsets": "utf-16"}, {"offsets": "utf-8"}, {"ends": "inclusive"}
+)  # fmt: skip
+"""The ways to count offsets, the likeliest first."""
+
+
+class SpanSource(TextConfig, SpanReading):
+    """Texts with spans of characters: JSON or JSON Lines of doccano, Label Studio, Prodigy and tools like these."""
+
+    forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
+    source: Literal["spans"]
+    scheme: Literal["iob2"] = "iob2"
+    nested: Literal["refuse", "outermost"] = "refuse"
+    """Spans that overlap: refused, or the longest of them is read and the others are counted."""
+    form: Literal["sentences", "documents"] = "sentences"
+    """`sentences`: each text is one; `documents`: texts are split into sentences, never inside of a span (needs the
+    package sentencex, `pip install sentencex`)."""
+
+
+def parse(
+    config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
+) -> Iterator[Sentence | Faulty | Noted]:
+    """The sentences of one file, what is wrong with others, and what reading changed or left out. Where labels are
+    read, a text that nobody annotated is left out: it is no text without spans."""
+    labelled = config.reads_tags(part, language)
+    for item in read_items(lines, file, language):
+        if isinstance(item, Faulty):
+            yield item
+            continue
+        for where, record in _records(item):
+            if record is None and record is not item.value:
+                yield Noted(language, "rejected", f"{file}:{item.line}: {where}null")
+                continue
+            try:
+                text = annotated(record, config, labelled=labelled)
+                yield from _sentence(text, config, labelled, language, (file, item.line))
+            except SpanError as error:
+                fault = CorpusError(file, item.line, where + error.problem, error.hint)
+                yield Faulty(language, (fault,))
+
+
+def _records(item: Item) -> Iterator[tuple[str, Any]]:
+    """(place, record) of each record of a value."""
+    records = records_in(item.value)
+    for place, record in enumerate(records, start=1):
+        number = place if len(records) > 1 else item.number
+        yield f"item {number}: " if number else "", record
+
+
+def _sentence(
+    record: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
+) -> Iterator[Sentence | Noted]:
+    """The sentence of a record, and what there is to report of it. Raises SpanError."""
+
+    def noted(note: Note, example: str, count: int = 1) -> Noted:
+        return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
+
+    text, words, spans = record.text, record.words, record.spans
+    if record.rejected or (labelled and spans is None):
+        yield noted("rejected", record.rejected) if record.rejected else noted("bare", repr(text[:40]))
+        return
+    if words is None:
+        words = word_places(text)
+    tags = None
+    if spans is not None:
+        aligned = align(text, words, spans, outermost=config.nested == "outermost")
+        tags = aligned.tags
+        if cut := aligned.widened:
+            example = f"{shown(text, cut[0])} is read as {_whole_words(text, words, cut[0])}"
+            if config.on_error == "stop":
+                raise SpanError(example, "correct the span, or set corpus.on_error: repair")
+            yield noted("widened", example, len(cut))
+        if inner := aligned.inner:
+            yield noted("inner", shown(text, inner[0]), len(inner))
+    if not words:
+        yield noted("wordless", repr(text[:40]))
+        return
+    tokens = [text[start:end] for start, end in words]
+    whole = Sentence(tokens, tags, language, origin, text=text, offsets=words)
+    yield from [whole] if config.form == "sentences" else _split(whole, spans or ())
+
+
+def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence]:
+    """The sentences of a document. None ends inside of a word or span."""
+    text, words = whole.text or "", whole.offsets or ()
+    inside = {place for start, end, *_ in (*words, *spans) for place in range(start + 1, end)}
+    ends, place = [0], 0
+    for sentence in segmenter()(whole.language, text):
+        place = text.index(sentence, place) + len(sentence)
+        ends += [place] if place not in inside else []
+    starts = [start for start, _ in words]
+    for begin, end in pairwise([*ends, len(text)]):
+        first, behind = bisect_left(starts, begin), bisect_left(starts, end)
+        if first < behind:
+            yield whole._replace(
+                tokens=whole.tokens[first:behind],
+                tags=whole.tags and whole.tags[first:behind],
+                text=text[begin:end],
+                offsets=[(start - begin, stop - begin) for start, stop in words[first:behind]],
+            )
+
+
+def _whole_words(text: str, words: Sequence[tuple[int, int]], span: CharacterSpan) -> str:
+    """The words that have a character of a span."""
+    inside = [word for word in words if word[0] < span.end and span.start < word[1]]
+    return repr(text[inside[0][0] : inside[-1][1]][:60])
+
+
+def guess(head: Head) -> Guess | None:
+    """The guess of JSON whose records are texts with spans of characters."""
+    if not head.filled or head.filled[0].lstrip()[:1] not in ("{", "["):
+        return None
+    lines = (line.removesuffix("\r") for line in head.lines)
+    items = (item for item in read_items(lines, head.name, "") if isinstance(item, Item))
+    stream = (record for item in items for _, record in _records(item) if record is not None)
+    records = list(islice(stream, FEW))
+    how = SpanReading()
+    labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
+    texts = [
+        annotated(record, how, labelled=False).text for record in records if _is_read(record, how, False)
+    ]
+    if not labelled or 2 * len(texts) < len(records):
+        return None
+    enough = ALMOST * len(labelled)
+    fitting = (
+        way for way in COUNTINGS
+        if sum(_is_read(record, SpanReading(**way)) for record in labelled) >= enough
+    )  # fmt: skip
+    settings = next(fitting, {})
+    why = "because spans are in the text, and what they say, when counted so"
+    doubts = [f"{key}: {value} is set, {why}" for key, value in settings.items()]
+    if sorted(len(text.split()) for text in texts)[len(texts) // 2] > LONG:
+        doubts.append(
+            f"half of the texts have more than {LONG} words: form: documents splits them into sentences"
+        )
+    form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
+    why = f"{form}, texts with spans of characters"
+    return Guess(source="spans", why=why, sure=CERTAIN, settings=settings, doubts=tuple(doubts))
+
+
+def _has_tags(record: Any) -> bool:
+    """Return whether it has words and as many tags, which say more than spans of characters."""
+    record = record if isinstance(record, dict) else {}
+    words = [record[key] for key in TOKENS if isinstance(record.get(key), list)]
+    tags = [record[key] for key in TAGS if isinstance(record.get(key), list)]
+    return any(
+        len(tokens) == len(labels) > 0 and all(isinstance(cell, str | int) for cell in (*tokens, *labels))
+        for tokens in words
+        for labels in tags
+    )
+
+
+def _is_read(record: Any, how: SpanReading, labelled: bool = True) -> bool:
+    try:
+        annotated(record, how, labelled=labelled)
+    except SpanError:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""The place of a span in its text: offsets of characters, code units or bytes, compared with the text of the span."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from raykd.corpora.span_alignment import CharacterSpan, SpanError
+
+Offsets = Literal["characters", "utf-16", "utf-8"]
+CODECS = {"utf-16": ("utf-16-le", 2), "utf-8": ("utf-8", 1)}
+"""The codec of each unit but characters, and its bytes for a unit."""
+CORRECT = "correct the span"
+LONGEST = 40
+
+
+def located(
+    text: str, start: Any, end: Any, label: str, *, surface: object, offsets: Offsets, inclusive: bool
+) -> CharacterSpan:
+    """A span of characters.
+
+    Args:
+        text: the whole text.
+        start: its first unit, as the record has it.
+        end: the unit behind its last one, or with `inclusive` its last one.
+        label: its type.
+        surface: the piece of text that the record gives with the span; anything but a text is not looked at.
+        offsets: what is counted.
+        inclusive: whether the end is that of the last unit.
+
+    Raises:
+        SpanError: it is not inside of the text, or is not what `surface` says.
+    """
+    first, behind = _whole(start, "start"), _whole(end, "end") + inclusive
+    ends = f"[{start}, {end}] {label}"
+    if first < 0:
+        raise SpanError(f"the span {ends} begins before the text", CORRECT)
+    if behind < first:
+        raise SpanError(f"the ends of the span {ends} are swapped", CORRECT)
+    if behind == first:
+        raise SpanError(
+            f"the span {ends} is empty",
+            "remove it, or correct it; for ends that count set corpus.ends: inclusive",
+        )
+    span = CharacterSpan(_place(text, first, offsets), _place(text, behind, offsets), label)
+    if span.end > len(text):
+        problem = f"the span {ends} ends behind the text, which has {len(text)} characters"
+        raise SpanError(problem, _hint_of_length(text, behind, offsets))
+    piece = text[span.start : span.end]
+    if isinstance(surface, str) and _plain(surface) != _plain(piece):
+        problem = f"the span {ends} says {_short(surface)}, and the text has {_short(piece)} there"
+        raise SpanError(problem, _hint_of_surface(text, first, behind, surface))
+    return span
+
+
+def _whole(offset: Any, name: str) -> int:
+    if isinstance(offset, str) and offset.isascii() and offset.isdigit() and len(offset) < 10:
+        return int(offset)  # as Google's tools write them
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise SpanError(f"the {name} of a span is {_short(offset)}, not a whole number", CORRECT)
+    return offset
+
+
+def _place(text: str, offset: int, offsets: Offsets) -> int:
+    """The character at an offset; behind the text as many characters as units."""
+    if offsets == "characters" or text.isascii():
+        return offset
+    codec, width = CODECS[offsets]
+    data = text.encode(codec)
+    try:
+        return len(data[: offset * width].decode(codec)) + max(0, offset - len(data) // width)
+    except UnicodeDecodeError:
+        problem = f"offset {offset} is inside of a character, counted in {offsets}"
+        raise SpanError(problem, "correct it, or set corpus.offsets: characters") from None
+
+
+def _hint_of_length(text: str, behind: int, offsets: Offsets) -> str:
+    for unit, (codec, width) in CODECS.items():
+        if offsets == "characters" and behind * width <= len(text.encode(codec)):
+            return f"correct it; where offsets count units of {unit.upper()}, set corpus.offsets: {unit}"
+    return CORRECT
+
+
+def _hint_of_surface(text: str, first: int, behind: int, surface: str) -> str:
+    for unit, (codec, width) in CODECS.items():
+        if surface.encode(codec, "replace") == text.encode(codec)[first * width : behind * width]:
+            return f"its offsets count units of {unit.upper()}: set corpus.offsets: {unit}"
+    if _plain(text[first:behind]) != _plain(surface) == _plain(text[first : behind + 1]):
+        return "its end is its last character: set corpus.ends: inclusive"
+    if _plain(surface) == _plain(text[first:behind]):
+        return "its offsets count characters: set corpus.offsets: characters"
+    if first and _plain(surface) == _plain(text[first - 1 : behind - 1]):
+        return "its offsets count from 1: subtract 1 from all of them"
+    return "correct the offsets, or the text: one of them was changed"
+
+
+def _plain(piece: str) -> str:
+    """A piece of text by which two are compared: white space, and line ends as Label Studio writes them, are one."""
+    return " ".join(piece.replace("\\n", " ").replace("\\r", " ").split())
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
