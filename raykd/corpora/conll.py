@@ -18,14 +18,14 @@ from raykd.corpora.column_files import (
     Layout,
     Separator,
     beginning,
-    in_pieces,
     refuse_names,
     row_faults,
     sentence_rows,
+    without_tags,
 )
 from raykd.corpora.columns import Column, in_words, tag_columns
 from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Noted, Sentence
 from raykd.corpora.source import OfEach, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.forms import TagSet
@@ -58,7 +58,7 @@ class ConllSource(TextConfig):
 
 def parse(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, part: str
-) -> Iterator[Sentence | Faulty]:
+) -> Iterator[Sentence | Faulty | Noted]:
     """The sentences of one file's lines. Of a part without tags the tag column is not read."""
     labelled = config.reads_tags(part, language)
     layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
@@ -69,15 +69,16 @@ def parse(
     yield from sentences
 
 
-def _sentences(layout: Layout, lines: Iterable[str], file: str, language: str) -> Iterator[Sentence | Faulty]:
+def _sentences(
+    layout: Layout, lines: Iterable[str], file: str, language: str
+) -> Iterator[Sentence | Faulty | Noted]:
     for numbers, rows in sentence_rows(lines, layout):
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
             continue
         tokens = [row[layout.token].strip(" ") or row[layout.token] for row in rows]
         if layout.tag is None:
-            for start, end in in_pieces(tokens):
-                yield Sentence(tokens[start:end], None, language, (file, numbers[start]))
+            yield from without_tags(tokens, language, file, numbers)
         else:
             yield Sentence(tokens, [row[layout.tag] for row in rows], language, (file, numbers[0]))
 

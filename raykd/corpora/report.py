@@ -29,6 +29,7 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "record",
             "{have} no annotations and {were} left out (named in corpus.unlabelled, they are text without labels)",
         ),
+        "endless": ("document", "{have} no empty lines and {were} cut into sentences of at most 1,000 words"),
         "wordless": ("record", "{have} no word and {were} left out"),
     }
 )

@@ -15,14 +15,14 @@ from raykd.corpora.column_files import (
     Cells,
     Layout,
     beginning,
-    in_pieces,
     refuse_names,
     row_faults,
     sentence_rows,
+    without_tags,
 )
 from raykd.corpora.columns import columns_in
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.sentence import Faulty, Sentence
+from raykd.corpora.sentence import Faulty, Noted, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.counted import counted
 from raykd.errors import CorpusError
@@ -37,16 +37,18 @@ Numbered = tuple[int, Cells]
 
 def parse(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
-) -> Iterator[Sentence | Faulty]:
+) -> Iterator[Sentence | Faulty | Noted]:
     """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
     layout, lines = layout_of(iter(lines), file)
     for numbers, rows in sentence_rows(lines, layout):
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
         else:
-            words = [row[layout.token] for row in rows if is_word(row, layout)]
-            for start, end in in_pieces(words):
-                yield Sentence(words[start:end], None, language, (file, numbers[start]))
+            of_words = [
+                (row, number) for row, number in zip(rows, numbers, strict=True) if is_word(row, layout)
+            ]
+            words = [row[layout.token] for row, _ in of_words]
+            yield from without_tags(words, language, file, [number for _, number in of_words])
 
 
 def layout_of(

@@ -6,6 +6,7 @@ that its export names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from raykd.corpora.word_columns import COMMENT, is_word, layout_of
 from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import SpanScheme, from_bioes, guess_scheme
+from raykd.forms.tag_spellings import find_spelling
 from raykd.serving.labeller import READ_AHEAD, Labeller
 
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
@@ -181,8 +183,9 @@ def _scheme_of(start: Beginning, layout: Layout) -> SpanScheme | None:
         return None
     rows = (rows for _, rows in sentence_rows(start.lines, layout))
     tags = [[row[spans[0].place] for row in own if len(row) > spans[0].place] for own in rows]
+    spelling = find_spelling(Counter(chain.from_iterable(tags)), "auto")
     try:
-        scheme = guess_scheme(tags)
+        scheme = guess_scheme([[spelling.read(tag) or tag for tag in own] for own in tags])
     except ValueError:
         return None
     return None if scheme in ("flat", "auto") else scheme

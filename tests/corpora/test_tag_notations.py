@@ -313,8 +313,8 @@ def test_sentences_of_thousands_of_words_are_reported_or_refused(tmp_path):
 
 def test_long_texts_without_tags_and_of_one_class_are_no_fault(tmp_path):
     corpus(tmp_path)
-    (tmp_path / "more").write_text(words(MOST_WORDS + 1, ""), encoding="utf-8")
-    read = read_corpus(config(tmp_path, unlabelled="more", unlabelled_form="columns"))
+    (tmp_path / "more").write_text("a " * (MOST_WORDS + 1), encoding="utf-8")
+    read = read_corpus(config(tmp_path, unlabelled="more", unlabelled_form="sentences"))
     assert read.report.long["unlabelled"] == {"en": 1}
     for part in ("train", "dev", "test"):
         row = {"text": f"{part} " + "good " * (MOST_WORDS + 1), "label": "yes"}

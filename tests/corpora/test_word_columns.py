@@ -76,3 +76,19 @@ def test_real_text_beside_a_real_treebank():
         if block.strip()
     }
     assert known.issuperset(tuple(words) for words, *_ in rows(corpus, "unlabelled"))
+
+
+def test_a_document_without_empty_lines_is_cut_behind_a_sentence_and_counted(tmp_path):
+    words = [*("word",) * 900, ".", *("other",) * 900, *("more",) * 900]
+    (tmp_path / "doc").write_text("".join(f"{word}\tO\n" for word in words) + "\nEnd\tO\n")
+    files(tmp_path, train="1\tran\t_\tVERB\t_\t_\t0\troot\t_\t_\n")
+    corpus = read_corpus(config(tmp_path, unlabelled="doc", unlabelled_form="columns"))
+    found = [tokens for tokens, *_ in rows(corpus, "unlabelled")]
+    assert found == [words[:901], words[901:1901], words[1901:], ["End"]]
+    assert corpus.report.notes["endless"]["unlabelled"] == {"en": 1}
+    (warning,) = (each for each in corpus.report.warnings() if "no empty lines" in each)
+    assert (
+        "1 document of unlabelled en has no empty lines and was cut into sentences of at most 1,000 words"
+        in warning
+    )
+    assert f"{tmp_path}/doc:1: 2,701 words in 3 pieces" in warning
