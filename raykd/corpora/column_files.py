@@ -85,6 +85,10 @@ class Layout(NamedTuple):
     comment: str
     hint: str = "correct the line, or set corpus.columns or corpus.separator"
 
+    def word(self, row: Cells) -> str:
+        """The word of a row, without spaces around it; a word that is a space stays."""
+        return row[self.token].strip(" ") or row[self.token]
+
     def is_comment(self, line: str) -> bool:
         if not self.comment or not line.startswith(self.comment):
             return False

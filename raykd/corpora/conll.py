@@ -21,6 +21,7 @@ from raykd.corpora.column_files import (
     refuse_names,
     row_faults,
     sentence_rows,
+    starts_document,
     without_tags,
 )
 from raykd.corpora.columns import Column, in_words, tag_columns
@@ -76,7 +77,7 @@ def _sentences(
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
             continue
-        tokens = [row[layout.token].strip(" ") or row[layout.token] for row in rows]
+        tokens = [layout.word(row) for row in rows]
         if layout.tag is None:
             yield from without_tags(tokens, language, file, numbers)
         else:
@@ -144,7 +145,7 @@ def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> 
 def guess(head: Head) -> Guess | None:
     """The guess of a file with a word in each line."""
     columns, kinds = head.columns, {column.kind for column in head.columns}
-    blank = len(head.filled) < len(head.lines)
+    blank = any(not line.strip() or starts_document(line) for line in head.lines[1:])
     if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
         return None
     if not blank and len(head.filled) > ONE_SENTENCE:

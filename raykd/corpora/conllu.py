@@ -129,7 +129,7 @@ def parse(
         if tags is not None and config.relations == "universal":
             tags = [relation.partition(":")[0] or relation for relation in tags]
         yield Sentence(
-            [row[1] for row, _ in words], tags, language, (file, numbers[0]),
+            [layout.word(row) for row, _ in words], tags, language, (file, numbers[0]),
             heads=heads, pos=_pos(words, COLUMNS[config.pos]) if trees else None,
         )  # fmt: skip
 

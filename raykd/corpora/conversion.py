@@ -25,8 +25,8 @@ from raykd.forms.tag_spellings import Spelling
 from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
-TREES = (pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16())))
-"""Of a treebank also heads, and parts of speech as numbers in `Converted.pos`; null where unknown."""
+TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
+"""Of a treebank: with heads, and with parts of speech as numbers in `Converted.pos`; null where unknown."""
 RAW = (pa.field("text", pa.string()), pa.field("offsets", pa.list_(pa.int32())))
 """Of a source with raw text also this, and start and end of each word, one after the other; null where unknown."""
 READ = ("tokens", "tags", "heads", "pos", "text", "offsets")
@@ -54,7 +54,7 @@ class Converted:
     @property
     def schema(self) -> pa.Schema:
         """The columns of every table."""
-        return pa.schema([*SCHEMA, *(TREES if self.pos else ()), *(RAW if self.raw else ())])
+        return pa.schema([*(TREES if self.pos else SCHEMA), *(RAW if self.raw else ())])
 
     @property
     def repairs(self) -> dict[str, dict[str, int]]:

@@ -18,9 +18,10 @@ from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.conversion import Converted, convert
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
 from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_without_labels, unseen_labels
+from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, note_message, pos_report, sentence_counts, spaced_words
+from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words
 from raykd.corpora.selection import TRAINING, overlapping, select
 from raykd.corpora.sentence import Sentence, Unit, shown_words
 from raykd.corpora.source import SourceConfig, Stream

@@ -25,9 +25,9 @@ from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.faults import Faults
 from raykd.corpora.guess import Guess, Target
 from raykd.corpora.look import look_at
+from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import note_message
 from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import find_spellings, without_unknown_tags

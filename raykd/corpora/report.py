@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from raykd.corpora.faults import MANY_WORDS, MOST_EXAMPLES
+from raykd.corpora.note_messages import note_message
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
 from raykd.counted import counted
@@ -20,20 +21,6 @@ Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
 SPACED_SHARE = 0.001
 """The share of words with white space inside from which on it is reported: numbers like `10 000` are rarer."""
-NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "widened": ("span", "cut{s} a word and {were} extended to whole words"),
-        "inner": ("span", "overlap{s} a longer one and {were} left out (nested: outermost)"),
-        "rejected": ("record", "{were} rejected, ignored or cancelled by annotators and left out"),
-        "bare": (
-            "record",
-            "{have} no annotations and {were} left out (named in corpus.unlabelled, they are text without labels)",
-        ),
-        "endless": ("document", "{have} no empty lines and {were} cut into sentences of at most 1,000 words"),
-        "wordless": ("record", "{have} no word and {were} left out"),
-    }
-)
-"""Note → what is counted, and what became of it."""
 WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
@@ -335,14 +322,6 @@ class CorpusReport:
         """The report that `to_plain` gave."""
         spaced = {language: Spaced(**own) for language, own in plain["spaced"].items()}
         return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})
-
-
-def note_message(note: str, count: int, place: str = "") -> str:
-    """A note in words: `3 spans of train en cut a word and were extended to whole words`."""
-    noun, what = NOTES[note]
-    one = count == 1
-    what = what.format(were="was" if one else "were", have="has" if one else "have", s="s" if one else "")
-    return f"{counted(count, noun)}{f' of {place}' if place else ''} {what}"
 
 
 def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: PosTaggers | None) -> PosReport:

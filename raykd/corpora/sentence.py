@@ -53,8 +53,8 @@ class Faulty(NamedTuple):
 
 Note = Literal["widened", "inner", "rejected", "bare", "wordless", "endless"]
 """Changes of reading, and records that are left out, that are no faults: spans that cut a word, spans that overlap a
-longer one, records that annotators rejected, records that nobody annotated, records without a word, documents without empty
-lines."""
+longer one, records that annotators rejected, records that nobody annotated, records without a word, documents without
+empty lines."""
 
 
 class Noted(NamedTuple):

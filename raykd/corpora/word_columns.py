@@ -47,7 +47,7 @@ def parse(
             of_words = [
                 (row, number) for row, number in zip(rows, numbers, strict=True) if is_word(row, layout)
             ]
-            words = [row[layout.token] for row, _ in of_words]
+            words = [layout.word(row) for row, _ in of_words]
             yield from without_tags(words, language, file, [number for _, number in of_words])
 
 

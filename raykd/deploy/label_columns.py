@@ -210,7 +210,7 @@ def _blocks(lines: Iterable[str], layout: Layout, file: str) -> Iterator[Block]:
             raise faults[0]
         cells = {number: row for number, row in zip(numbers, rows, strict=True) if is_word(row, layout)}
         block = [Row(number, text, cells.get(number, [])) for number, text in enumerate(taken, first)]
-        yield Block(block, [row[layout.token] for row in cells.values()])
+        yield Block(block, [layout.word(row) for row in cells.values()])
         first += len(taken)
         taken.clear()
     if taken:

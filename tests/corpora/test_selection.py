@@ -276,6 +276,8 @@ def corpora(draw, languages):
         origin=st.none(), unit=st.just("sentence"),
         heads=st.none(),
         pos=st.none(),
+        text=st.none(),
+        offsets=st.none(),
     )  # fmt: skip
     return {part: draw(st.lists(sentence, max_size=25)) for part in draw(st.permutations(PARTS))}
 

@@ -410,7 +410,7 @@ def test_texts_that_nobody_annotated_may_be_unlabelled_text(tmp_path):
     lines = [json.dumps(record) for record in ({"text": "a b", "label": []}, {"text": "c d"}, {"text": "e"})]
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
     for part in ("dev", "test"):
-        (tmp_path / f"{part}.jsonl").write_text(json.dumps({"text": part, "label": []}))
+        (tmp_path / f"{part}.jsonl").write_text(json.dumps({"text": part, "label": [[0, 3, "X"]]}))
     parts = {part: f"{part}.jsonl" for part in ("dev", "test")}
     own = SpanSource(
         source="spans", root=str(tmp_path), languages=("en",), train="t.jsonl", unlabelled="t.jsonl", **parts

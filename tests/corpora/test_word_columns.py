@@ -21,7 +21,7 @@ CONLLU = "# text = don't go\n1-2\tdon't\t_\n1\tdo\t_\n2\tn't\t_\n2.1\tnot\t_\n3\
         ("1 CD O\n000 CD O\n\n1 CD O\n", [["1", "000"], ["1"]]),
         ("0\n1\n", [["0", "1"]]),
         ("On\nit\n", [["On", "it"]]),
-        (f"{CONLLU}\n1\t# \t_\n", [["do", "n't", "go"], ["# "]]),
+        (f"{CONLLU}\n1\t# \t_\n", [["do", "n't", "go"], ["#"]]),
         ("# id 7\n0\t#\tO\n1\tit\tO\textra\n", [["#", "it"]]),
     ],
 )

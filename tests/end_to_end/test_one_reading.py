@@ -7,12 +7,13 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 import raykd
-from raykd.forms.tag_schemes import from_bioes
+from raykd.forms.tag_schemes import SpanScheme, from_bioes
 from raykd.metrics.bioes import read_spans
 from raykd.spec import load
 from raykd.sweep.sweep import Sweep
@@ -83,6 +84,26 @@ def bioes(given: Sequence[Words]) -> str:
     return tabs(both)
 
 
+def bmes(given: Sequence[Words]) -> str:
+    return bioes(given).replace("\tI-", "\tM-")
+
+
+def underscores(given: Sequence[Words]) -> str:
+    """Tags spelled otherwise, and spaces around cells."""
+    return tabs(given).replace("-PER", "_PER \t").replace("-LOC", "_LOC \t").replace("\tO\n", "\tO\t\n")
+
+
+def offsets(given: Sequence[Words]) -> str:
+    """Spans of characters, as doccano writes them; the words are those of the splitter."""
+    rows = []
+    for own in given:
+        text = " ".join(word for word, _ in own)
+        starts = list(accumulate((len(word) + 1 for word, _ in own), initial=0))
+        spans = [[starts[a], starts[b] - 1, kind] for a, b, kind in read_spans([tag for _, tag in own])]
+        rows.append({"id": 1, "text": text, "label": spans})
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def conllu(given: Sequence[Words]) -> str:
     """A multi-word token in front of each sentence; the parts of speech are the tags."""
     return "\n".join(
@@ -128,11 +149,17 @@ def text_objects(given: Sequence[Words]) -> str:
 
 FORMATS: dict[str, Callable[[Sequence[Words]], str | bytes]] = {
     "tabs.conll": tabs, "spaces.txt": spaces, "numbered.iob2": numbered, "packed.conll.gz": packed,
-    "bioes.conll": bioes, "treebank.conllu": conllu, "words.jsonl": word_objects, "classes.tsv": classes,
+    "bioes.conll": bioes, "bmes.conll": bmes, "underscores.conll": underscores, "offsets.jsonl": offsets,
+    "treebank.conllu": conllu, "words.jsonl": word_objects, "classes.tsv": classes,
     "classes.csv": comma_separated, "classes.jsonl": text_objects,
 }  # fmt: skip
 
 
+SCHEMES: dict[SpanScheme, tuple[str, ...]] = {
+    "iob2": ("tabs.conll", "spaces.txt", "numbered.iob2", "packed.conll.gz", "underscores.conll"),
+    "bmes": ("bmes.conll",),
+}  # fmt: skip
+"""Scheme of the labels that `predict` writes → the formats whose tags have it; others have BIOES, or no scheme."""
 STUDENTS = {"names": "tabs.conll", "pos": "treebank.conllu", "classes": "classes.csv"}
 """Kind of labels → the format that a student of them learns from."""
 
@@ -175,7 +202,7 @@ def test_the_same_words_and_labels_at_every_step(students, name, tmp_path, monke
     corpus = Sweep(load("sweep.yaml")).preparation.corpus
     words = corpus.parts["test"]["tokens"].to_pylist()
     gold = [corpus.tag_set.decode(tags) for tags in corpus.parts["test"]["tags"].to_pylist()]
-    if corpus.unit == "word":
+    if corpus.unit == "word" and name != "offsets.jsonl":
         first = PARTS["train"] + PARTS["dev"]
         assert words == [[word for word, _ in own] for own in sentences(first, PARTS["test"])]
     kind = "classes" if corpus.unit == "sentence" else "pos" if ending == "conllu" else "names"
@@ -191,8 +218,8 @@ def test_the_same_words_and_labels_at_every_step(students, name, tmp_path, monke
 
 def _as_written(labels: list[list[str]], name: str) -> list[list[str]]:
     """Labels in the scheme of the files."""
-    iob2 = name.startswith(("tabs", "spaces", "numbered", "packed"))
-    return [from_bioes(own, "iob2") if iob2 else own for own in labels]
+    scheme = next((scheme for scheme, names in SCHEMES.items() if name in names), None)
+    return [from_bioes(own, scheme) if scheme else own for own in labels]
 
 
 def _labels_in(out: str, ending: str, words: list[list[str]]) -> list[list[str]]:
@@ -200,7 +227,13 @@ def _labels_in(out: str, ending: str, words: list[list[str]]) -> list[list[str]]
     text = Path(out).read_text().removeprefix("\ufeff")
     if ending in ("jsonl", "tsv", "csv"):
         rows = [json.loads(line) for line in text.splitlines()]
-        return [row["labels"] if "labels" in row else [row["label"]] for row in rows]
+        if rows[0].get("words"):  # of texts
+            assert [[word["text"] for word in row["words"]] for row in rows] == words
+            return [[word["label"] for word in row["words"]] for row in rows]
+        return [
+            row["labels"] if "labels" in row else [row.get("predicted_label", row.get("label"))]
+            for row in rows
+        ]
     found: list[list[str]] = [[]]
     for line in text.split("\n"):
         if line.startswith(("# text", "# id", "1-2\t")):
