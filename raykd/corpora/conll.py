@@ -30,6 +30,7 @@ from raykd.corpora.sentence import Faulty, Noted, Sentence
 from raykd.corpora.source import OfEach, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.forms import TagSet
+from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 ONE_SENTENCE = 200
@@ -171,7 +172,7 @@ def _scheme_of(column: Column) -> str:
     return "io" if column.kind == "runs" else "auto"
 
 
-def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[dict[str, Any], list[str]]:
+def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
     columns, separators, schemes = dict[str, Any](), dict[str, str](), dict[str, str]()
     others: dict[int, Column] = {}

@@ -17,10 +17,11 @@ from raykd.forms import TREE
 from raykd.forms.form import Labelled
 from raykd.forms.tree.codes import ENCODINGS, Encoding, encoded_part
 from raykd.forms.tree.drawing import is_projective
+from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
 
 
-def describe(corpus: Corpus) -> dict[str, Any]:
+def describe(corpus: Corpus) -> PlainObject:
     """Plain, JSON-able figures of `corpus`.
 
     `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean

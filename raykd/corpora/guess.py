@@ -15,6 +15,7 @@ from raykd.corpora.column_files import Beginning, beginning
 from raykd.corpora.columns import Column, columns_in
 from raykd.corpora.files import LOOKED_AT, MARK, BrokenLine, lost_bytes, opened, read_lines
 from raykd.corpora.text_encoding import MARKS, likely_encoding
+from raykd.identity import PlainObject
 from raykd.storage.store import Storage
 
 LINES = 4000
@@ -149,13 +150,13 @@ def no_guess(head: Head) -> Guess | None:
     return None
 
 
-def merged(values: Mapping[str, Any]) -> Any:
+def merged(values: PlainObject) -> Any:
     """One value for all languages, or a mapping from languages."""
     first = next(iter(values.values()))
     return first if all(value == first for value in values.values()) else dict(values)
 
 
-def settle(by_language: Mapping[str, list[Guess]]) -> tuple[dict[str, Any], list[str]]:
+def settle(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
     first = {language: files[0].settings for language, files in by_language.items()}
     found: dict[str, Any] = {}

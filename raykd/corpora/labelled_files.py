@@ -37,6 +37,7 @@ from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
 from raykd.forms.form import Labelled
 from raykd.forms.tag_schemes import FileScheme
+from raykd.identity import PlainObject
 from raykd.spec import Document, Frozen, check, overridden
 from raykd.storage.store import Storage
 
@@ -101,7 +102,7 @@ def read_labelled(
     unit: Unit,
     scheme: FileScheme = "auto",
     labels: Collection[str] = (),
-    settings: Mapping[str, Any] = MappingProxyType({}),
+    settings: PlainObject = MappingProxyType({}),
     overrides: Sequence[str] = (),
     open_model: OpenPosModel = refuse_model,
 ) -> LabelledText:

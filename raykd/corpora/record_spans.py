@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from raykd.corpora.span_alignment import CharacterSpan, SpanError
 from raykd.corpora.span_offsets import Offsets, located
+from raykd.identity import PlainObject
 
 SPANS = (
     "spans", "entities", "ents", "label", "labels", "annotations", "annotation", "instances",
@@ -50,7 +51,7 @@ def checked_text(text: str) -> str:
     return text
 
 
-def key_of_spans(record: Mapping[str, Any]) -> str | None:
+def key_of_spans(record: PlainObject) -> str | None:
     """The key under which a record has its spans: a usual name before others, one with spans before an empty one."""
     usual = [key for key in SPANS if isinstance(record.get(key), list)]
     unusual = [key for key in record if key not in (*SPANS, *NO_SPANS) and not key.startswith("predict")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
 from raykd.counted import counted
 from raykd.forms import form_of
+from raykd.identity import PlainObject
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
@@ -313,12 +313,12 @@ class CorpusReport:
             },
         )
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """JSON-able form; `from_plain` reads it back."""
         return asdict(self)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CorpusReport:
+    def from_plain(cls, plain: PlainObject) -> CorpusReport:
         """The report that `to_plain` gave."""
         spaced = {language: Spaced(**own) for language, own in plain["spaced"].items()}
         return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})

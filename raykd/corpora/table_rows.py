@@ -21,6 +21,7 @@ from raykd.corpora.table_origins import Rows
 from raykd.corpora.text_columns import Cells, longest, texts_in
 from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.identity import PlainObject
 from raykd.progress import with_progress
 from raykd.spec import Frozen
 from raykd.storage.store import Storage
@@ -300,7 +301,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def guess_table(
-    table: pa.Table, source: str, form: str, features: Mapping[str, Any], languages: Collection[str] = ()
+    table: pa.Table, source: str, form: str, features: PlainObject, languages: Collection[str] = ()
 ) -> Guess:
     """The guess of a table by its first rows: words and tags, or texts and their class.
 

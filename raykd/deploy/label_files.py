@@ -20,6 +20,7 @@ from raykd.deploy.label_json import label_json
 from raykd.deploy.label_texts import Numbered, Write, json_line, label_texts, text_cells
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import SpanScheme
+from raykd.identity import PlainObject
 from raykd.serving.labeller import Labeller
 from raykd.storage.store import Storage
 
@@ -118,9 +119,7 @@ OF_SOURCE: Mapping[str, FileForm] = MappingProxyType({**FORMS, "conllu": COLUMNS
 """Source of corpora → the form in which such files are labelled."""
 
 
-def form_of(
-    file: str, labeller: Labeller, asked: Form | Literal["auto"]
-) -> tuple[FileForm, Mapping[str, Any]]:
+def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> tuple[FileForm, PlainObject]:
     """The form of a file, and the settings of the source that reads it: as `asked`, or as `raykd init` would take it.
 
     Raises:

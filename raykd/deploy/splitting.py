@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from raykd.errors import ExportError
 from raykd.forms.marks import UTTERANCE
+from raykd.identity import PlainObject
 from raykd.serving.labeller import SIGNS, SPLITS, WHITESPACE, words_in
 from raykd.tasks import Task
 
@@ -56,7 +56,7 @@ class Splitting:
         best = max(SPLITS, key=lambda split: self.same.get(split, 0))
         return best if self.problem and self.same[best] > self.same[self.split] else None
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> PlainObject:
         """For `export.json`."""
         return {name: value for name, value in asdict(self).items() if name != "split"}
 

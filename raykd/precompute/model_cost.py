@@ -23,7 +23,7 @@ from raykd.errors import ExportError
 from raykd.figures.results import Cost
 from raykd.figures.sizes import Shape
 from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime, computed_sizes
-from raykd.identity import identity
+from raykd.identity import PlainObject, identity
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
@@ -231,7 +231,7 @@ def measure_together(
     ]
 
 
-def shape_of(storage: Storage, run: Run) -> dict[str, Any]:
+def shape_of(storage: Storage, run: Run) -> PlainObject:
     """All that a run's cost depends on; two runs of one shape cost the same."""
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     pieces = vocabulary.pieces
@@ -261,7 +261,7 @@ def sizes_of(storage: Storage, run: Run) -> Cost | None:
 
 
 def find_cost(
-    storage: Storage, run: Run, on: Mapping[str, Any] | None = None, runtimes: Sequence[Runtime] = ()
+    storage: Storage, run: Run, on: PlainObject | None = None, runtimes: Sequence[Runtime] = ()
 ) -> Cost | None:
     """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
     a processor, a GPU, or both) and in these runtimes beside the export in float32."""
@@ -285,7 +285,7 @@ def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
     return measured.cost
 
 
-def note_cost(storage: Storage, run: Run, on: Mapping[str, Any], text: str) -> Cost:
+def note_cost(storage: Storage, run: Run, on: PlainObject, text: str) -> Cost:
     """Add a sentence to a cost that is stored."""
     sizes, timed = sizes_of(storage, run), _stored(storage, _key(storage, run, hardware=on))
     assert sizes is not None

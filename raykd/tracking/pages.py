@@ -22,6 +22,7 @@ from mlflow.entities import Dataset, Metric
 
 from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
 from raykd.figures.trial import Scored, Trial
+from raykd.identity import PlainObject
 
 # MLflow's limits of one key and one value.
 KEY_LENGTH, VALUE_LENGTH = 250, 6000
@@ -81,7 +82,7 @@ class Page:
     model: StudentModel | None = None
 
 
-def flatten(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+def flatten(metrics: PlainObject, prefix: str = "") -> dict[str, float]:
     """Nested numbers by name, `dev_f1_by_language: {en: …}` as `dev_f1/en`.
 
     What is not a finite number is left out: MLflow's databases handle NaN in different ways.
@@ -118,7 +119,7 @@ def loss_prefixes(stages: Sequence[str]) -> tuple[str, ...]:
 
 
 def epoch_values(
-    metrics: Mapping[str, Any], score_name: str, prefix: str, stages: Sequence[str] = ("",)
+    metrics: PlainObject, score_name: str, prefix: str, stages: Sequence[str] = ("",)
 ) -> dict[str, float]:
     """The numbers of one epoch by their names in MLflow, below `prefix`; `stages`: see `loss_prefixes`.
 
@@ -183,7 +184,7 @@ def rounded(exact: Mapping[str, float]) -> dict[str, float]:
     return {name: value if value.is_integer() else float(f"{value:.5g}") for name, value in exact.items()}
 
 
-def searched_params(tree: Mapping[str, Any]) -> dict[str, str]:
+def searched_params(tree: PlainObject) -> dict[str, str]:
     """A sweep file's values by their dotted paths; what is searched is one value, as JSON."""
     return texts(dict(_values(tree)))
 

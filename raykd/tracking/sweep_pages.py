@@ -18,6 +18,7 @@ from mlflow.entities import Dataset, Metric
 from raykd.figures.front import front_of, hypervolume_of
 from raykd.figures.table import Directions
 from raykd.figures.trial import State, Teacher, Trial
+from raykd.identity import PlainObject
 from raykd.tracking.pages import (
     SWEEP_TAG,
     TEACHER_TAG,
@@ -105,7 +106,7 @@ class SweepPages:
         self,
         number: int,
         epoch: int,
-        metrics: Mapping[str, Any],
+        metrics: PlainObject,
         *,
         run: str = "",
         stages: Sequence[str] = ("",),

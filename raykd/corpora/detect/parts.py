@@ -11,6 +11,7 @@ from typing import Any
 from raykd.corpora.detect.names import HELD_OUT, UNKNOWN, Named, named, parts_of, pieces_of, with_lang
 from raykd.corpora.guess import Guess, merged
 from raykd.errors import CorpusError
+from raykd.identity import PlainObject
 
 Row = tuple[str | None, str | None, Guess]
 """A file with its language and its part, where its name says them."""
@@ -123,7 +124,7 @@ class Parts:
                 self.notes.append(f"{file.name} is taken as {lacking[0]}")
         return rows
 
-    def roles(self) -> dict[str, Any]:
+    def roles(self) -> PlainObject:
         """The settings that say which parts are read and which are drawn; files that no role needs are left."""
         if not any("train" in own for own in self.files.values()):
             self._refuse_without_train()
@@ -208,7 +209,7 @@ class Parts:
         for language in languages:
             self.leave(self.files[language].pop(part, []), why)
 
-    def patterns(self) -> dict[str, Any]:
+    def patterns(self) -> PlainObject:
         """Part → its pattern, or a mapping from languages to patterns."""
         found: dict[str, Any] = {}
         for part in ("train", "unlabelled", "dev", "test"):
@@ -257,7 +258,7 @@ class Parts:
                 return template
         return each
 
-    def text_forms(self) -> dict[str, Any]:
+    def text_forms(self) -> PlainObject:
         """How the unlabelled files of each language are written, where they are plain text."""
         forms: dict[str, str] = {}
         for language, files in self.of("unlabelled").items():
@@ -269,7 +270,7 @@ class Parts:
             )
         return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merged(forms)}
 
-    def encodings(self) -> dict[str, Any]:
+    def encodings(self) -> PlainObject:
         """The encoding of each language's files, where one is not UTF-8."""
         each: dict[str, str] = {}
         for language, own in self.files.items():
