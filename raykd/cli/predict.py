@@ -49,7 +49,7 @@ def predict(
     ] = "auto",
     column: Annotated[
         int | None,
-        typer.Option(min=0, help="Of the words (CoNLL) or of the text (TSV), from 0. Default: 0; 1 after numbers."),
+        typer.Option(min=0, help="Of the words (CoNLL) or the text (TSV, CSV), from 0. Default: what looks like it."),
     ] = None,
     pos: Annotated[
         Path | None,
@@ -88,12 +88,17 @@ def predict(
     form, settings = form_of(file, labeller, format_)
     if marked and not form.of_texts:
         raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
+    for option, value in (("column", column), ("scheme", scheme)):
+        if value is not None and option not in form.takes:
+            raise CorpusError(
+                file, None, f"--{option} has no effect: the file is {form.name}", "leave it out"
+            )
     with ExitStack() as opened:
         request = Request(
             labeller=labeller, lines=lines_of(file, keep_marks=form.keep_marks),
             name=STANDARD_INPUT if file == "-" else file, settings=settings, column=column, scheme=scheme, batch=batch,
             write=partial(marked_line, labeller) if marked else json_line,
-            report=lambda line: stderr.print(f"{Path(file).name}: {line}"),
+            report=lambda line: stderr.print(f"{STANDARD_INPUT if file == '-' else Path(file).name}: {line}"),
         )  # fmt: skip
         target = opened.enter_context(_target(out))
         status = opened.enter_context(stderr.status("labelling …"))
@@ -114,13 +119,19 @@ def _target(out: Path | None) -> Iterator[TextIO]:
             sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
         return
-    part = out.with_name(f".{out.name}.part")
+    out = out.resolve()
+    whole = not out.exists() or out.is_file()
+    part = out.with_name(f".{out.name}.part") if whole else out  # a pipe or device is written as it is
     try:
         with part.open("w", encoding="utf-8") as file:
             yield file
-        part.replace(out)
+        if whole:
+            part.replace(out)
+    except OSError as error:
+        raise StoreError(str(out), f"cannot be written ({error.strerror})", "give another --out") from None
     finally:
-        part.unlink(missing_ok=True)
+        if whole:
+            part.unlink(missing_ok=True)
 
 
 def refuse_no_export(folder: Path, write: str) -> None:

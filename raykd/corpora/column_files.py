@@ -19,6 +19,8 @@ from raykd.errors import CorpusError
 
 DOCUMENT_START = "-DOCSTART-"
 _STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
+_NAMED_VALUE = re.compile(r"\S\s+[\w.]+\s*=").match
+"""A comment like `# sent_id = 5`."""
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The number of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
 HEAD = 100
@@ -37,6 +39,12 @@ COLUMN_NAMES = frozenset(_NAMES.split())
 """Names that people give to columns, in small letters and without spaces."""
 Cells = list[str]
 Separator = Literal["tab", "space", "auto"]
+
+
+def whole_line(line: str) -> Cells:
+    """The one cell of a line."""
+    return [line]
+
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
 """The cells of a line, also empty ones."""
@@ -93,9 +101,11 @@ class Layout(NamedTuple):
         if not self.comment or not line.startswith(self.comment):
             return False
         # With an index column first, no word line begins with the comment sign; without, a comment differs from the
-        # word "#" in its number of columns, or by the space behind its sign.
+        # word "#" in its number of columns, in what is between them, or by the space behind its sign.
+        if self.token > 0 or ("\t" in line) != (self.cut is cut_at_tabs) or _NAMED_VALUE(line):
+            return True
         cells = self.cut(line)
-        return self.token > 0 or len(cells) != self.width or " " in cells[0].strip()
+        return len(cells) != self.width or " " in cells[0].strip()
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
@@ -164,9 +174,10 @@ def has_names(cells: Cells) -> bool:
     return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
 
 
-def refuse_names(start: Beginning, file: str) -> None:
+def refuse_names(start: Beginning, file: str, comment: str = "#") -> None:
     """Raise CorpusError where the first line with a word has the names of columns."""
-    place = next((place for place, line in enumerate(start.lines) if _may_be_word(line)), None)
+    lines = ((place, line) for place, line in enumerate(start.lines) if _may_be_word(line))
+    place = next((n for n, line in lines if not (comment and line.startswith(comment))), None)
     if place is not None and has_names(start.cut(start.lines[place])):
         problem = f"the line has the names of columns, not a word: {start.lines[place][:60]!r}"
         raise CorpusError(file, place + 1, problem, "remove the line")

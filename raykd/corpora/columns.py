@@ -35,8 +35,8 @@ class Column:
     distinct: int
     examples: tuple[str, ...]
     """The most frequent values; of spans, the types."""
-    letters: frozenset[str] = frozenset()
-    """Of spans: the letters before the dash."""
+    inside: float = 0
+    """Of spans: the share of words in them."""
 
     def words(self) -> str:
         """What it holds, in words."""
@@ -63,7 +63,9 @@ def columns_in(start: Beginning) -> list[Column]:
     width = len(rows[0])
     spaces = [sum(len(row[place].split()) for row in rows) / len(rows) for place in range(width)]
     # Words of Vietnamese corpora have spaces inside; texts have more.
-    if max(spaces) > 3 or (width == 1 and len(rows) < 2 * len(sentences)):
+    # Lines between empty ones are words of sentences, or else names and short texts.
+    short = len(rows) < 2 * len(sentences) and (width == 1 or start.separator == " ")
+    if max(spaces) > 3 or short:
         return []
     columns = [_column(place, [[row[place] for row in rows] for rows in sentences]) for place in range(width)]
     words = _words(columns)
@@ -80,7 +82,7 @@ def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
 
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
     """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
-    of equals the last spans and the first flat tags."""
+    those with more words in spans first, of equals the last spans and the first flat tags."""
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
     return [*span_columns(columns), *flat]
@@ -89,7 +91,8 @@ def tag_columns(columns: Sequence[Column]) -> list[Column]:
 def span_columns(columns: Sequence[Column]) -> list[Column]:
     """Those of them that hold spans."""
     spans = [column for column in reversed(columns) if column.kind == "spans"]
-    spans.sort(key=lambda column: bool(CHUNKS & set(column.examples)))
+    # Of nested names, as in GermEval, the outer ones are more.
+    spans.sort(key=lambda column: (bool(CHUNKS & set(column.examples)), -round(column.inside, 2)))
     return [*spans, *(column for column in columns if column.kind == "runs")]
 
 
@@ -109,11 +112,12 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
     # Of files with tags of several forms the reader names those that are few.
     mixed = counts["O"] > 0.4 * total and {"B", "I"} <= {name[0] for name in spans.values()}
     if spans and (mixed or inside + outside >= ALMOST * total):
-        letters = frozenset(name[0] for name in spans.values())
         types = Counter[str]()
         for value, name in spans.items():
             types[name[2:]] += counts[value]
-        return Column(place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), letters)
+        return Column(
+            place, "spans", len(types), tuple(kind for kind, _ in types.most_common(5)), inside / total
+        )
     no_span = outside_tag(counts) or OUTSIDE
     names = tuple(value for value, _ in counts.most_common(6) if value != no_span)[:5]
     others = set(counts) - {no_span}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from raykd.corpora import utterance_files as utterances
 from raykd.corpora.guess import Guess, Head, no_guess, settle
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.text_files import Parse, read_text_files
+from raykd.identity import PlainObject
 
 
 class Format(NamedTuple):
@@ -23,7 +24,7 @@ class Format(NamedTuple):
     read: Callable[..., Stream]
     """Its sentences; of files as many of each as `most` says."""
     guess: Callable[[Head], Guess | None] = no_guess
-    settle: Callable[..., tuple[dict[str, Any], list[str]]] = settle
+    settle: Callable[..., tuple[PlainObject, list[str]]] = settle
     """The settings of a corpus by the guesses of its files, and doubts about them."""
 
 

@@ -109,7 +109,7 @@ def layout_of(
     """
     lines = iter(lines)
     start = beginning(lines, config.comment, config.separator)
-    refuse_names(start, file)
+    refuse_names(start, file, config.comment)
     wanted = for_language(config.columns, language) or Columns()
     columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
     resolved = {name: place + start.width if place < 0 else place for name, place in columns.items()}
@@ -174,7 +174,7 @@ def _scheme_of(column: Column) -> str:
 
 def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
-    columns, separators, schemes = dict[str, Any](), dict[str, str](), dict[str, str]()
+    columns, schemes = dict[str, Any](), dict[str, str]()
     others: dict[int, Column] = {}
     notes: list[str] = []
     for language, files in by_language.items():
@@ -185,15 +185,16 @@ def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, lis
         same = tag.place != width - 1 or all(len(file.columns) == width for file in files)
         place = tag.place if same else -1
         columns[language] = {"token": words, "tag": place}
-        separators[language], schemes[language] = best.settings["separator"], settings["scheme"]
+        schemes[language] = settings["scheme"]
         others = {column.place: column for column in more} | others
         for file in files:
             if not _fits(file.columns, words, tag.kind, place):
                 notes.append(f"{file.name} has other columns than {best.name}: {in_words(file.columns)}")
     notes += [f"column {place} could be the tags too: {others[place].words()}" for place in sorted(others)]
     found: dict[str, Any] = {"columns": merged(columns)}
-    if len(set(separators.values())) == 1:
-        found["separator"] = next(iter(separators.values()))
+    written = {file.settings["separator"] for files in by_language.values() for file in files}
+    if len(written) == 1:
+        found["separator"] = written.pop()
     if set(schemes.values()) != {"auto"}:
         found["scheme"] = merged(schemes)
     return found, notes

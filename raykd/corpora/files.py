@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader
 from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO
@@ -118,19 +118,32 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 
 @contextmanager
 def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
-    """A file's bytes as a stream, unpacked where they are of gzip, whatever its name is; CorpusError, also later, when
-    it cannot be read."""
+    """A file's bytes as `unpacked` gives them."""
+    with (
+        _named(place(storage, name)),
+        storage.open(name) as file,
+        unpacked(file, place(storage, name)) as source,
+    ):
+        yield source
+
+
+@contextmanager
+def unpacked(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
+    """The same bytes, unpacked where they are of gzip, whatever the name is; CorpusError where they are packed
+    otherwise, and, also later, where they cannot be read."""
+    begins = file.peek(max(map(len, PACKED)))
+    if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
+        raise CorpusError(name, None, f"it is packed with {packed}", "unpack it, or pack it with gzip")
+    with _named(name):
+        yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
     try:
-        with storage.open(name) as file:
-            begins = file.peek(max(map(len, PACKED)))
-            if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
-                problem = f"it is packed with {packed}"
-                raise CorpusError(place(storage, name), None, problem, "unpack it, or pack it with gzip")
-            yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
+        yield
     except (OSError, EOFError, zlib.error, StoreError) as error:
-        raise CorpusError(
-            place(storage, name), None, f"cannot be read ({error})", "correct the file"
-        ) from None
+        raise CorpusError(name, None, f"cannot be read ({error})", "correct the file") from None
 
 
 def read_lines(
@@ -149,7 +162,7 @@ def read_lines(
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
     file, blank = place(storage, name), list[str]()
-    advice = EncodingAdvice(encoding, may_be_set, partial(_head, storage, name))
+    advice = EncodingAdvice(encoding, may_be_set, partial(file_head, storage, name))
     with opened(storage, name) as source:
         lines = decoded_lines(source, file, advice, keep_marks=keep_marks)
         for line in lines:
@@ -161,7 +174,8 @@ def read_lines(
     raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
 
 
-def _head(storage: Storage, name: str) -> bytes:
+def file_head(storage: Storage, name: str) -> bytes:
+    """The first bytes of a file, unpacked."""
     with opened(storage, name) as source:
         return source.read(LOOKED_AT)
 

@@ -109,8 +109,10 @@ class Head:
         """The first lines; none where the file is no text."""
         if self.encoded[0] is None:
             return []
-        text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").replace(MARK, "")
-        lines = [line.removesuffix("\r") for line in islice(text.split("\n"), LINES)]
+        text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").lstrip(MARK)
+        # Places of characters, of which JSON may have some, count marks.
+        text = text if text.lstrip()[:1] in ("{", "[") else text.replace(MARK, "")
+        lines = [line.removesuffix("\r").lstrip(MARK) for line in islice(text.split("\n"), LINES)]
         # The last line may be cut off, and after a line feed there is none.
         cut = len(lines) > 1 and (len(self.data) == LOOKED_AT or not lines[-1])
         return lines[:-1] if cut else lines

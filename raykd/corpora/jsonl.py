@@ -106,7 +106,12 @@ def _object(line: str, file: str, number: int, keys: list[str], columns: TableCo
     if missing := [key for key in keys if found.get(key) is None]:
         hint = f"set corpus.columns ({', '.join(map(str, found))})"
         hint = SPANS_HINT if has_spans(found, SpanReading()) else hint
-        raise CorpusError(file, number, f"there is no {missing[0]!r} in the object", hint)
+        what = (
+            f"there is null for {missing[0]!r}"
+            if missing[0] in found
+            else f"there is no {missing[0]!r} in the object"
+        )
+        raise CorpusError(file, number, what, hint)
     values = {key: _plain(found[key], key, columns) for key in keys}
     for key, value in values.items():
         if problem := _fault(value, key, columns):
@@ -153,14 +158,19 @@ def _table(rows: Sequence[dict[str, Any]], keys: list[str], file: str, lines: Se
     try:
         return pa.table(columns)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        line, key = next(
-            (line, key)
-            for row, line in zip(rows, lines, strict=True)
-            for key in keys
-            if not _alike(columns[key][0], row[key])
-        )
-        problem = f"{key!r} is not of the type that it has in line {lines[0]}"
-        raise CorpusError(file, line, problem, "give every line the same types") from None
+        for key, values in columns.items():
+            first = next((place for place, value in enumerate(values) if value != []), 0)
+            for line, value in zip(lines, values, strict=True):
+                if not _alike(values[first], value):
+                    alone = value is values[first]
+                    what = (
+                        "has several types"
+                        if alone
+                        else f"is not of the type that it has in line {lines[first]}"
+                    )
+                    problem = f"{key!r} {what}"
+                    raise CorpusError(file, line, problem, "give every line the same types") from None
+        raise
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -175,8 +185,8 @@ def guess(head: Head) -> Guess | None:
     """The guess of a file with an object in each line."""
     if not head.filled or not head.filled[0].lstrip().startswith("{"):
         if head.name.removesuffix(".gz").endswith((".json", ".jsonl")):
-            why = "JSON, and not one object per line: write a text and its class per line, with a tab between them"
-            return Guess(source="jsonl", why=f"{why} (.tsv)", sure=CERTAIN, readable=False)
+            why = "JSON, and not one object per line: write each object into a line of its own (JSON Lines)"
+            return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
         return None
     rows = [row for line in head.filled if (row := _parsed(line)) is not None]
     try:

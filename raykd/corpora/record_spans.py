@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from raykd.corpora.span_alignment import CharacterSpan, SpanError
 from raykd.corpora.span_offsets import Offsets, located
+from raykd.forms.tag_schemes import has_span_form
 from raykd.identity import PlainObject
 
 SPANS = (
@@ -84,7 +85,13 @@ def parts_of(span: Any) -> Parts | None:
     if isinstance(span, list):
         if len(span) < 3:
             return None
-        return Parts(span[1], span[2], span[0]) if isinstance(span[0], str) else Parts(*span[:3])
+        if not isinstance(span[0], str):
+            return Parts(*span[:3])
+        # The text of the span, its ends and its label; or the label and its ends.
+        surface_first = len(span) > 3 and isinstance(span[3], str)
+        return (
+            Parts(span[1], span[2], span[3], span[0]) if surface_first else Parts(span[1], span[2], span[0])
+        )
     if not isinstance(span, dict):
         return None
     for key in NESTED:
@@ -134,4 +141,7 @@ def _label(parts: Parts) -> str:
     label = labels[0] if labels else None
     if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
         raise SpanError(f"the span {ends} has no label", "give every span one label")
+    if has_span_form(str(label), "BI"):
+        problem = f"the span {ends} has the tag of a word, {label}"
+        raise SpanError(problem, "join words into spans (Transformers: aggregation_strategy='simple')")
     return checked_text(str(label).strip())

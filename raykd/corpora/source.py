@@ -292,6 +292,8 @@ class FilesConfig(PartsConfig):
 class TextConfig(FilesConfig):
     """A source of text files."""
 
+    keeps_marks: ClassVar[bool] = False
+    """Whether byte-order marks inside of lines stay, as places of characters count them."""
     encoding: Name | dict[str, Name] = "utf-8"
     unlabelled_form: TextForm | dict[str, TextForm] = "same"
     """How the files of `unlabelled` are written: `same` as the others; `columns`: a word in each line, in the first

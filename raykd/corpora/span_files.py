@@ -37,6 +37,7 @@ class SpanSource(TextConfig, SpanReading):
     """Texts with spans of characters: JSON or JSON Lines of doccano, Label Studio, Prodigy and tools like these."""
 
     forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
+    keeps_marks: ClassVar[bool] = True
     source: Literal["spans"]
     scheme: Literal["iob2"] = "iob2"
     nested: Literal["refuse", "outermost"] = "refuse"

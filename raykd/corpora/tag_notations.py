@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,6 +29,8 @@ from raykd.forms.tag_schemes import (
 from raykd.forms.tag_spellings import Spelling, letters_read_as_types
 from raykd.metrics.bioes import OUTSIDE
 
+SEVERAL = re.compile(r"[BIESLUMW]-.*[,;/+&\s][BIESLUMW]-\S").match
+"""A tag of several labels that are not separated as nested ones are."""
 KNOWN = 50_000
 """Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
 
@@ -81,6 +84,10 @@ def _notation(
         problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
         row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
         raise fault_at(pool, row, problem, "remove corpus.scheme")
+    several = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and SEVERAL(name)}
+    if has_letters(scheme) and several:
+        hint = "separate the labels of a word by |, and set corpus.nested: outermost"
+        _refuse(pool, rows, several, language, None, nested_problem, hint)
     if has_letters(scheme) and any(map(is_nested, used)):
         return _nested_notation(pool, rows, language, names, used, config)
     if scheme == "auto":

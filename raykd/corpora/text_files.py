@@ -31,7 +31,7 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
     storage = Storage(config.root)
     for part, language, name in with_progress(files_of(config)):
         encoding = for_language(config.encoding, language) or "utf-8"
-        lines = read_lines(storage, name, encoding, keep_marks=False)
+        lines = read_lines(storage, name, encoding, keep_marks=config.keeps_marks)
         file = place(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
         sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -27,6 +27,8 @@ Place = Annotated[int, Field(ge=0)] | Name
 """A column, from 0, or its name in the header."""
 Separator = Literal["tab", "comma", "semicolon"]
 SIGNS: Mapping[Separator, str] = MappingProxyType({"tab": "\t", "comma": ",", "semicolon": ";"})
+EXCEL = re.compile(r"sep=.?")
+"""A first line of CSV in which Excel says what is between the columns."""
 ENOUGH = 20
 """Lines from which a first one without a value of the others has names."""
 SHOWN = 8
@@ -131,6 +133,8 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
         else:
             if broken:
                 yield number, broken[0]
+            elif number == 1 and EXCEL.fullmatch(SIGNS[separator].join(cells)):
+                pass
             elif any(map(str.strip, cells)):
                 yield number, cells
         broken.clear()
@@ -174,6 +178,11 @@ def parse(
         if isinstance(cells, BrokenLine):
             yield Faulty(language, (CorpusError(file, number, cells.problem, cells.hint),))
             continue
+        if not width and not header and _names_texts(cells):
+            problem = f"the line has the names of columns: {', '.join(cells)[:60]}"
+            yield Faulty(language, (CorpusError(file, number, problem, "set corpus.header: true"),))
+            width = len(cells)
+            continue
         if header and not width:
             width = len(cells)
             places = _places(columns, [cell.strip() for cell in cells], file, labelled=labelled)
@@ -214,6 +223,11 @@ def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) ->
     return _Places(text, place("second"), place("label") if labelled else None, place("part"))
 
 
+def _names_texts(cells: list[str]) -> bool:
+    """Whether a row has the usual names of the columns of texts and classes."""
+    return len(cells) > 1 and {cell.strip().lower() for cell in cells} <= {*TEXT_WORDS, *LABEL_WORDS}
+
+
 def _refuse_too_few(places: _Places, cells: list[str], separator: Separator, file: str, number: int) -> None:
     needed = max(place for place in places if place is not None) + 1
     if len(cells) < needed:
@@ -250,22 +264,26 @@ def guess(head: Head) -> Guess | None:
         if (text := longest(columns)) is not None:
             return _of_texts(first, columns, text, separator)
     why = f"columns between {separator}s, none with texts of several words, which are split at white space"
-    return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
+    return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False, settings={"separator": separator})
 
 
 def _separator(head: Head) -> Separator | None:
     """What is between the columns of almost all lines; None where they have no columns. Commas are in every text, and
     separate columns in files that are called CSV alone."""
     likely: dict[Separator, float] = {}
-    for separator in get_args(Separator) if _is_csv(head) else ("tab",):
+    separators: tuple[Separator, ...] = ("semicolon", "comma", "tab") if _is_csv(head) else ("tab",)
+    for separator in separators:
         width, count, total = _width(head.filled, separator)
-        if width > 1 and count >= ALMOST * total:
+        if count >= ALMOST * total > 0:
             likely[separator] = width
-    return max(likely, key=lambda separator: likely[separator], default=None)
+    several: list[Separator] = [separator for separator, width in likely.items() if width > 1]
+    if not several and len(likely) == len(SIGNS):  # one column, which only CSV has
+        return "comma"
+    return max(several, key=lambda separator: likely[separator], default=None)
 
 
 def _is_csv(head: Head) -> bool:
-    return head.name.removesuffix(".gz").endswith(".csv")
+    return head.name.lower().removesuffix(".gz").endswith(".csv")
 
 
 def _width(lines: Iterable[str], separator: Separator) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ from raykd.corpora.column_files import (
     refuse_names,
     row_faults,
     sentence_rows,
+    whole_line,
     without_tags,
 )
 from raykd.corpora.columns import columns_in
@@ -39,8 +40,10 @@ def parse(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | Noted]:
     """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
-    layout, lines = layout_of(iter(lines), file)
-    for numbers, rows in sentence_rows(lines, layout):
+    lines = iter(lines)
+    start = beginning(lines, COMMENT)
+    layout = layout_of(start, file)
+    for numbers, rows in sentence_rows(chain(start.lines, lines), layout):
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)
         else:
@@ -51,13 +54,11 @@ def parse(
             yield from without_tags(words, language, file, [number for _, number in of_words])
 
 
-def layout_of(
-    lines: Iterator[str], file: str, column: int | None = None, hint: str = HINT
-) -> tuple[Layout, Iterable[str]]:
-    """How a file of words is written, decided by its beginning; and all of its lines.
+def layout_of(start: Beginning, file: str, column: int | None = None, hint: str = HINT) -> Layout:
+    """How a file of words is written, decided by its beginning. Where there is one column, a word may have spaces.
 
     Args:
-        lines: of the file.
+        start: of the file.
         file: its name, for errors.
         column: of the words, from 0; None: the one that looks like words.
         hint: what to do about a line that lacks it.
@@ -66,7 +67,6 @@ def layout_of(
         CorpusError: its lines differ in their columns (they are sentences, and not words), or the first one has the
             names of columns.
     """
-    start = beginning(lines, COMMENT)
     refuse_names(start, file)
     token = _word_column(start) if column is None else column
     layout = Layout(start.cut, start.width, token, None, exact=False, comment=COMMENT, hint=hint)
@@ -81,7 +81,7 @@ def layout_of(
     if sum(len(word.split()) for word in words) > MOST_PARTS * len(words):
         problem = f"column {layout.token} has texts, not words: {words[0][:60]!r}"
         raise CorpusError(file, rows[0][0], problem, "split the texts into words, one in each line")
-    return layout, chain(start.lines, lines)
+    return layout._replace(cut=whole_line) if layout.width == 1 else layout
 
 
 def is_word(row: Cells, layout: Layout) -> bool:

@@ -12,7 +12,6 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from raykd.corpora.column_files import (
-    LOOKED_AT,
     Beginning,
     Cells,
     Layout,
@@ -78,19 +77,17 @@ def label_columns(
     if labeller.pairs:
         problem = "columns of words have no pairs of texts, which the model labels"
         raise CorpusError(file, None, problem, "give --format text, tsv or jsonl")
-    layout, rest = layout_of(lines, file, column, HINT)
-    rest = iter(rest)
-    head = list(islice(rest, LOOKED_AT))
-    start = beginning(iter(head), COMMENT)
+    start = beginning(lines, COMMENT)
+    layout = layout_of(start, file, column, HINT)
     scheme, asked = scheme or _scheme_of(start, layout), scheme
     separator = start.separator if layout.width > 1 else TAB
     report(_in_words(layout, separator, scheme if labeller.has_spans and not asked else None))
-    blocks = _blocks(chain(head, rest), layout, file)
+    blocks = _blocks(chain(start.lines, lines), layout, file)
     while some := list(islice(blocks, READ_AHEAD * batch)):
         if labeller.trees is not None:
             cells = _arcs(labeller, some, file, batch)
         else:
-            cells = _labels(labeller, some, batch, scheme if labeller.has_spans else None)
+            cells = _labels(labeller, some, batch, scheme if labeller.has_spans else None, report)
         for block in some:
             yield _written(block, cells, separator)
 
@@ -100,7 +97,7 @@ def _written(block: Block, added: Iterator[Cells], separator: str) -> str:
     front = next(added) if block.words else []
     lines = []
     for row in block.rows:
-        if row.text.strip():
+        if row.cells:
             lines += front
             front = []
         lines.append(f"{_with(row, next(added), separator) if row.cells else row.text}\n")
@@ -117,12 +114,22 @@ def _with(row: Row, added: Cells, separator: str) -> str:
 
 
 def _labels(
-    labeller: Labeller, blocks: Sequence[Block], batch: int, scheme: SpanScheme | None
+    labeller: Labeller,
+    blocks: Sequence[Block],
+    batch: int,
+    scheme: SpanScheme | None,
+    report: Callable[[str], None],
 ) -> Iterator[Cells]:
     """For each sentence the lines in front of it, then for each word its label."""
     pieces = [
         [block.words[start:stop] for start, stop in in_pieces(block.words)] for block in blocks if block.words
     ]
+    for block, own in zip((block for block in blocks if block.words), pieces, strict=True):
+        if len(own) > 1:
+            report(
+                f"line {block.rows[0].number}: {len(block.words):,} words without an empty line, labelled in "
+                f"{len(own)} pieces"
+            )
     flat = list(chain.from_iterable(pieces))
     intents: Iterator[str] = iter(())
     if labeller.utterances:
@@ -172,7 +179,7 @@ def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | N
 
 def _in_words(layout: Layout, separator: str, scheme: SpanScheme | None) -> str:
     between = "" if layout.width < 2 else f", between {'tabs' if separator == TAB else 'spaces'}"
-    written = "" if scheme is None else f"; labels are written in {scheme}, as the file has them"
+    written = "" if scheme is None else f"; labels are written in {scheme}, the scheme of the file's own"
     return f"words in column {layout.token}{between}{written}"
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from raykd.corpora.files import BrokenLine, EncodingAdvice, decoded_lines, read_lines
+from raykd.corpora.files import BrokenLine, EncodingAdvice, decoded_lines, file_head, opened, unpacked
 from raykd.corpora.guess import Guess
 from raykd.deploy.label_columns import label_columns
 from raykd.deploy.label_json import label_json
@@ -76,6 +78,8 @@ class FileForm:
     where a line is not of that form, or lacks what the model reads."""
     of_texts: bool = False
     """Whether each text becomes a line of its own."""
+    takes: tuple[Literal["column", "scheme"], ...] = ()
+    """The settings of a request that have an effect."""
     keep_marks: bool = True
     """Whether byte-order marks inside of lines stay: places in texts count them, and words have none."""
 
@@ -107,15 +111,20 @@ def _columns(request: Request) -> Iterator[str]:
     )  # fmt: skip
 
 
-TEXT, TABLE = FileForm("text", "text", _texts, of_texts=True), FileForm("tsv", "text", _table, of_texts=True)
+TEXT, TABLE = (
+    FileForm("text", "text", _texts, of_texts=True),
+    FileForm("tsv", "text", _table, of_texts=True, takes=("column",)),
+)
 COLUMNS, OBJECTS = (
-    FileForm("conll", "sentence", _columns, keep_marks=False),
+    FileForm("conll", "sentence", _columns, takes=("column", "scheme"), keep_marks=False),
     FileForm("jsonl", "text", _objects),
 )
 FORMS: Mapping[str, FileForm] = MappingProxyType(
     {form.name: form for form in (TEXT, TABLE, COLUMNS, OBJECTS)}
 )
-OF_SOURCE: Mapping[str, FileForm] = MappingProxyType({**FORMS, "conllu": COLUMNS, "xsid": COLUMNS})
+OF_SOURCE: Mapping[str, FileForm] = MappingProxyType(
+    {**FORMS, "conllu": COLUMNS, "xsid": COLUMNS, "spans": OBJECTS}
+)
 """Source of corpora → the form in which such files are labelled."""
 
 
@@ -138,21 +147,23 @@ def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> tup
 
 
 def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
-    name = file.removesuffix(".gz")
+    name = file.lower().removesuffix(".gz")
     if name.endswith(".jsonl"):
         return OBJECTS
-    # What no format recognises, for want of text, its lines say when they are read.
-    if (labeller.pairs and not name.endswith(".tsv")) or not guess.source:
-        return TEXT
     if name.endswith(COLUMN_ENDS):
         return COLUMNS
+    # What no format recognises, for want of text, its lines say when they are read.
+    if (labeller.pairs and not name.endswith((".tsv", ".csv", ".json"))) or not guess.source:
+        return TEXT
     hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
     if not guess.readable:
         raise CorpusError(file, None, f"it is not read: {guess.why.partition(':')[0]}", hint)
     if (form := OF_SOURCE.get(guess.source)) is None:
         raise CorpusError(file, None, f"the file is {guess.source}", hint)
-    # Lines of one word each may be texts: columns are known by their labels.
-    return TEXT if form is COLUMNS and not guess.labelled and not name.endswith(".tsv") else form
+    if name.endswith(".tsv"):
+        return TABLE if form is TEXT else form
+    # Lines of one word each may be texts: columns are known by there being several.
+    return TEXT if form is COLUMNS and not guess.labelled and len(guess.columns) < 2 else form
 
 
 def lines_of(file: str, *, keep_marks: bool) -> Iterator[str]:
@@ -162,10 +173,12 @@ def lines_of(file: str, *, keep_marks: bool) -> Iterator[str]:
     """
     if file == "-":
         advice = EncodingAdvice("utf-8", may_be_set=False)
-        return decoded_lines(sys.stdin.buffer, STANDARD_INPUT, advice, keep_marks=keep_marks)
-    if Path(file).stat().st_size == 0:
-        return iter(())
-    return read_lines(*_address(file), "utf-8", may_be_set=False, keep_marks=keep_marks)
+        with unpacked(BufferedReader(cast(RawIOBase, sys.stdin.buffer)), STANDARD_INPUT) as source:
+            yield from decoded_lines(source, STANDARD_INPUT, advice, keep_marks=keep_marks)
+        return
+    advice = EncodingAdvice("utf-8", may_be_set=False, head=partial(file_head, *_address(file)))
+    with opened(*_address(file)) as source:
+        yield from decoded_lines(source, file, advice, keep_marks=keep_marks)
 
 
 def _address(file: str) -> tuple[Storage, str]:

@@ -35,24 +35,24 @@ def label_json(
 
     Raises:
         CorpusError: a line is no object, lacks what the model reads, or has a field of the model's that the first one
-            has not.
+            lacks.
     """
     names = _Names(columns)
     read = ((n, _parsed(text, file, n, labeller, names)) for n, text in lines if text.strip())
     renamed: dict[str, str] | None = None
     while block := list(islice(read, READ_AHEAD * batch)):
-        of_text = labeller((names.text_of(plain) for _, plain in block if names.text in plain), batch=batch)
-        words = [plain for _, plain in block if names.text not in plain]
+        of_text = labeller((names.text_of(plain) for _, plain in block if names.is_text(plain)), batch=batch)
+        words = [plain for _, plain in block if not names.is_text(plain)]
         of_words = iter(_of_words(labeller, words, names, batch))
         for number, plain in block:
-            written = names.fields(next(of_text), plain) if names.text in plain else next(of_words)
-            taken = {name for name in written if name in plain and plain[name] != written[name]}
-            renamed = {name: PREFIX + name for name in taken} if renamed is None else renamed
-            if new := taken - renamed.keys():
+            written = _fields(next(of_text)) if names.is_text(plain) else next(of_words)
+            taken = written.keys() & plain.keys()
+            renamed = {name: _free(name, plain) for name in taken} if renamed is None else renamed
+            added = {renamed.get(name, name): value for name, value in written.items()}
+            if new := added.keys() & plain.keys():
                 name = min(new)
                 problem = f"the line has a field {name!r}, which predict writes, and the first line has none"
                 raise CorpusError(file, number, problem, "rename the field")
-            added = {renamed.get(name, name): value for name, value in written.items()}
             yield json.dumps({**plain, **added}, ensure_ascii=False) + "\n"
 
 
@@ -63,16 +63,26 @@ class _Names:
         self.text = str(columns.get("text", "text"))
         self.second = str(columns.get("second", "text_pair"))
         self.token = str(columns.get("token", "tokens"))
+        self._of_words = "token" in columns
+
+    def is_text(self, plain: Mapping[str, Any]) -> bool:
+        """Whether an object has a text, not words that the file is read by."""
+        return self.text in plain and not (self._of_words and _strings(plain.get(self.token)))
 
     def text_of(self, plain: Mapping[str, Any]) -> str:
         return joined(plain[self.text], plain[self.second]) if self.second in plain else plain[self.text]
 
-    def fields(self, said: Labelled, plain: Mapping[str, Any]) -> dict[str, Any]:
-        """What the model says, without the text that the file has."""
-        found = {name: value for name, value in asdict(said).items() if value is not None}
-        if self.text != "text" or self.second in plain:
-            del found["text"]
-        return found
+
+def _fields(said: Labelled) -> dict[str, Any]:
+    """What the model says, without the text, which the file has."""
+    return {name: value for name, value in asdict(said).items() if value is not None and name != "text"}
+
+
+def _free(name: str, plain: Mapping[str, Any]) -> str:
+    """A name for a field of the model's that the object has not."""
+    while name in plain:
+        name = PREFIX + name
+    return name
 
 
 def _of_words(
@@ -97,22 +107,22 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
     expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
     try:
         plain = json.loads(text, parse_constant=_refused)
-        json.dumps(plain, ensure_ascii=False).encode()
+        json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         problem = "half of a surrogate pair (\\ud800 to \\udfff) is no character"
         raise CorpusError(file, number, problem, "write the whole character") from None
     except (ValueError, RecursionError) as error:
         raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
     if not isinstance(plain, dict) or not (
-        isinstance(plain[names.text], str) if names.text in plain else _strings(plain.get(names.token))
+        isinstance(plain[names.text], str) if names.is_text(plain) else _strings(plain.get(names.token))
     ):
         raise CorpusError(file, number, f"got {text[:60]!r}", expected)
     if labeller.pairs:
         if not isinstance(plain.get(names.second, ""), str):
             raise CorpusError(file, number, f"got {text[:60]!r}", PAIR)
-        refuse_single(names.text_of(plain) if names.text in plain else plain[names.token], file, number)
+        refuse_single(names.text_of(plain) if names.is_text(plain) else plain[names.token], file, number)
     if labeller.trees is not None and labeller.needs_pos:
-        if names.text in plain:
+        if names.is_text(plain):
             refuse_without_pos(labeller, file, number)
         if not _strings(plain.get("pos")):
             problem = 'the model reads parts of speech, and the line has none in "pos"'
@@ -129,4 +139,4 @@ def _refused(constant: str) -> None:
 
 
 def _strings(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) and item for item in value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import SEPARATOR
@@ -94,9 +93,7 @@ def refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) -
         raise CorpusError(file, line, problem, f"{GIVE_POS}, or a file of CoNLL-U")
 
 
-def json_line(said: Labelled, plain: dict[str, Any] | None = None) -> str:
-    """What the model says as a line of JSON, laid over the object that was read."""
-    own = {key: value for key, value in asdict(said).items() if value is not None}
-    if plain and "text_pair" in plain:
-        own["text"] = plain["text"]
-    return json.dumps({**(plain or {}), **own}, ensure_ascii=False) + "\n"
+def json_line(said: Labelled) -> str:
+    """What the model says as a line of JSON."""
+    fields = {name: value for name, value in asdict(said).items() if value is not None}
+    return json.dumps(fields, ensure_ascii=False) + "\n"

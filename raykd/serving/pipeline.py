@@ -53,7 +53,9 @@ class Pipeline:
         with `text` and `text_pair`."""
         texts: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
         refuse_no_texts(texts)
-        said = self.labeller(map(_text, texts), batch=self.batch_size)
+        said = self.labeller(
+            (_text(text, pairs=self.labeller.pairs) for text in texts), batch=self.batch_size
+        )
         if self.labeller.unit == "sentence":
             return [{"label": each.label, "score": each.probability} for each in said]
         found = [self._grouped(each) if self.grouped else _of_words(each) for each in said]
@@ -71,9 +73,11 @@ class Pipeline:
         ]  # fmt: skip
 
 
-def _text(text: Any) -> Any:
+def _text(text: Any, *, pairs: bool) -> Any:
     if not isinstance(text, Mapping):
         return text
+    if "text_pair" in text and not pairs:
+        raise ValueError(f"the model labels single texts, and {text!r} has a second one; leave text_pair out")
     if not isinstance(text.get("text"), str) or not isinstance(text.get("text_pair", ""), str):
         raise ValueError(f'a pair of texts is {{"text": "…", "text_pair": "…"}}, got {text!r}')
     return joined(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]

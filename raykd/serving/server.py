@@ -160,7 +160,7 @@ def create_app(
         raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
     labeller = folder
     if not isinstance(labeller, Labeller):
-        labeller = load(labeller, pos=os.environ.get(POS), split=os.environ.get(SPLIT))
+        labeller = load(labeller, pos=os.environ.get(POS) or None, split=os.environ.get(SPLIT) or None)
     monitor = Monitor()
 
     @asynccontextmanager

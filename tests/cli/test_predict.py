@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import raykd
+from raykd.corpora.column_files import beginning
 from raykd.corpora.files import read_lines
 from raykd.corpora.word_columns import layout_of
 from raykd.deploy.export import export_run
@@ -44,7 +45,8 @@ def student(tmp_path_factory):
 
 def test_the_start_of_a_document_is_no_word():
     lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
-    layout, rest = layout_of(iter(lines), "x")
+    start = beginning(iter(lines), "#")
+    layout, rest = layout_of(start, "x"), start.lines
     assert [block.words for block in _blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
 
 
@@ -146,7 +148,8 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
 def test_what_is_wrong_in_a_file(student, tmp_path, capsys, name, content, code, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    assert code_of("predict", student, str(tmp_path / name), "--column", "1") == code
+    column = ("--column", "1") if name.endswith(".conll") else ()
+    assert code_of("predict", student, str(tmp_path / name), *column) == code
     assert message in " ".join(capsys.readouterr().err.split())
 
 
@@ -268,7 +271,8 @@ def test_columns_get_labels_in_the_scheme_and_with_the_separator_of_the_file(
 def test_the_words_of_columns(student, tmp_path, written, words):
     """Those of the reader of corpora, also of a packed file."""
     (tmp_path / "in.conll.gz").write_bytes(gzip.compress(written.encode()))
-    layout, rest = layout_of(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "x")
+    start = beginning(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "#")
+    layout, rest = layout_of(start, "x"), start.lines
     assert [word for block in _blocks(rest, layout, "x") for word in block.words] == words
     call("predict", student, str(tmp_path / "in.conll.gz"), "--out", str(tmp_path / "out"))
     lines = [line for line in (tmp_path / "out").read_text().split("\n") if line]
@@ -349,3 +353,67 @@ def test_the_standard_output_is_utf_8_whatever_the_terminal(student, tmp_path):
         asked, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, capture_output=True, check=True
     )
     assert json.loads(done.stdout)["text"] == "Zoë likes 東京 👍🏽"
+
+
+def test_json_lines_that_have_labels_already(student, tmp_path):
+    """Also where the first one is as the model would have it."""
+    (right,) = raykd.load(student).label([SENTENCES[0]])
+    rows = [{"tokens": SENTENCES[0], "labels": right}, {"tokens": SENTENCES[1], "labels": ["X"]}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    call("predict", student, str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "b.jsonl"))
+    found = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert [row["labels"] for row in found] == [right, ["X"]]
+    assert found[0]["predicted_labels"] == right
+    call("predict", student, str(tmp_path / "b.jsonl"), "--out", str(tmp_path / "c.jsonl"))
+    again = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+    assert [row["predicted_predicted_labels"] for row in again] == [row["predicted_labels"] for row in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "texts"),
+    [
+        (
+            "names.txt",
+            "Ada Lovelace\n\nGrace Hopper\n\nAlan Turing\n",
+            ["Ada Lovelace", "", "Grace Hopper", "", "Alan Turing"],
+        ),
+        ("one.CSV", 'text\n"Ada lives, here."\n"Go"\n', ["Ada lives, here.", "Go"]),
+        ("blank.txt", "\n\n", ["", ""]),
+        ("empty.txt", "", []),
+    ],
+)
+def test_short_texts_are_no_columns(student, tmp_path, name, written, texts):
+    (tmp_path / name).write_text(written)
+    call("predict", student, str(tmp_path / name), "--out", str(tmp_path / "out"))
+    assert [json.loads(line)["text"] for line in (tmp_path / "out").read_text().splitlines()] == texts
+
+
+def test_columns_without_labels_are_labelled_whatever_the_file_is_called(student, tmp_path):
+    (tmp_path / "in.txt").write_text("1\tAda\n2\tlives\n\n1\tNew York\n2\tsleeps\n" * 9)
+    call("predict", student, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out"))
+    rows = [line.split("\t") for line in (tmp_path / "out").read_text().split("\n")[:2]]
+    assert [row[:2] for row in rows] == [["1", "Ada"], ["2", "lives"]]
+    assert [row[2] for row in rows] == raykd.load(student).label([["Ada", "lives"]])[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("in.txt", "--column", "1"), "--column has no effect: the file is text"),
+        (("in.txt", "--scheme", "iob2"), "--scheme has no effect: the file is text"),
+        (("in.txt", "--out", "folder", "--overwrite"), "cannot be written"),
+    ],
+)
+def test_what_has_no_effect_or_no_place_is_refused(student, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "in.txt").write_text("London\n")
+    assert code_of("predict", student, *words) in (3, 4)
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_packed_text_comes_through_a_pipe(student, tmp_path, monkeypatch, capsys):
+    packed = gzip.compress(b"Ada lives\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed)))
+    call("predict", student, "-")
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["text"] == "Ada lives"

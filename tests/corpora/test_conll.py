@@ -77,6 +77,21 @@ def test_the_word_hash_is_not_a_comment(tmp_path):
     assert train(tmp_path, "# O\n\n#x O\n", comment="") == [(["#"], ["O"]), (["#x"], ["O"])]
 
 
+def test_comments_between_spaces(tmp_path):
+    """They have as many columns as words, and are told by their sign, or by what is between their columns."""
+    written = "# sent_id = 5\nPeter NNP X B-PER\n# id a\tdomain=en\nwent VBD X O\n\n# # # O\nHome NN X O\n"
+    assert train(tmp_path, written) == [(["Peter", "went"], ["B-PER", "O"]), (["#", "Home"], ["O", "O"])]
+    with pytest.raises(CorpusError, match="t:2: the line has the names of columns"):
+        train(tmp_path, "# my corpus\nword\ttag\nPeter\tB-PER\n")
+
+
+@pytest.mark.parametrize("tag", ["B-ORG,B-GPE", "B-ORG/B-GPE", "B-ORG B-GPE", "B-ORG;I-GPE"])
+def test_several_labels_with_another_sign_are_refused(tmp_path, tag):
+    (tmp_path / "t").write_text(f"Peter\tB-PER\nwent\tO\nBonn\t{tag}\n")
+    with pytest.raises(CorpusError, match=r"inside each other .*separate the labels of a word by \|"):
+        read_corpus(source(tmp_path, duplicates="keep", overlaps="keep"))
+
+
 @pytest.mark.parametrize("word", ["a\u00a0b", "\u00a0", "a\u2028b", "a\u0085b", "a\x0bb", "a\x1cb"])
 def test_unicode_space_is_part_of_a_word(tmp_path, word):
     for cut in ("\t", " "):

@@ -152,6 +152,18 @@ def test_init_does_not_take_several_classes_for_words(tmp_path):
     assert detect(str(tmp_path)).settings["columns"] == {"token": "ws", "tag": "ner"}
 
 
+def test_values_of_several_types_after_an_empty_list_are_named(tmp_path):
+    lines = [
+        '{"tokens": [], "ner_tags": []}',
+        '{"tokens": ["a"], "ner_tags": [1]}',
+        '{"tokens": ["a"], "ner_tags": ["O"]}',
+    ]
+    with pytest.raises(CorpusError, match="jsonl:3: 'ner_tags' is not of the type that it has in line 2"):
+        sentences(tmp_path, lines, tag_names=("O", "X"))
+    with pytest.raises(CorpusError, match="jsonl:1: 'ner_tags' has several types"):
+        sentences(tmp_path, ['{"tokens": ["a", "b"], "ner_tags": [1, "O"]}'])
+
+
 def test_the_line_of_a_sentence_is_that_of_the_file(tmp_path):
     found = sentences(
         tmp_path,

@@ -424,6 +424,19 @@ def test_texts_that_nobody_annotated_may_be_unlabelled_text(tmp_path):
     assert f"for example {tmp_path}/t.jsonl:2: 'c d'" in warning
 
 
+def test_marks_inside_of_texts_count_as_places_do(tmp_path):
+    lines = [json.dumps({"text": "x\ufeffy in Charles", "label": [[7, 14, "PER"]]}, ensure_ascii=False)] * 3
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    parts = dict.fromkeys(("train", "dev", "test"), "t.jsonl")
+    own = SpanSource(
+        source="spans", root=str(tmp_path), languages=("en",), duplicates="keep", overlaps="keep", **parts
+    )
+    corpus = read_corpus(own)
+    tags = corpus.tag_set.decode(corpus.parts["test"]["tags"].to_pylist()[0])
+    words = corpus.parts["test"]["tokens"].to_pylist()[0]
+    assert words[tags.index("S-PER")] == "Charles"
+
+
 DOCUMENT = "Ada Lovelace met Mr. Babbage.  He was in London!\n\nShe wrote. A note"
 
 

@@ -202,6 +202,21 @@ def test_500_labels_a_class_of_sst2_and_the_rest_as_text():
     assert corpus.parts["test"].equals(whole.parts["test"])
 
 
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"'])
+def test_the_line_in_which_excel_names_the_separator_is_no_row(tmp_path, first):
+    (tmp_path / "t").write_text(f"{first}\r\ntext;label\r\na good one;GOOD\r\n")
+    (sentence, *_) = read(source(tmp_path, separator="semicolon", header=True))["train"]
+    assert (sentence.tokens, sentence.tags, sentence.origin[1]) == (["a", "good", "one"], ["GOOD"], 3)
+
+
+def test_names_of_columns_are_no_text(tmp_path):
+    (tmp_path / "t").write_text("text\tlabel\na good one\tGOOD\n")
+    with pytest.raises(
+        CorpusError, match=r"t:1: the line has the names of columns: text, label; set corpus.header: true"
+    ):
+        read(source(tmp_path))
+
+
 CSV = '"A ""good"", long\ntext",GOOD,1\n\nBad one,BAD,2\n"broken,BAD,3\n'
 
 

@@ -306,7 +306,8 @@ def test_what_is_written_into_columns_is_what_is_written_as_json(model, tmp_path
         pytest.skip("only labels of words are written into columns as they are")
     for language, file in model.files.items():
         out = tmp_path / "out.conll"
-        call("predict", str(model.export), str(file), "--out", str(out), "--overwrite")
+        scheme = ("--scheme", "bioes") if raykd.load(str(model.export)).has_spans else ()
+        call("predict", str(model.export), str(file), *scheme, "--out", str(out), "--overwrite")
         blocks = [block.split("\n") for block in out.read_text().strip().split("\n\n")]
         written = [[line.split("\t")[-1] for line in block if not line.startswith("#")] for block in blocks]
         assert written == predicted(model, language, tmp_path)

@@ -103,7 +103,11 @@ def scores(folder: Path) -> dict:
 def flip(folder: Path, pattern: str) -> Path:
     """Flip one bit of the first file of that pattern: of a number's last digit, where it is text (it is a number
     then too); of a value in an Arrow file."""
-    path = min((folder / "store").glob(pattern))
+    return flipped(min((folder / "store").glob(pattern)))
+
+
+def flipped(path: Path) -> Path:
+    """The file, of which one bit is flipped."""
     data = bytearray(path.read_bytes())
     middle = len(data) // 2
     digits = [chr(byte).isdigit() for byte in data[middle:]] + [False]
@@ -127,13 +131,14 @@ def forgotten(folder: Path) -> None:
 
 @pytest.mark.parametrize("pattern", mostly_slow(READ, quick=READ[:2]))
 def test_a_sweep_refuses_what_is_damaged_by_name(folder, capsys, pattern):
-    path = flip(folder, pattern)
+    # Of text that is encoded for teachers and for students the latter is read again.
+    paths = [flipped(path) for path in (folder / "store").glob(pattern)]
     forgotten(folder)
     with without_ray():
         code = raykd(folder, "sweep", "--resume")
     printed = capsys.readouterr()
     assert code == StoreError.exit_code, printed
-    assert str(path) in printed.err
+    assert any(str(path) in printed.err for path in paths)
     assert "damaged" in printed.err
     assert "Traceback" not in printed.err
 

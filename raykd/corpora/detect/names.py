@@ -112,7 +112,8 @@ def no_corpus(name: str) -> str | None:
         return "its name has {lang}, which stands for a language in patterns"
     if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
         return "an archive: unpack it"
-    if last[-1] in ENDINGS_OF_OTHERS or NO_CORPUS & set(pieces_of(name.lower().split("/")[-1])):
+    others = NO_CORPUS & set(pieces_of(name.lower().split("/")[-1]))
+    if last[-1] in ENDINGS_OF_OTHERS or (others and not (others == {"labels"} and parts_of(name))):
         return "by its name no text of a corpus"
     return None
 
