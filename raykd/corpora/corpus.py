@@ -139,13 +139,14 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
         "long": faults.long,
-        "nested": converted.nested,
         "repairs": converted.repaired,
         "skipped": faults.skipped,
         "overlaps": overlaps,
         "duplicates": duplicates,
     }
     noted = {str(note): tally for note, tally in faults.notes.items()}
+    if converted.nested.counts:
+        noted["inner"] = converted.nested
     report = CorpusReport(
         sentence_counts(converted.tables, config.languages),
         converted.schemes,

@@ -32,7 +32,6 @@ from raykd.corpora.sentence import Unit
 from raykd.corpora.source import TextConfig
 from raykd.corpora.tag_faults import find_spellings, without_unknown_tags
 from raykd.corpora.utterance_files import PARSERS as UTTERANCES
-from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
 from raykd.forms.form import Labelled
@@ -146,7 +145,7 @@ def read_labelled(
     table, names = converted.tables["test"], converted.tag_set
     notes = [f"tags of {name}: {text}" for name, own in spellings.items() if (text := own.in_words())]
     if inside := sum(converted.nested.counts.get("test", {}).values()):
-        notes.append(f"{counted(inside, 'span')} inside others left out (nested: outermost)")
+        notes.append(note_message("inner", inside))
     return LabelledText(
         table["tokens"].to_pylist(),
         [names.decode(tags) for tags in table["tags"].to_pylist()],

@@ -129,8 +129,6 @@ class CorpusReport:
     """Of a treebank."""
     spellings: Mapping[str, str] = field(default_factory=dict)
     """Language → what of its tags is read otherwise than it is spelled, in words; of languages where something is."""
-    nested: Counts = field(default_factory=dict)
-    """Spans that are inside others and were left out."""
     without_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Part → languages whose sentences have no label at all, where other sentences have some."""
     alike: Sequence[Sequence[str]] = ()
@@ -150,7 +148,6 @@ class CorpusReport:
             *(self._alike() if tags else ()),
             *(self._without_labels() if tags else ()),
             *(self._repaired() if tags else ()),
-            *(self._nested() if tags else ()),
             *long_sentences(self.long, self.examples.get("long", {})),
             *self.noted(),
             *self._changed(),
@@ -203,16 +200,6 @@ class CorpusReport:
                     yield f"train {language} has no span: from its sentences nothing but O is learnt"
                 else:
                     yield f"{part} {language} has no span: a score on it says nothing"
-
-    def _nested(self) -> Iterable[str]:
-        for part, languages in self.nested.items():
-            for language, count in languages.items():
-                one = count == 1
-                what = (
-                    f"{counted(count, 'span')} of {part} {language} {'is' if one else 'are'} inside "
-                    f"{'another' if one else 'others'} and {'was' if one else 'were'} left out (nested: outermost)"
-                )
-                yield what + self._some("nested", part, language)
 
     def tags_in_words(self) -> list[str]:
         """How the files write spans: their scheme, and what is spelled otherwise."""
@@ -309,7 +296,7 @@ class CorpusReport:
             notes={note: _only(counts, kept) for note, counts in self.notes.items()},
             **{
                 name: _only(getattr(self, name), kept)
-                for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "nested", "long")
+                for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "long")
             },
         )
 

@@ -95,8 +95,8 @@ class SourceConfig(Frozen):
     """The largest share of the sentences of a part and language that may be left out because of faults, with
     `on_error: skip`; where there are more the corpus is refused."""
     nested: Literal["refuse", "outermost"] = "refuse"
-    """Words in several spans, one inside the other, whose tags have a bar between them. `refuse`: such a corpus is
-    refused. `outermost`: the longest span is read, and those inside it are left out and counted."""
+    """Spans that overlap (in tags: `B-ORG|B-LOC`). `refuse`: such a corpus is refused. `outermost`: the longest span is
+    read, and those that overlap it are left out and counted."""
     duplicates: Literal["drop", "keep"] = "drop"
     """Whether a training sentence whose text was read before in its language is dropped."""
     overlaps: Literal["drop", "keep"] = "drop"

@@ -40,8 +40,6 @@ class SpanSource(TextConfig, SpanReading):
     keeps_marks: ClassVar[bool] = True
     source: Literal["spans"]
     scheme: Literal["iob2"] = "iob2"
-    nested: Literal["refuse", "outermost"] = "refuse"
-    """Spans that overlap: refused, or the longest of them is read and the others are counted."""
     form: Literal["sentences", "documents"] = "sentences"
     """`sentences`: each text is one; `documents`: texts are split into sentences, never inside of a span (needs the
     package sentencex, `pip install sentencex`)."""

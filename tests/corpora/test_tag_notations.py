@@ -225,17 +225,17 @@ def test_nested_labels_are_refused_unless_the_outermost_is_asked_for(tmp_path, u
     assert "on_error" not in str(refused.value)
     read = read_corpus(config(tmp_path, nested="outermost"))
     assert labels(read) == LABELS | {"ORG": 1}
-    assert read.report.nested == {part: {"en": 1} for part in ("train", "dev", "test")}
-    warning = next(each for each in read.report.warnings() if "inside another" in each)
+    assert read.report.notes["inner"] == {part: {"en": 1} for part in ("train", "dev", "test")}
+    warning = next(each for each in read.report.warnings() if "overlaps a longer one" in each)
     assert warning == (
-        "1 span of train en is inside another and was left out (nested: outermost), for example "
+        "1 span of train en overlaps a longer one and was left out (nested: outermost), for example "
         f"{tmp_path}/train.conll:97"
     )
     given = ["corpus.nested=outermost"]
     labelled = read_labelled(
         [LabelledFile(str(tmp_path / "test.conll"), ("en",))], unit="word", overrides=given
     )
-    assert "1 span inside others left out (nested: outermost)" in labelled.read_as
+    assert "1 span overlaps a longer one and was left out (nested: outermost)" in labelled.read_as
 
 
 @pytest.mark.parametrize("scheme", ["auto", "iob2"])
