@@ -31,6 +31,8 @@ from raykd.serving.labeller import READ_AHEAD, Labeller
 
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
 TAB = "\t"
+OWN: SpanScheme = "bioes"
+"""The scheme of the labels of models."""
 HINT = "correct the line, or set --column to the column of the words, from 0"
 
 
@@ -143,7 +145,7 @@ def _labels(
             found = next(labels)
             # Of a task that labels whole sentences it is the same for all.
             found = found if len(found) == len(words) else found * len(words)
-            yield from ([label] for label in (found if scheme is None else from_bioes(found, scheme)))
+            yield from ([label] for label in (found if scheme in (None, OWN) else from_bioes(found, scheme)))
 
 
 def _arcs(labeller: Labeller, blocks: Sequence[Block], file: str, batch: int) -> Iterator[Cells]:
