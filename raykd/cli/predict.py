@@ -113,7 +113,7 @@ def predict(
 
 @contextmanager
 def _target(out: Path | None) -> Iterator[TextIO]:
-    """What the labelled file is written to, in UTF-8: the standard output, or `out`, in one piece at the end."""
+    """The UTF-8 stream for the labelled file: the standard output, or `out`, which appears in one piece at the end."""
     if out is None:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")

@@ -170,7 +170,7 @@ def beginning(lines: Iterator[str], comment: str, separator: Separator = "auto")
 
 
 def has_names(cells: Cells) -> bool:
-    """Whether a line has the names of columns, not a word."""
+    """True where a line has the names of columns, not a word."""
     return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
 
 

@@ -147,7 +147,8 @@ def _is_index(sentences: list[list[str]]) -> bool:
         plain = [
             value for value in values if not ("-" in value or "." in value) or not WORD_ID.fullmatch(value)
         ]
-        running += any(plain == [str(first + i) for i in range(len(plain))] for first in (0, 1))
+        numbers = [[str(first + i) for i in range(len(plain))] for first in (0, 1)]
+        running += bool(plain) and plain in numbers  # decimals alone are none
     return running >= ALMOST * len(sentences)
 
 

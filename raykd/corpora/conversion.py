@@ -49,7 +49,7 @@ class Converted:
     pos: tuple[str, ...] = ()
     """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
     raw: bool = False
-    """Whether the tables have raw text."""
+    """The tables have raw text."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -31,7 +31,7 @@ PACKED = MappingProxyType(
     {b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7-zip"}
     | {b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)}
 )
-"""How files begin that are packed in other forms."""
+"""First bytes of other packed files → the name of their form."""
 BROKEN = (
     ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
@@ -245,7 +245,7 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 class EncodingAdvice:
-    """What helps where a file is not text of the encoding in which it is read; its bytes are looked at then."""
+    """Hints for a file that is not text of the encoding in which it is read; only then are its bytes looked at."""
 
     def __init__(self, encoding: str, may_be_set: bool, head: Callable[[], bytes] = bytes):
         """Args:

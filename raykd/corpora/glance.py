@@ -29,7 +29,7 @@ class Glance:
 
 @dataclass
 class _Labels:
-    """Whether the first sentences of a part and language have another tag than O."""
+    """Labels seen in the first sentences of a part and language."""
 
     sentences: int = 0
     some: bool = False

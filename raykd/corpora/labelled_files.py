@@ -15,7 +15,7 @@ from glob import escape
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -122,22 +122,22 @@ def read_labelled(
     """
     _refuse_without_effect(overrides)
     found = [_laid_over(_recognised(file, labels, overrides), settings) for file in files]
-    schemes = {str(own.pop("scheme", "auto")) for own in found}
-    if scheme == "auto" and len(schemes) == 1:
-        scheme = schemes.pop()  # type: ignore[assignment]
-    configs = [_config(file, own, unit, scheme, overrides) for file, own in zip(files, found, strict=True)]
+    configs = [
+        _config(file, own, unit, scheme if scheme != "auto" else suggested, overrides)
+        for file, own in zip(files, found, strict=True)
+        for suggested in [own.pop("scheme", "auto")]
+    ]
+    config = configs[0].model_copy(update={"scheme": _schemes(configs)})
     stream = chain.from_iterable(READERS[config.source](config) for config in configs)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
-        faults = Faults(configs[0].on_error)
+        faults = Faults(config.on_error)
         pool = read_pool(stream, Path(folder), faults)
-        spellings, columns = find_spellings(pool, configs[0]), pool.columns
+        spellings, columns = find_spellings(pool, config), pool.columns
         if faults.on_error == "skip":
-            columns = without_unknown_tags(pool, configs[0], spellings, faults)
-            faults.refuse_many(columns.counts(), configs[0].most_skipped)
+            columns = without_unknown_tags(pool, config, spellings, faults)
+            faults.refuse_many(columns.counts(), config.most_skipped)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(
-            pool, {"test": rows}, configs[0], spellings, PosTaggers.of(configs[0], open_model)
-        )
+        converted = convert(pool, {"test": rows}, config, spellings, PosTaggers.of(config, open_model))
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
@@ -162,6 +162,16 @@ def read_labelled(
         else (),
         [note_message(note, tally.total()) for note, tally in faults.notes.items()],
     )
+
+
+def _schemes(configs: Sequence[CorpusConfig]) -> FileScheme | dict[str, FileScheme]:
+    """The scheme of the files, or of each language; `auto` for a language whose files have several."""
+    schemes: dict[str, FileScheme] = {}
+    for config in configs:
+        for language in config.languages:
+            own = cast(FileScheme, config.scheme_of(language))
+            schemes[language] = own if schemes.get(language, own) == own else "auto"
+    return schemes if len(set(schemes.values())) > 1 else next(iter(schemes.values()))
 
 
 def _refuse_without_effect(overrides: Sequence[str]) -> None:

@@ -224,7 +224,7 @@ def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) ->
 
 
 def _names_texts(cells: list[str]) -> bool:
-    """Whether a row has the usual names of the columns of texts and classes."""
+    """True where a row has the usual names of the columns of texts and classes."""
     return len(cells) > 1 and {cell.strip().lower() for cell in cells} <= {*TEXT_WORDS, *LABEL_WORDS}
 
 

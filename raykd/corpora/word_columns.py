@@ -55,7 +55,7 @@ def parse(
 
 
 def layout_of(start: Beginning, file: str, column: int | None = None, hint: str = HINT) -> Layout:
-    """How a file of words is written, decided by its beginning. Where there is one column, a word may have spaces.
+    """The layout of a file of words, decided by its beginning. Where there is one column, a word may have spaces.
 
     Args:
         start: of the file.
@@ -85,7 +85,7 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
 
 
 def is_word(row: Cells, layout: Layout) -> bool:
-    """Whether a line has a word of its own, and is no multi-word token or empty node of CoNLL-U."""
+    """True where a line has a word, and is no multi-word token or empty node of CoNLL-U."""
     return not (layout.token and NO_WORD.fullmatch(row[0]))
 
 

@@ -71,7 +71,7 @@ def label_columns(
         column: of the words, from 0; None: the one that looks like words.
         scheme: of the labels; None: that of the file's own labels, else BIOES.
         batch: sentences that are read at once.
-        report: is told in a line of text how the file is read.
+        report: gets a line of text that says how the file is read.
 
     Raises:
         CorpusError: a line lacks its word, or what the model reads.

@@ -44,7 +44,7 @@ class Request:
         scheme: of the labels of columns; None: that of the file's own labels, else BIOES.
         batch: texts or sentences that are read at once.
         write: how a text is written; JSON Lines and columns are written as they were read.
-        report: is told in a line of text how columns are read.
+        report: gets a line of text that says how columns are read.
     """
 
     labeller: Labeller
@@ -72,16 +72,16 @@ class FileForm:
 
     name: Form
     unit: Literal["text", "sentence"]
-    """What is labelled at once."""
+    """The unit that is labelled at once."""
     label: Callable[[Request], Iterator[str]]
     """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order. It raises CorpusError
     where a line is not of that form, or lacks what the model reads."""
     of_texts: bool = False
-    """Whether each text becomes a line of its own."""
+    """Each text becomes a line of the output."""
     takes: tuple[Literal["column", "scheme"], ...] = ()
     """The settings of a request that have an effect."""
     keep_marks: bool = True
-    """Whether byte-order marks inside of lines stay: places in texts count them, and words have none."""
+    """Byte-order marks inside of lines stay: places in texts count them, and words have none."""
 
 
 def _texts(request: Request) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
+from raykd.corpora.json_items import parsed
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.deploy.label_texts import Numbered, refuse_single, refuse_without_pos
 from raykd.errors import CorpusError
@@ -66,7 +67,7 @@ class _Names:
         self._of_words = "token" in columns
 
     def is_text(self, plain: Mapping[str, Any]) -> bool:
-        """Whether an object has a text, not words that the file is read by."""
+        """True where an object has a text, and no words by which the file is read."""
         return self.text in plain and not (self._of_words and _strings(plain.get(self.token)))
 
     def text_of(self, plain: Mapping[str, Any]) -> str:
@@ -74,7 +75,7 @@ class _Names:
 
 
 def _fields(said: Labelled) -> dict[str, Any]:
-    """What the model says, without the text, which the file has."""
+    """The answer of the model without the text, which the file has."""
     return {name: value for name, value in asdict(said).items() if value is not None and name != "text"}
 
 
@@ -88,7 +89,7 @@ def _free(name: str, plain: Mapping[str, Any]) -> str:
 def _of_words(
     labeller: Labeller, objects: list[dict[str, Any]], names: _Names, batch: int
 ) -> list[dict[str, Any]]:
-    """What the model says of the words of each object."""
+    """The answer of the model for the words of each object."""
     words = [plain[names.token] for plain in objects]
     if labeller.utterances:
         found = labeller.intents_and_slots(words, batch=batch)
@@ -106,13 +107,13 @@ def _of_words(
 def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names) -> dict[str, Any]:
     expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
     try:
-        plain = json.loads(text, parse_constant=_refused)
-        json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
+        plain = parsed(text)
+        json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()  # 1e999 is read as infinite
     except UnicodeEncodeError:
         problem = "half of a surrogate pair (\\ud800 to \\udfff) is no character"
         raise CorpusError(file, number, problem, "write the whole character") from None
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(file, number, f"the line is not JSON ({error})", expected) from None
+    except ValueError as error:
+        raise CorpusError(file, number, f"the line is {error}", expected) from None
     if not isinstance(plain, dict) or not (
         isinstance(plain[names.text], str) if names.is_text(plain) else _strings(plain.get(names.token))
     ):
@@ -132,10 +133,6 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
         except ValueError as error:
             raise CorpusError(file, number, str(error), GIVE_POS) from None
     return plain
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _strings(value: object) -> bool:

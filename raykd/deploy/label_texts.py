@@ -1,4 +1,4 @@
-"""Label files of texts: a text a line, or a column of TSV."""
+"""Label files of texts: a text a line, or a column of a table."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) -
 
 
 def json_line(said: Labelled) -> str:
-    """What the model says as a line of JSON."""
+    """The answer of the model as a line of JSON."""
     fields = {name: value for name, value in asdict(said).items() if value is not None}
     return json.dumps(fields, ensure_ascii=False) + "\n"

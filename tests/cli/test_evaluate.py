@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from raykd.corpora.conll import conll_text
+from raykd.corpora.labelled_files import LabelledFile, read_labelled
 from raykd.deploy.export import export_run
 from raykd.figures.results import RunResult
 from raykd.storage.layout import RESULT
@@ -214,3 +215,17 @@ def test_sentences_that_cannot_be_read_are_left_out_where_asked(small, tmp_path,
     assert found["skipped"] == 2
     assert found["sentences"] == clean["sentences"]
     assert found["exports"][0]["mean"] == clean["exports"][0]["mean"]
+
+
+def test_files_of_several_languages_have_a_scheme_each(tmp_path):
+    """As in training: one that is not found from the tags alone is that of its language."""
+    lines = {
+        "en": "Ada B-PER\nLovelace I-PER\nran O\nto O\nUlm B-LOC\nand O\nback O\n",
+        "de": "Ada PER\nLovelace PER\nlief O\nnach O\nUlm LOC\nund O\nher O\n",
+    }
+    for language, text in lines.items():
+        (tmp_path / f"{language}.conll").write_text("\n".join([text] * 20))
+    files = [LabelledFile(str(tmp_path / f"{language}.conll"), (language,)) for language in lines]
+    both = read_labelled(files, unit="word")
+    assert {tuple(labels) for labels in both.labels} == {("B-PER", "E-PER", "O", "O", "S-LOC", "O", "O")}
+    assert len(both.labels) == 40
