@@ -103,7 +103,8 @@ def sweep_file(
 
 class ProcessorTime(threading.Thread):
     """Counts the processor seconds of a process and all that come of it, by looking at them again and again: what a
-    process used after the last look is not counted."""
+    process used after the last look is not counted.
+    """
 
     def __init__(self, pid: int):
         super().__init__(daemon=True)

@@ -70,7 +70,8 @@ def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
 
 def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
     """The signals of those `stored` that a training step reads: K-best that is stored comes without what it derives
-    from."""
+    from.
+    """
     held = tuple(stored)
     parts = ((need, _parts(need, held) or ()) for need in needs)
     return _largest(part for need, own in parts for part in ((need,) if need in own else own))
@@ -78,7 +79,8 @@ def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
 
 def read_live(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
     """The signals that the teacher gives in the training step: those that are never stored, or all where it `stores`
-    nothing."""
+    nothing.
+    """
     return tuple(dict.fromkeys(need for need in needs if not stores or need.signal in LIVE))
 
 

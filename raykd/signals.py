@@ -68,7 +68,8 @@ class Need:
 @dataclass(frozen=True)
 class Sizes:
     """The sizes of a model that signals and losses depend on: its tags, the components of each layer that is asked for,
-    and which of these layers are its own projection to another model's width."""
+    and which of these layers are its own projection to another model's width.
+    """
 
     tags: int
     hidden: Mapping[int, int] = field(default_factory=dict, hash=False)

@@ -60,7 +60,8 @@ def pytest_configure() -> None:
 
 class Scheduling(LoadScopeScheduling):
     """Several processes share the tests: one has every file that uses the shared cluster, so that there is one cluster;
-    any other file is one process' whole, with its fixtures."""
+    any other file is one process' whole, with its fixtures.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::")[0]

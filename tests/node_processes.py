@@ -61,7 +61,8 @@ class NodeProcesses:
 
     def add(self, *, cpus: int = 1, own_ip: bool = True, before: str = "", **environment: str) -> Path:
         """Start a node, and wait for it; its home. `before`: what a shell does first, with mounts of its own. Where
-        nodes have one address between them (not `own_ip`), a driver may join either."""
+        nodes have one address between them (not `own_ip`), a driver may join either.
+        """
         number = len(self._nodes) + 1
         home = self._folder / f"node{number}"
         home.mkdir()

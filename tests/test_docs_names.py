@@ -213,7 +213,8 @@ def test_variants_exist(page):
 
 def wrong_settings(text: str, folder: Path) -> Iterator[str]:
     """The faults of the YAML that a page shows. A block with a `name` is a whole sweep file, and its variants are
-    checked too. Any block may leave out settings; those that it has must exist."""
+    checked too. Any block may leave out settings; those that it has must exist.
+    """
     (folder / "sweeps" / "page").mkdir(parents=True)
     (folder / "sweeps" / "base").symlink_to(ROOT / "sweeps" / "base")
     for number, block in enumerate(BLOCK.findall(text)):

@@ -1,5 +1,6 @@
 """A name that a stranger searches for leads to one place, or to two: modules' names differ by a word, and what an entry
-of a table can do stands in its file alone."""
+of a table can do stands in its file alone.
+"""
 
 import ast
 from collections import Counter

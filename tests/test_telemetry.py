@@ -100,7 +100,8 @@ class Watch:
 
     def connections(self) -> set[str]:
         """Hosts other than this machine that were looked up, or connected to. (A datagram's socket that is connected
-        sends nothing: Ray finds the address of this machine so.)"""
+        sends nothing: Ray finds the address of this machine so.)
+        """
         local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", socket.gethostname(), socket.getfqdn()}
         local |= {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
         return {

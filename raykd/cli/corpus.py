@@ -139,7 +139,8 @@ def _projective(row: PlainObject) -> str:
 
 def tree_lines(figures: PlainObject) -> list[str]:
     """Of the figures of a treebank its parts of speech, and what its heads are as labels, a line for each encoding; of
-    others nothing."""
+    others nothing.
+    """
     if "trees" not in figures:
         return []
     return figures["trees"]["pos"] + [

@@ -73,7 +73,8 @@ class StatusView:
 
 class _Resized(Live):
     """Erases the whole of its last drawing when the terminal has become narrower, and has broken each of its lines
-    into several."""
+    into several.
+    """
 
     columns = 0
 

@@ -114,7 +114,8 @@ def _duration(expected: Forecast) -> str:
 
 def _workers(sweep: Sweep) -> Iterator[str]:
     """The student that several workers would train least efficiently, and the batch at which no student is too small
-    for them."""
+    for them.
+    """
     network = Network()
     students = [each for each in worker_efficiencies(sweep, network) if each.efficiency < EFFICIENT]
     if students:
@@ -153,7 +154,8 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
 
 def _vocabularies(sweep: Sweep) -> Iterator[str]:
     """For each vocabulary that students read: whether it has as many pieces as asked for; of a checkpoint what pruning
-    saves, and what of the test is unknown."""
+    saves, and what of the test is unknown.
+    """
     runs: dict[str, list[Run]] = {}
     for run in sweep.shapes():
         runs.setdefault(run.vocabulary_id, []).append(run)

@@ -136,7 +136,8 @@ def _target(out: Path | None) -> Iterator[TextIO]:
 
 def refuse_no_export(folder: Path, write: str) -> None:
     """Raise StoreError for what lies near an exported model: the folder of a run, or one that holds an export for each
-    language. `write` is the command, with {} for the export."""
+    language. `write` is the command, with {} for the export.
+    """
     if (folder / CARD).is_file():
         return
     if RUN.fullmatch(folder.resolve().name) and (folder / "model.json").is_file():

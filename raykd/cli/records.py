@@ -57,7 +57,8 @@ def _instead(
     given: str, name: str, storage: Storage, others: Iterable[list[str]], overrides: list[str] | None
 ) -> tuple[str, str] | None:
     """The name of a sweep that the store has in the place of `name`, and how it is given. `others`: variants with
-    which the given file may have been run."""
+    which the given file may have been run.
+    """
     for variants in others:
         with suppress(SpecError):  # an override, or a strategy, that this variant does not have
             other = str(document(Path(given), overrides, variants).tree.get("name"))

@@ -67,7 +67,8 @@ def connected(
 
 def own_machine(resources: Resources, address: str | None) -> Topology | None:
     """Return what Ray would find if it were started here, without starting it; None where a cluster is joined, or
-    something else than CPUs is asked for, of which Ray knows."""
+    something else than CPUs is asked for, of which Ray knows.
+    """
     roles = (resources.of("teachers"), resources.of("students"), resources.reading)
     asked = {name for role in roles for name in taken(role)}
     joined = address or os.environ.get("RAY_ADDRESS") or ray.is_initialized()
@@ -101,7 +102,8 @@ def _watched(died: Callable[[str], None]) -> Iterator[None]:
 
 def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = ()) -> Topology:
     """The cluster as it is now, `without` these nodes. What may be added is what `autoscale` says, else what Ray knows
-    of its autoscaler."""
+    of its autoscaler.
+    """
     nodes = tuple(node for node in nodes_of(ray.nodes()) if node.id not in without)
     if autoscale:
         return Topology(nodes, still_added([(Node(each.node), each.most) for each in autoscale], nodes))
@@ -134,7 +136,8 @@ def _join(address: str) -> bool:
 
 def _start() -> bool:
     """Start Ray on this machine, for this process alone: it listens on the loopback interface, and asks for a token
-    that only the processes which come of this one have. Where its dashboard does not start, without; whether it did."""
+    that only the processes which come of this one have. Where its dashboard does not start, without; whether it did.
+    """
     ray_constants.ENABLE_RAY_CLUSTER = False
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the same, for Ray's own processes
     # Without a mode Ray chooses authentication by token, and with a token it writes none into the home folder.

@@ -128,7 +128,8 @@ class OpenJobs:
 
     def failed(self, trial_id: str, error: str, *, node: str) -> None:
         """The pool gave the attempt up. What the run itself reported or made fail stays so; but one whose slot was dead
-        before it began (it died while it waited) is given to another slot, once."""
+        before it began (it died while it waited) is given to another slot, once.
+        """
         own = self.places.get(trial_id)
         if own is None or trial_id in self._begun or not self._once_more(own):
             self.run_ended(trial_id, None, error, node=node, of_place=True)
@@ -165,7 +166,8 @@ class OpenJobs:
         of_place: bool = False,
     ) -> None:
         """Keep a run's result, from this node where that is known, if it is in the store too. Ends its job if it is the
-        last one or failed, unless a node is to blame; later reports of a run are ignored."""
+        last one or failed, unless a node is to blame; later reports of a run are ignored.
+        """
         if trial_id not in self.places:  # it had no run
             return
         key, place = self.places[trial_id]

@@ -1,5 +1,6 @@
 """Two launchers for the one training loop: inside this actor (one worker), or through Ray Train (several, DDP; one as
-well with `resources.ray_train`)."""
+well with `resources.ray_train`).
+"""
 
 from __future__ import annotations
 

@@ -141,7 +141,8 @@ class Nodes:
 
     def refuse_too_small(self, group: Group) -> None:
         """Raises PlacementError where the nodes that are not left out, all of them together, have no place for `group`;
-        Ray would wait for ever."""
+        Ray would wait for ever.
+        """
         if not self.left_out:
             return
         cluster = self.usable(Topology(nodes_of(ray.nodes())))

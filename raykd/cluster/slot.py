@@ -36,7 +36,8 @@ def _job(config: PlainObject) -> None:
     """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
     place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times.
 
-    Without a run it waits until Tune stops it."""
+    Without a run it waits until Tune stops it.
+    """
     while config["run"] is None:
         tune.report({IDLE: True})
         time.sleep(IDLE_S)

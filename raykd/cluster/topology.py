@@ -167,7 +167,8 @@ def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
 
 def types_of(groups: Iterable[tuple[Amounts, int]], nodes: Iterable[Node]) -> tuple[NodeType, ...]:
     """What an autoscaler may still add to `nodes`: it has groups of nodes with these resources, and each of them has so
-    many nodes at most, any number where that is below 0."""
+    many nodes at most, any number where that is below 0.
+    """
     found = [(Node(dict(resources)), MOST_NODES if most < 0 else most) for resources, most in groups]
     return still_added(found, nodes)
 

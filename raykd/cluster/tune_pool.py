@@ -93,7 +93,8 @@ def work(
 
 def _retried(fit: Callable[[str], None], most: int, unfinished: Callable[[], bool]) -> None:
     """Tune gives up when Ray kills a worker for lack of memory, and begins nothing once there were no more runs: what
-    is unfinished then is begun again."""
+    is unfinished then is begun again.
+    """
     failures = 0
     for attempt in itertools.count():
         try:

@@ -91,7 +91,8 @@ class Shape(NamedTuple):
 
 def records_in(value: Any) -> list[Any]:
     """The records of a value of a file: itself, or those in the list that it holds, where null stands for a text that
-    was skipped."""
+    was skipped.
+    """
     if not isinstance(value, dict) or any(isinstance(value.get(key), str) for key in TEXTS):
         return [value]
     if isinstance(inside := value.get("rasa_nlu_data"), dict):

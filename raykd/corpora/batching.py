@@ -113,7 +113,8 @@ def language_sampling(
 
 def _apportion(weights: np.ndarray, total: int) -> list[int]:
     """Whole numbers proportional to weights that add up to `total` (largest remainders, ties to the
-    first)."""
+    first).
+    """
     shares = weights / weights.sum() * total
     # A share such as 2.9999999999999996 is 3: rounding error must not move a sentence.
     quotas = [math.floor(share + 1e-9) for share in shares]

@@ -110,7 +110,8 @@ class Layout(NamedTuple):
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
     """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped. A line that is not
-    text stays a `BrokenLine`."""
+    text stays a `BrokenLine`.
+    """
     numbers: list[int] = []
     rows: list[Cells | BrokenLine] = []
     comment, cut = layout.comment or "\n", layout.cut
@@ -185,7 +186,8 @@ def refuse_names(start: Beginning, file: str, comment: str = "#") -> None:
 
 def in_pieces(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Places (start, end) of the pieces of a document without empty lines, each of at most `LONGEST` words and cut
-    behind a word that ends a sentence, where there is one."""
+    behind a word that ends a sentence, where there is one.
+    """
     start = 0
     while len(words) - start > LONGEST:
         stop = start + LONGEST
@@ -199,7 +201,8 @@ def without_tags(
     words: Sequence[str], language: str, file: str, numbers: Sequence[int]
 ) -> Iterator[Sentence | Noted]:
     """The words of a sentence, or of the pieces of a document without empty lines, which are noted; `numbers` are their
-    lines."""
+    lines.
+    """
     pieces = list(in_pieces(words))
     if len(pieces) > 1:
         example = f"{file}:{numbers[0]}: {len(words):,} words in {len(pieces)} pieces"

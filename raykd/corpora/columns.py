@@ -82,7 +82,8 @@ def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
 
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
     """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
-    those with more words in spans first, of equals the last spans and the first flat tags."""
+    those with more words in spans first, of equals the last spans and the first flat tags.
+    """
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
     return [*span_columns(columns), *flat]
@@ -170,7 +171,8 @@ def _as_words(column: Column, sentences: Sequence[Rows]) -> Column:
 
 def _sentences(start: Beginning) -> list[Rows]:
     """Blocks of lines, cut into cells, without comments, a line of names, and lines that are unlike the others in
-    width."""
+    width.
+    """
     layout = Layout(start.cut, start.width, 0, None, exact=False, comment="#")
     blocks = [
         [row[: start.width] for row in rows if type(row) is not BrokenLine and len(row) >= start.width]

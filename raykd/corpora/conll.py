@@ -87,7 +87,8 @@ def _sentences(
 
 def conll_text(table: pa.Table, tag_set: TagSet) -> str:
     """The sentences of `table` as lines of word, tab, tag: spans in IOB2, flat tags as they are. An empty line ends
-    each sentence; unlabelled sentences have words only."""
+    each sentence; unlabelled sentences have words only.
+    """
     blocks = []
     for tokens, numbers in zip(table["tokens"].to_pylist(), table["tags"].to_pylist(), strict=True):
         if numbers is None:

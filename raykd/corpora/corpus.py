@@ -87,7 +87,8 @@ class Corpus:
 
     def restricted(self, languages: Iterable[str]) -> Corpus:
         """The corpus without other languages, its tables mapped from files of their own. The tag set stays, so that
-        tag numbers mean the same."""
+        tag numbers mean the same.
+        """
         wanted = set(languages)
         kept = tuple(language for language in self.languages if language in wanted)
         parts = {part: _of_languages(table, kept) for part, table in self.parts.items()}

@@ -106,7 +106,8 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
 def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
     """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
     `word/TAG …`, or the class and the text, or a whole tree: of a treebank a line for each word, of intents and slots
-    below the text. The first sentence with a label is taken; of a treebank the first short one."""
+    below the text. The first sentence with a label is taken; of a treebank the first short one.
+    """
     found: dict[str, str] = {}
     for batch in corpus.parts["train"].to_batches(max_chunksize=1000):
         for language in sorted(set(batch["language"].to_pylist()) - set(found)):

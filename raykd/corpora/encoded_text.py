@@ -117,7 +117,8 @@ class EncodedText:
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
         """The sentences at `indices`, in that order, padded to the longest of them; no index gives an empty
-        batch."""
+        batch.
+        """
         indices = np.asarray(indices, dtype=np.int64)
         pieces_BP, piece_lengths_B = self.pieces.padded(indices, fill=self.padding)
         first_BT, lengths_B = self.first.padded(indices)
@@ -186,7 +187,8 @@ def encode_text(
 
 def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
     """From pieces of each distinct word to pieces of each sentence, with prefix and suffix, and the places of the
-    words' first pieces."""
+    words' first pieces.
+    """
     taken = pieces.take(words.values)
     bounds = taken.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)

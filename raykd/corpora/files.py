@@ -130,7 +130,8 @@ def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
 @contextmanager
 def unpacked(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
     """The same bytes, unpacked where they are of gzip, whatever the name is; CorpusError where they are packed
-    otherwise, and, also later, where they cannot be read."""
+    otherwise, and, also later, where they cannot be read.
+    """
     begins = file.peek(max(map(len, PACKED)))
     if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
         raise CorpusError(name, None, f"it is packed with {packed}", "unpack it, or pack it with gzip")
@@ -231,7 +232,8 @@ def _blocks(
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
     """The lines of a text that comes in pieces, some at a time, without their line feeds; and whether they had one:
-    a file's last line may have none."""
+    a file's last line may have none.
+    """
     rest: list[str] = []
     for text in texts:
         lines = text.split("\n")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class GuidedText:
     """An encoded text whose batches have the steps that a decoder is given while it learns (teacher forcing). What is
-    learnt of a sentence is its steps, so `lengths` are theirs."""
+    learnt of a sentence is its steps, so `lengths` are theirs.
+    """
 
     text: EncodedText
     steps: StepColumn

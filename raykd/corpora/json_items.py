@@ -91,7 +91,8 @@ def _one_a_line(lines: Iterable[tuple[int, str]], file: str, language: str) -> I
 
 def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str) -> Iterator[Item | Faulty]:
     """The items of an array, or objects over several lines: no string of JSON goes over the end of a line, so brackets
-    outside of strings show where each begins and ends."""
+    outside of strings show where each begins and ends.
+    """
     scan = _Scan()
 
     def fault(line: int, problem: str) -> Faulty:

@@ -77,7 +77,8 @@ def _objects(
     lines: Iterator[str], file: str, keys: list[str], columns: TableColumns
 ) -> Iterator[tuple[int, Any]]:
     """Line numbers with the objects of a file's lines that are not empty, with these keys alone, or with what is wrong
-    with a line."""
+    with a line.
+    """
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:

@@ -24,7 +24,8 @@ def labels_by_part(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str,
 
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
     """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
-    by what opens them."""
+    by what opens them.
+    """
     found: dict[str, np.ndarray] = {}
     for batch in table.select(["tags", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():

@@ -202,7 +202,8 @@ def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence
 
 def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
     """The settings of the source that reads a labelled file; of several kinds of labels the one that has most of
-    `labels`, then the likeliest."""
+    `labels`, then the likeliest.
+    """
 
     def known(target: Target) -> float:
         return sum(label in labels for label in target.labels) / max(len(target.labels), 1)

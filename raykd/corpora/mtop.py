@@ -61,7 +61,8 @@ def parse(
     config: MtopSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The utterances of one file's lines: their words, and as tags the steps that write their trees, in which words are
-    counted behind the one that `read` puts in front."""
+    counted behind the one that `read` puts in front.
+    """
     labelled = config.reads_tags(part, language)
     for number, line in enumerate(lines, start=1):
         if isinstance(line, BrokenLine):

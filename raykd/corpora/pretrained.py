@@ -53,7 +53,8 @@ class HFVocabulary:
     @classmethod
     def load(cls, path: str) -> HFVocabulary:
         """From a local folder or a name on the Hugging Face Hub. CorpusError when there is no fast
-        tokenizer."""
+        tokenizer.
+        """
         # Transformers takes seconds to import, and only pretrained vocabularies need it.
         from transformers import AutoTokenizer
 
@@ -108,7 +109,8 @@ class HFVocabulary:
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of int32 ids for each word. The word that stands for an utterance has none where the checkpoint has
-        a piece of its own before every sentence: it is read there."""
+        a piece of its own before every sentence: it is read there.
+        """
         found = split_words(self._tokenizer, words, self.special.unknown, self.special.separator)
         if not self.special.prefix or UTTERANCE not in words:
             return found

@@ -132,7 +132,8 @@ class _Selection:
 
     def _cap_each(self, rows: Rows, cap: Cap | None, per_class: Cap | None = None) -> tuple[Rows, Rows]:
         """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the
-        others. Both are in the order of `rows`."""
+        others. Both are in the order of `rows`.
+        """
         taken = np.zeros(len(rows), dtype=bool)
         for language, order in self._places(rows):
             drawn, most = order[: for_language(cap, language)], for_language(per_class, language)

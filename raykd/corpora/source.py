@@ -311,7 +311,8 @@ class TextConfig(FilesConfig):
 
 def one_or_each(value: object) -> Literal["one", "each"]:
     """Whether a section's mapping is the section itself or a mapping from languages to it. Its values decide, so
-    that a fault inside one form is not reported as a fault of the other."""
+    that a fault inside one form is not reported as a fault of the other.
+    """
     inner = list(value.values()) if isinstance(value, dict) else []
     return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
 

@@ -49,7 +49,8 @@ def parse(
     config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | Noted]:
     """The sentences of one file, what is wrong with others, and what reading changed or left out. Where labels are
-    read, a text that nobody annotated is left out: it is no text without spans."""
+    read, a text that nobody annotated is left out: it is no text without spans.
+    """
     labelled = config.reads_tags(part, language)
     for item in read_items(lines, file, language):
         if isinstance(item, Faulty):

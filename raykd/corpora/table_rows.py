@@ -1,5 +1,6 @@
 """Sentences from a table with a list of words and a list of tags per row: what Parquet files and Hugging Face
-data sets have in common."""
+data sets have in common.
+"""
 
 from __future__ import annotations
 

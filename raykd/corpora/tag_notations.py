@@ -168,7 +168,8 @@ def _refuse(
     hint: str,
 ) -> None:
     """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them; do nothing where
-    there are none. Without a `config` leaving them out is not proposed."""
+    there are none. Without a `config` leaving them out is not proposed.
+    """
     if not odd:
         return
     # Where sentences with faults are left out, those with odd tags were already.

@@ -55,7 +55,8 @@ def _cut(words: list[str], most: int) -> list[str]:
 
 def guess(head: Head) -> Guess | None:
     """The guess of any text: a sentence in each line, or documents, of which several sentences share a line or one has
-    several."""
+    several.
+    """
     if not head.lines:
         return None
     several = head.share(NEXT_SENTENCE.search)

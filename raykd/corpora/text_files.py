@@ -27,7 +27,8 @@ FORMS: Mapping[str, Parse] = MappingProxyType(
 
 def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None) -> Stream:
     """Every file of `config` through `parse(config, lines, file, language, part)`, or the parser of its form, one
-    after the other; of each the first `most` sentences."""
+    after the other; of each the first `most` sentences.
+    """
     storage = Storage(config.root)
     for part, language, name in with_progress(files_of(config)):
         encoding = for_language(config.encoding, language) or "utf-8"

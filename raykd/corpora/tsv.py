@@ -1,5 +1,6 @@
 """Text classification: one text, or a pair of texts, and its class per line, tabs between them, or as CSV; words are
-separated by white space."""
+separated by white space.
+"""
 
 from __future__ import annotations
 
@@ -250,7 +251,8 @@ def _cells(
 
 def guess(head: Head) -> Guess | None:
     """The guess of a table of texts: which column has the text, which the class, and whether the first line has
-    names."""
+    names.
+    """
     separator = _separator(head)
     if separator is None:
         if _is_csv(head) and 2 * head.share(re.compile("[,;\t]").search) > 1:
@@ -269,7 +271,8 @@ def guess(head: Head) -> Guess | None:
 
 def _separator(head: Head) -> Separator | None:
     """What is between the columns of almost all lines; None where they have no columns. Commas are in every text, and
-    separate columns in files that are called CSV alone."""
+    separate columns in files that are called CSV alone.
+    """
     likely: dict[Separator, float] = {}
     separators: tuple[Separator, ...] = ("semicolon", "comma", "tab") if _is_csv(head) else ("tab",)
     for separator in separators:

@@ -77,7 +77,8 @@ def parse(
     config: UtteranceSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The utterances of one file's lines: their words, and where they are `labelled` one tag more, the intent's first.
-    One whose words and slots differ in number is faulty."""
+    One whose words and slots differ in number is faulty.
+    """
     labelled = config.reads_tags(part, language)
     for row in PARSERS[config.source](lines, file, labelled):
         if not isinstance(row, Row):
@@ -96,7 +97,8 @@ def parse(
 
 def spoken(words: Sequence[str], slots: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words and their IOB2 slots (none, where they are not known) in lower case, without the punctuation at the ends of
-    words. What is nothing else is left out; a span that began there begins at its next word."""
+    words. What is nothing else is left out; a span that began there begins at its next word.
+    """
     kept: list[tuple[str, str]] = []
     begun = ""
     for word, slot in zip(words, slots or [OUTSIDE] * len(words), strict=True):

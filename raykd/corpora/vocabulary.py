@@ -266,7 +266,8 @@ class WordPieceConfig(PiecesConfig):
 
 class BertConfig(PiecesConfig):
     """At most `size` WordPieces trained on the corpus, with the special pieces of BERT. It is a tokenizer as
-    Transformers reads it, so running text is split at white space and signs first."""
+    Transformers reads it, so running text is split at white space and signs first.
+    """
 
     kind: Literal["bert"]
     has_mask: ClassVar[bool] = True
@@ -312,7 +313,8 @@ def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
 
 class RobertaConfig(PiecesConfig):
     """At most `size` pieces made of pairs of bytes (BPE, Sennrich et al. 2016), trained on the corpus, with the special
-    pieces of RoBERTa. It is a tokenizer as Transformers reads it; no text is unknown to it."""
+    pieces of RoBERTa. It is a tokenizer as Transformers reads it; no text is unknown to it.
+    """
 
     kind: Literal["roberta"]
     has_mask: ClassVar[bool] = True
@@ -388,7 +390,8 @@ def words_of(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
 
 def count_words(sentences: pa.Table | Iterable[Sequence[str]]) -> Counter[str]:
     """How often each word occurs in a table's `tokens` column, or in token lists; a table is counted chunk by chunk,
-    and what builds a vocabulary from words takes such counts as well."""
+    and what builds a vocabulary from words takes such counts as well.
+    """
     column = table_column(sentences, "tokens")
     if column is None:
         return Counter(words_of(sentences))

@@ -23,7 +23,8 @@ CONTINUING = "##"
 class Special:
     """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, prefix and suffix
     are put around every sentence, separator between the texts of a pair, and the mask hides a piece (vocabularies of
-    words and of WordPieces alone have none of these four; the separator is a word of theirs)."""
+    words and of WordPieces alone have none of these four; the separator is a word of theirs).
+    """
 
     padding: int = 0
     unknown: int = 1
@@ -59,7 +60,8 @@ def split_words(
     tokenizer: Tokenizer, words: Sequence[str], unknown: int, separator: Sequence[int] = ()
 ) -> Ragged:
     """The pieces of each word alone, without special tokens; a word without any piece is unknown. Those of what is
-    between two texts are `separator`, where it is given."""
+    between two texts are `separator`, where it is given.
+    """
     encodings = tokenizer.encode_batch([[w] for w in words], is_pretokenized=True, add_special_tokens=False)
     rows = [encoding.ids or [unknown] for encoding in encodings]
     if separator:

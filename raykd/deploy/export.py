@@ -217,7 +217,8 @@ def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
 
 def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
     """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
-    kind of tokenizer is not written there, or splits one of these words otherwise."""
+    kind of tokenizer is not written there, or splits one of these words otherwise.
+    """
     pieces = tagger.vocabulary.pieces
     if pieces.special.separator:  # which the labeller knows
         words = [word for word in words if word != SEPARATOR]

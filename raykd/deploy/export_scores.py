@@ -147,7 +147,8 @@ class LoadedExport:
     @property
     def tree_settings(self) -> dict[str, str]:
         """How files of trees are read for these parsers: which part of speech they read, and whether relations have
-        subtypes."""
+        subtypes.
+        """
         columns = [model.card["trees"]["pos"] or "upos" for model in self._models.values()]
         subtypes = any(":" in relation for relation in self.known)
         relations = "full" if subtypes else "universal"

@@ -90,7 +90,8 @@ class Condition:
 
     def holds(self, values: Values) -> bool:
         """Whether the values meet it. One of them that is not known does not. Raises ConditionError on a division by
-        zero."""
+        zero.
+        """
         return None not in values.values() and bool(value_of(self.tree, values))
 
     def margin(self, values: Values) -> float:

@@ -30,7 +30,8 @@ ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
     """Trials that may be on a front: complete ones of the search that meet its constraints and whose every
-    objective is known."""
+    objective is known.
+    """
     return [
         trial
         for trial in trials
@@ -110,14 +111,16 @@ def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Di
 
 def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> float:
     """Share of the box that rows of `shares` [trials, objectives] dominate: scores as they are ("max"), costs as shares
-    of the teacher's ("min")."""
+    of the teacher's ("min").
+    """
     reference = [0.0 if direction == "max" else 1.0 for direction in directions]
     return float(hypervolume(shares, reference, directions))
 
 
 def confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
     """The same setting over more seeds, whose figures are the trial's with less chance in them; None where it was not
-    confirmed. Of several the one with most seeds."""
+    confirmed. Of several the one with most seeds.
+    """
     seeds = len(trial.run_ids)
     found = [
         other

@@ -36,7 +36,8 @@ def fronts(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
     """The front [N] of each candidate: 0 for those that no other dominates, 1 for those that only these dominate, and
-    so on (non-dominated sorting, Deb et al. 2002). Raises ValueError as `non_dominated`."""
+    so on (non-dominated sorting, Deb et al. 2002). Raises ValueError as `non_dominated`.
+    """
     gains = _gains(values, directions)
     found = np.full(len(gains), -1)
     rest, front = np.arange(len(gains)), 0
@@ -107,7 +108,8 @@ def _gains(values: np.ndarray, directions: Sequence[Direction]) -> np.ndarray:
 
 def _volume(heights: np.ndarray) -> float:
     """The volume of the union of boxes [0, height], by slices between consecutive heights of the last
-    objective."""
+    objective.
+    """
     if not len(heights):
         return 0.0
     if heights.shape[1] == 1:

@@ -45,7 +45,8 @@ class Score:
     @staticmethod
     def of(by_language: Mapping[str, float], outside: Collection[str] = ()) -> Score:
         """The score of one run: every language counts the same, however many sentences it has; those `outside` count
-        in no mean, unless there are no others."""
+        in no mean, unless there are no others.
+        """
         apart = tuple(name for name in by_language if name in outside)
         apart = apart if len(apart) < len(by_language) else ()
         values = [value for name, value in by_language.items() if name not in apart]

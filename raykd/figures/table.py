@@ -100,7 +100,8 @@ class Figure:
 
     def compared(self, trial: Trial) -> float | None:
         """Return the value that decides between students: of what is timed, on the grid of the sweep, whose steps are
-        as wide as the noise of a measurement; of all else the value itself."""
+        as wide as the noise of a measurement; of all else the value itself.
+        """
         value, name = self.read(trial), self.against or self.name
         if value is None or name not in trial.grid or name not in trial.cost:
             return value
@@ -180,7 +181,8 @@ MAIN = {"latency_ms": 0, "speedup": 3, "compression": 3}
 def _run_by(runtime: Runtime, words: str = "", of_shape: OfShape | None = None) -> dict[str, Figure]:
     """Costs of a model in one form, by their names without the ending: p50 of one sentence and of a whole batch of 32
     on one thread or a GPU, and the bytes of its weights (by `of_shape`) with those pieces alone that the text has. A
-    ratio compares the teachers in the same form."""
+    ratio compares the teachers in the same form.
+    """
     ending, ships = ENDINGS[runtime], runtime == "onnx"
     rows: list[tuple[str, Direction, Form, str, str]] = [
         ("latency_ms", "min", "milliseconds", "ms", ""),
@@ -259,7 +261,8 @@ def cost_columns(objectives: Directions = MappingProxyType({})) -> tuple[Figure,
 def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
     """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
     the same of the metrics beside it. Where trials or teachers `among` which they are shown have metrics beside their
-    score, it is these alone: tasks whose scores have one name may have others beside it."""
+    score, it is these alone: tasks whose scores have one name may have others beside it.
+    """
     found = tuple(
         figure
         for figure in SCORES
@@ -315,7 +318,8 @@ def objective_fault(name: str, direction: str, score_name: str) -> str | None:
 
 def objective_values(trial: Trial, objectives: Directions) -> list[float | None]:
     """The figures that `objectives` names as search, front and hypervolume compare them, in their order: costs that are
-    timed on the grid of the sweep. Raises KeyError for a name that cannot select."""
+    timed on the grid of the sweep. Raises KeyError for a name that cannot select.
+    """
     known = selecting(trial.score_name)
     return [known[name].compared(trial) for name in objectives]
 
@@ -363,7 +367,8 @@ def computed_sizes(shape: Shape) -> dict[str, float]:
 
 def over_models(costs: Iterable[Cost]) -> dict[str, float]:
     """The cost of several models that share the work by language, each figure as its entry says. A part that several
-    of them have, such as one frozen encoder, counts once."""
+    of them have, such as one frozen encoder, counts once.
+    """
     every = list(costs)
     parts = [part for cost in every for part in cost.shared.items()]
     again = [own for place, (key, own) in enumerate(parts) if key in dict(parts[:place])]

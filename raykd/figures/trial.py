@@ -76,7 +76,8 @@ class Trial:
     @property
     def shape(self) -> str:
         """The student's short name, such as `E32 H64 crf`: trials of one shape differ only in how they were trained.
-        Where each word is given its own best label, whether or not these are a labelling, it says so."""
+        Where each word is given its own best label, whether or not these are a labelling, it says so.
+        """
         name = shape_name(section(self.settings, "student"))
         return f"{name} {INDEPENDENT}" if self.settings.get("decoding") == INDEPENDENT else name
 
@@ -88,7 +89,8 @@ class Trial:
     @property
     def method(self) -> str:
         """How it was trained, in short: its strategy, or its objective with the hyper-parameters, `top_wk k=3 T=2`, and
-        what sets it apart."""
+        what sets it apart.
+        """
         objective = {} if STRATEGY in self.settings else section(self.settings, "objective")
         return f"{method_name(self.kind, objective)} {self.apart}".rstrip()
 
@@ -279,7 +281,8 @@ def score_label_of(scored: Iterable[Scored]) -> str:
 
 def scores_of(scored: Scored) -> str:
     """Its means in percent: `dev F1 84.1, test F1 83.0`; with target languages `dev F1 84.1, test F1 83.0 (target
-    61.5)`."""
+    61.5)`.
+    """
     means = (scored.scores.mean("dev"), scored.scores.mean("test"), scored.scores.mean("test", "target"))
     dev, test, target = (100 * (mean or 0.0) for mean in means)
     after = "" if means[2] is None else f" (target {target:.1f})"

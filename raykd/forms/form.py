@@ -259,7 +259,8 @@ class LabelForm:
         self, gold: Column, predicted: Sequence[object], tag_set: TagSet
     ) -> tuple[Sequence[object], Sequence[object]]:
         """Gold and predicted labellings of every sentence as a task's metric compares them; those that are predicted
-        come from `best`."""
+        come from `best`.
+        """
         raise NotImplementedError
 
     def most_frequent(self, gold: Names) -> Names | None:
@@ -358,7 +359,8 @@ class TagSet:
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
         """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
-        them."""
+        them.
+        """
         return self.form.allowed_places(self.tags)
 
     def legal(self) -> LegalTransitions | None:

@@ -59,7 +59,8 @@ class Ragged:
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
         """The rows at `indices` (any shape), padded with `fill`: int64 [*rows, W], and their lengths int64 [*rows].
-        W is the longest row taken, 0 when there is none."""
+        W is the longest row taken, 0 when there is none.
+        """
         return RaggedBlocks((self,)).padded(indices, fill=fill)
 
     def spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -91,7 +91,8 @@ def tree_of(steps: Sequence[str], words: int) -> Node | None:
 
 def written(steps: Sequence[str], words: Sequence[str]) -> str:
     """Steps with the words themselves, as files have them: `[IN:GET_WEATHER [SL:LOCATION boston ] ]`. They need not
-    write a tree; a word that the sentence does not have stays `@40`."""
+    write a tree; a word that the sentence does not have stays `@40`.
+    """
     return " ".join(_written(step, words) for step in steps)
 
 
@@ -104,7 +105,8 @@ def _written(step: str, words: Sequence[str]) -> str:
 
 def tree_of_slots(tags: Sequence[str]) -> Node:
     """The tree of an utterance by its tags, of which the first is the intent and the others, in BIOES, are the slots of
-    its words."""
+    its words.
+    """
     slots = (Node(SL + kind, tuple(range(start + 1, end + 1))) for start, end, kind in read_spans(tags[1:]))
     return Node(IN + tags[0].removeprefix(INTENT), tuple(slots))
 

@@ -134,7 +134,8 @@ def bioes_tags(types: Iterable[str]) -> Iterator[str]:
 
 def types_in(tags: Iterable[str], scheme: SpanScheme) -> set[str]:
     """The span types of tags as a file of `scheme` has them: in `io` a tag is the type of its span; elsewhere the type
-    is behind the letter."""
+    is behind the letter.
+    """
     used = set(tags) - {OUTSIDE}
     return used if scheme == "io" else {tag[2:] for tag in used if tag[1:2] == "-"} - {""}
 
@@ -211,14 +212,16 @@ def _guess(counts: Mapping[str, int], firsts: set[str], lasts: set[str]) -> File
 
 def _letters(tags: Iterable[str]) -> set[str]:
     """The letters of the tags that have the form of spans. L-, M- and W- alone are none: nothing ends that did not
-    begin, so they are letters of `io`, or of no scheme."""
+    begin, so they are letters of `io`, or of no scheme.
+    """
     letters = {tag[0] for tag in tags if has_span_form(tag)}
     return set() if letters <= set("LMW") else letters
 
 
 def _odd_tags(counts: Mapping[str, int]) -> tuple[str, set[str]]:
     """What is wrong with tags together, and which of them have another form than the others; of those that have
-    letters of several schemes the ones that are not of the scheme of most words."""
+    letters of several schemes the ones that are not of the scheme of most words.
+    """
     letters = _letters(counts)
     others = {tag for tag in counts if tag != OUTSIDE and not has_span_form(tag)}
     if others and letters & set("BI"):
@@ -268,7 +271,8 @@ def _share_a_letter(tags: set[str]) -> bool:
 
 def unknown_tags(tags: Iterable[str], scheme: ReadScheme) -> set[str]:
     """Those of `tags` that the `scheme` does not have; of `auto` those that are of another form than most. Where
-    `tags` is a mapping its values say how many words have each of them."""
+    `tags` is a mapping its values say how many words have each of them.
+    """
     if scheme == "auto":
         return _odd_tags(Counter(tags))[1]
     letters = LETTERS.get(scheme)

@@ -145,7 +145,8 @@ def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
 
 def _of_spans(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Spelling:
     """The spelling that fits the most words; the usual one where none fits almost all, or where tags of another one
-    are not sure to be those of spans. `outside`: whether some words are in no span."""
+    are not sure to be those of spans. `outside`: whether some words are in no span.
+    """
     auto = scheme == "auto"
     words = sum(spans.values())
     best, most = Spelling(), 0
@@ -160,7 +161,8 @@ def _of_spans(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Sp
 
 def _is_sure(spelling: Spelling, spans: Mapping[str, int], outside: bool) -> bool:
     """Whether tags that nobody called spans are some: they have letters of spans, and not every word is in one. Letters
-    alone may have no O: each word of Chinese text is a span of letters."""
+    alone may have no O: each word of Chinese text is a span of letters.
+    """
     letters = _letters(spelling, spans)
     if spelling.example.upper() == "B":
         return "B" in letters and bool(letters & set("IME"))

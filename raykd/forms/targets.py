@@ -122,7 +122,8 @@ def ragged_of(chunk: pa.ListArray) -> Ragged:
 
 def best_labels(output: Scored) -> list[np.ndarray]:
     """The best labelling of every sentence of a batch, among the legal ones where the output says which these are, by
-    the numbers of its labels."""
+    the numbers of its labels.
+    """
     from raykd.structures import viterbi
 
     paths_BT = viterbi(output.distribution, output.legal)[0].cpu().numpy()

@@ -96,7 +96,8 @@ class _Hypotheses:
         self, log_p_NL: Tensor, change_L: Tensor, step: int, beam: int, *, ends: bool
     ) -> tuple[_Hypotheses, Tensor]:
         """The best ones that are a label longer, or complete already; and where each of them was, counted over all
-        hypotheses [A, K]."""
+        hypotheses [A, K].
+        """
         rows, count = self.score_AK.shape
         log_p_AKL = log_p_NL.view(rows, count, -1)
         labels = log_p_AKL.shape[2]

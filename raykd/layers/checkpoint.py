@@ -216,7 +216,8 @@ def read_model(path: str, auto_class: str, **options: object) -> tuple[PreTraine
 
 def untrained(auto_class: str, config: PlainObject) -> PreTrainedModel:
     """The model that `auto_class` of Transformers makes of a configuration as plain data, with weights that are drawn
-    from torch's generator, in float32."""
+    from torch's generator, in float32.
+    """
     import torch
     import transformers
 

@@ -67,7 +67,8 @@ class EncoderConfig(Frozen):
 
     def pinned(self, language: str | None = None) -> EncoderConfig:
         """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's
-        workers have other working directories."""
+        workers have other working directories.
+        """
         path = str(Path(self.path).absolute()) if Path(self.path).is_dir() else self.path
         return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
 

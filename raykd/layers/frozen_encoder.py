@@ -46,7 +46,8 @@ class Encoder:
 
 class EncoderFeatures:
     """Vectors of words by a frozen encoder, in float16. Rounding aside they do not depend on the sentences they are
-    computed with."""
+    computed with.
+    """
 
     def __init__(self, outline: PreTrainedModel, config: EncoderConfig, folder: str):
         self.config, self._folder, self._outline = config, folder, outline

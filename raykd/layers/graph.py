@@ -175,7 +175,8 @@ class Graph:
         reverse: bool = False,
     ) -> Value:
         """Walk along the first axis of `rows`, or back: step(graph, state, row) gives the next state and a row of the
-        output. All of them have the same `dtype`."""
+        output. All of them have the same `dtype`.
+        """
         body = Graph(f"{self._prefix}scan_{len(self._nodes)}_")
         before, row = f"{body._prefix}state", f"{body._prefix}row"
         after, output = step(body, before, row)
@@ -194,7 +195,8 @@ class Graph:
 
     def add_labels_to(self, model: onnx.ModelProto, labels_BT: Value) -> None:
         """Add its nodes, which read values of `model`, to that model, whose first output the labels become; its other
-        one is the scores."""
+        one is the scores.
+        """
         self._nodes.append(helper.make_node("Identity", [labels_BT], [LABELS], name=LABELS))
         (scores,) = model.graph.output
         axes = [axis.dim_param or axis.dim_value for axis in scores.type.tensor_type.shape.dim[:2]]

@@ -16,7 +16,8 @@ def add_best_labels_to(
     graph: Graph, scores_BTY: Value, lengths_B: Value, legal: LegalTransitions | None
 ) -> Value:
     """The best labels int64 [B, T], 0 on padding, of words whose labels are independent of each other: the best legal
-    labelling, or each word's best label where everything is legal."""
+    labelling, or each word's best label where everything is legal.
+    """
     if legal is not None:
         return add_viterbi_to(graph, scores_BTY, lengths_B, *map(graph.constant, legal.parts))
     best_BT = graph.add("ArgMax", scores_BTY, axis=2, keepdims=0)

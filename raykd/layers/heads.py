@@ -60,7 +60,8 @@ class Places(nn.Module):
 
 class CRFHead(nn.Module):
     """Linear-chain CRF: emissions by a linear layer; transitions, start and end are parameters. `allowed` [2, Y]: the
-    tags that the first word may have, and the others; None: any."""
+    tags that the first word may have, and the others; None: any.
+    """
 
     def __init__(self, inputs: int, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None):
         super().__init__()
@@ -87,7 +88,8 @@ class CRFHead(nn.Module):
 
 class MaxEntHead(nn.Module):
     """Each tag by itself: a softmax over the emissions, which is a chain without transitions. `allowed` as of
-    `CRFHead`."""
+    `CRFHead`.
+    """
 
     def __init__(self, inputs: int, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None):
         super().__init__()

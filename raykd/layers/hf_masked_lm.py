@@ -40,7 +40,8 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
 
 def rebuilt_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:
     """The model of an `architecture` that `MaskedLanguageModel.architecture` gave, without the checkpoint and its
-    weights."""
+    weights.
+    """
     model = untrained(AUTO_CLASS, architecture["config"])
     names = ("limit", "prefix", "suffix", "pieces")
     # One of as many pieces as rows does not say it.

@@ -121,7 +121,8 @@ class HFModel(Model):
         self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int], *, head: int = 0
     ) -> tuple[Tensor, dict[int, Tensor], Scores]:
         """What the head gives of each piece [B, P, `head`], the states [B, P, D] of `layers`, under the numbers that
-        they are asked for by, and the attention scores of others."""
+        they are asked for by, and the attention scores of others.
+        """
         number = {layer: self.checked(layer) for layer in layers}
         read = tuple(dict.fromkeys(number.values()))
         read_BPD, scores = self.read(batch, read, attention)
@@ -148,7 +149,8 @@ class HFModel(Model):
 
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         """The states of these layers [B, P, D], side by side, or of the last one where none is named, of sentences
-        that it reads at once; a classifier's begin with what its head gives."""
+        that it reads at once; a classifier's begin with what its head gives.
+        """
         mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
         more = any(layer != self.depth for layer in layers)
         found = self.model.base_model(

@@ -31,7 +31,8 @@ def pointer_generator(
     **sizes: int,
 ) -> PointerGenerator:
     """An `encoder` of Transformers with a decoder that is drawn from torch's generator, of the encoder's size and
-    attention heads; `sizes` are those of its reading, as of every `HFModel`."""
+    attention heads; `sizes` are those of its reading, as of every `HFModel`.
+    """
     from transformers import BertConfig, BertModel  # takes seconds to import
 
     if getattr(encoder, "pooler", None) is not None:
@@ -64,7 +65,8 @@ def rebuilt_pointer_generator(
     architecture: PlainObject, labels: TagSet, *, freeze: Sequence[Frozen], **decoder: int
 ) -> PointerGenerator:
     """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint and its
-    weights."""
+    weights.
+    """
     encoder = untrained("AutoModel", architecture["config"])
     sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
     return pointer_generator(encoder, labels, freeze=freeze, **sizes, **decoder)

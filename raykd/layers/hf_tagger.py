@@ -109,7 +109,8 @@ class HFTagger(HFModel):
 
     def _cut(self, batch: TokenBatch) -> TokenBatch:
         """What is read of sentences that are too long: the beginning, and of a pair those of both texts, of which the
-        longer one loses its end first."""
+        longer one loses its end first.
+        """
         pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
         second_BP = self._is_second(pieces_BP, lengths_B)
         paired_B = second_BP.any(1)

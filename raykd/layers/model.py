@@ -90,7 +90,8 @@ class Model(nn.Module, ABC):
 
     def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
         """What it reads of frozen encoders and is none of its `parameters()`: by key, the parameters of each, without
-        their values. Models with the same key share them."""
+        their values. Models with the same key share them.
+        """
         return {}
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
@@ -101,7 +102,8 @@ class Model(nn.Module, ABC):
     @property
     def piece_limit(self) -> int | None:
         """The most pieces that it reads at once, where there is such a limit. Longer sentences are read in parts, but
-        not by `to_onnx`."""
+        not by `to_onnx`.
+        """
         return None
 
     def to_onnx(self) -> ModelProto:

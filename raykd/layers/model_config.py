@@ -41,7 +41,8 @@ class BuildInputs:
 
 class ModelConfig(Frozen):
     """What every teacher and every student states. Whether two things fit is one rule over two statements
-    (`recipes/`): nothing asks for a kind by its name."""
+    (`recipes/`): nothing asks for a kind by its name.
+    """
 
     forms: ClassVar[tuple[LabelForm, ...]]
     """The label forms that it predicts."""

@@ -78,7 +78,8 @@ def last_states(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
     """The final states of a bidirectional encoder: its forward half at the last piece, its backward half at the
-    first. States hold the forward half first."""
+    first. States hold the forward half first.
+    """
     forward_BPH, backward_BPH = states_BPD.chunk(2, dim=-1)
     last_B11 = (lengths_B - 1)[:, None, None]
     return torch.cat([forward_BPH.take_along_dim(last_B11, 1), backward_BPH[:, :1]], dim=-1)

@@ -105,7 +105,8 @@ class PointerGenerator(HFModel):
 
     def generate(self, batch: TokenBatch, *, steps: int | None = None) -> Chain:
         """What is generated for each sentence, as a chain that allows it alone. With `steps`, exactly so many,
-        complete or not: to measure time."""
+        complete or not: to measure time.
+        """
         sentences = _Sentences.of_batch(batch, self.read(batch, (self.depth,), ())[0])
         most_B = 3 * batch.lengths_B + 8 if steps is None else torch.full_like(batch.lengths_B, steps)
         words = torch.zeros(batch.first_BT.shape[1], dtype=torch.long)

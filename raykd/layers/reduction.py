@@ -24,7 +24,8 @@ BLOCK = 16_384
 
 def svd(vectors_ND: Float[Tensor, "row wide"], size: int) -> Float[Tensor, "row narrow"]:
     """X V_E: the coordinates in the E-dimensional subspace that has most of the vectors' sum of squares; V_E are the
-    first right singular vectors (Mukherjee & Awadallah 2020, §4.2)."""
+    first right singular vectors (Mukherjee & Awadallah 2020, §4.2).
+    """
     return _coordinates(vectors_ND, torch.zeros_like(vectors_ND[0], dtype=torch.float64), slice(size))
 
 
@@ -47,7 +48,8 @@ def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Flo
 
 def _coordinates(vectors_ND: Tensor, origin_D: Tensor, kept: slice) -> Tensor:
     """The coordinates of the vectors, seen from `origin_D`, along these of the axes on which their sum of squares is
-    largest, the largest first."""
+    largest, the largest first.
+    """
     with one_thread():
         squares_DD = torch.zeros(2 * [vectors_ND.shape[1]], dtype=torch.float64)
         for block_ND in vectors_ND.split(BLOCK):

@@ -13,7 +13,8 @@ TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
 
 class Duration(Frozen):
     """How long something trains: until the first of these is reached, with unfreezing in each step. Its best state is
-    kept. Where none is given it trains to convergence: `patience: 10`, and 20,000 steps at most."""
+    kept. Where none is given it trains to convergence: `patience: 10`, and 20,000 steps at most.
+    """
 
     epochs: Annotated[int, Field(ge=1)] | None = None
     """Passes over its text at most."""

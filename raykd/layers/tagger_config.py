@@ -25,7 +25,8 @@ Size = Annotated[int, Field(ge=1)]
 
 class TaggerConfig(ModelConfig):
     """Reads pieces, characters and frozen vectors. What extends it adds an encoder and a head. The dropout that it is
-    built with is variational: of the encoder's inputs and outputs, and of a parser's projections."""
+    built with is variational: of the encoder's inputs and outputs, and of a parser's projections.
+    """
 
     embedding_dim: Annotated[int, Field(ge=0)]
     """E, components of a piece's vector; 0: it has none."""

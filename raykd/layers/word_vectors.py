@@ -51,7 +51,8 @@ class WordVectorsConfig(Frozen):
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
         """Raise StoreError where a file is missing or begins with no word and its components. Of a URI nothing is
-        looked at: the file would have to be copied."""
+        looked at: the file would have to be copied.
+        """
         files = dict.fromkeys(self.vectors.replace(LANGUAGE, language) for language in languages)
         for file in (each for each in files if "://" not in each):
             with _refused(file, "cannot be read"), _opened(Path(file)) as stream:

@@ -28,7 +28,8 @@ def tree_exact_match(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float
 
 def root_accuracy(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float:
     """The share of sentences whose first step, which opens the root, is right, whatever follows; 0 when there are
-    none."""
+    none.
+    """
     return share([one.steps[:1] == other.steps[:1] for one, other in zip(gold, predicted, strict=True)])
 
 

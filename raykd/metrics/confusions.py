@@ -43,7 +43,8 @@ class Place(NamedTuple):
 
 class Example(NamedTuple):
     """Where a confusion is: the sentence, counted from 0, the gold span and the predicted one; None where there is
-    none."""
+    none.
+    """
 
     sentence: int
     gold: Place | None

@@ -33,7 +33,8 @@ def losses_of(
     losses: Sequence[Loss], output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float
 ) -> list[Losses]:
     """Compute `losses` for a batch. Where the student has not scored its labels and the scores are too large to hold,
-    those that are `by_label` are computed together, in chunks."""
+    those that are `by_label` are computed together, in chunks.
+    """
     chain = output.distribution
     whole = not isinstance(chain, UnscoredChain) or chain.fits
     if whole:
@@ -110,7 +111,8 @@ class _Context(FunctionContext):
 
 class _Chunked(Function):
     """`computed(chunk, *rows)` [L, N] for each of `chunks`, side by side. The first `count` inputs have a row for each
-    label, the others are shared by all. Gradients of both are computed chunk by chunk."""
+    label, the others are shared by all. Gradients of both are computed chunk by chunk.
+    """
 
     @staticmethod
     def forward(

@@ -70,7 +70,8 @@ class LayerMap(Objective):
         self, difference: Float[Tensor, "*rows size"], compared: int | Int[Tensor, "*#rows"]
     ) -> Float[Tensor, "*rows"]:
         """The distance between two vectors of each row, by their difference, of which so many components are
-        `compared`; the others are 0."""
+        `compared`; the others are 0.
+        """
         if self.distance == "mse":
             return difference.square().sum(-1) / compared
         import torch

@@ -51,7 +51,8 @@ class Reading:
 
 def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[Reading]:
     """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
-    id the text that a teacher labels."""
+    id the text that a teacher labels.
+    """
     configs: dict[str, FrozenConfig] = {}
     corpora: dict[str, list[Text]] = {}
     asked: dict[str, dict[str, Text]] = {}

@@ -48,7 +48,8 @@ Name = TypeVar("Name")
 @dataclass(frozen=True)
 class Timing:
     """How long one call takes: median and 90th percentile of its rounds in milliseconds, and the standard deviation of
-    the medians of the passes that count, as a share of the median."""
+    the medians of the passes that count, as a share of the median.
+    """
 
     p50_ms: float
     p90_ms: float
@@ -63,7 +64,8 @@ def hardware(on: str | None = None) -> PlainObject:
 
 def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
     """Labels `batch` once with each call, decoding included. What generates writes a step for each word: an untrained
-    model does not know where to end."""
+    model does not know where to end.
+    """
     if isinstance(model, PointerGenerator):
         return lambda: viterbi(model.generate(batch, steps=WORDS))
 

@@ -168,7 +168,8 @@ class Bench:
 
 def contradictions(runs: Sequence[Run], costs: Mapping[str, Cost]) -> list[tuple[Run, Run]]:
     """Return pairs of runs, of which the first is smaller in every size than the second, and slower beyond the spreads
-    of both."""
+    of both.
+    """
     return [
         (small, large)
         for small, large in permutations(runs, 2)

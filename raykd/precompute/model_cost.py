@@ -264,7 +264,8 @@ def find_cost(
     storage: Storage, run: Run, on: PlainObject | None = None, runtimes: Sequence[Runtime] = ()
 ) -> Cost | None:
     """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
-    a processor, a GPU, or both) and in these runtimes beside the export in float32."""
+    a processor, a GPU, or both) and in these runtimes beside the export in float32.
+    """
     cost = sizes_of(storage, run)
     for part in _apart(on or hardware()):
         timed = _stored(storage, _key(storage, run, hardware=part)) if cost is not None else None

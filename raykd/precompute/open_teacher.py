@@ -31,7 +31,8 @@ class LoadedTeacher:
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
         """The outputs for all sentences, in batches of similar length of `token_budget` pieces: which sentences, how
-        the model reads them, and what it gives."""
+        the model reads them, and what it gives.
+        """
         text = self._vocabulary.encode(sentences, self._features.find(sentences))
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         with torch.inference_mode():

@@ -301,7 +301,8 @@ def raise_error(error: str) -> None:
 
 def _give_back() -> None:
     """Give free memory back to the system: batches have many sizes, and between them the C library would keep ever more
-    of it."""
+    of it.
+    """
     with suppress(AttributeError, OSError, TypeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 

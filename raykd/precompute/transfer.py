@@ -75,7 +75,8 @@ def compute_features(
     nodes: Nodes | None = None,
 ) -> str:
     """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
-    stored yet: every sentence once. Return what was read, in words; empty where no model has a frozen encoder."""
+    stored yet: every sentence once. Return what was read, in words; empty where no model has a frozen encoder.
+    """
     every = readings(storage, runs, texts)
     if not every:
         return ""
@@ -104,7 +105,8 @@ def compute_missing(
     nodes: Nodes | None = None,
 ) -> Precomputed:
     """Begin the phase, and compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is
-    to blame for a fault, the others do the rest."""
+    to blame for a fault, the others do the rest.
+    """
 
     def on_range(row: Row) -> None:
         listener.ended(range_id(row))

@@ -149,7 +149,8 @@ class Recipe(Frozen):
     @property
     def method(self) -> str:
         """The name of the strategy, or the kind of the objective (of several stages, each one's); gold labels alone are
-        `gold` in any strategy."""
+        `gold` in any strategy.
+        """
         kinds = [stage.objective.kind for stage in self.all_stages]
         if self.strategy is not None:
             alone = all(stage.objective == Gold() for stage in self.all_stages)

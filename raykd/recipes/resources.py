@@ -52,7 +52,8 @@ class PrecomputeRole(Frozen):
 
 class LatencyTarget(Frozen):
     """The node on which latency is measured, on one of its CPU threads. By default one with the custom resource
-    `raykd_probe`, and where there is none, any node with a CPU."""
+    `raykd_probe`, and where there is none, any node with a CPU.
+    """
 
     accelerator_type: Accelerator | None = None
     """A node that has this accelerator; the model runs on its CPU all the same."""

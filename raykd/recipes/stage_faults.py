@@ -134,7 +134,8 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
 
 def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[tuple[KeyPath, str]]:
     """Layers that an objective reads and that the teacher's or the student's encoder does not have; of a mix, those of
-    its parts."""
+    its parts.
+    """
     if isinstance(objective, Mix):
         own = enumerate(objective.parts)
         return [

@@ -42,7 +42,8 @@ class StoredVocabulary:
         self, sentences: pa.Table | Sequence[Sequence[str]], features: Features | None = None
     ) -> EncodedText:
         """A table with a column `tokens`, or token lists, as the model reads them; `features`: what frozen encoders
-        give for them, where it is stored."""
+        give for them, where it is stored.
+        """
         return encode_text(sentences, self.pieces, self.characters, context=self.context, features=features)
 
 
@@ -55,7 +56,8 @@ def vocabulary_id(
     sampling_alpha: float = 1.0,
 ) -> str:
     """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies, and so does the
-    tokenizer in a folder."""
+    tokenizer in a folder.
+    """
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
     own = config.model_dump(mode="json")
     if config.of_checkpoint:
@@ -79,7 +81,8 @@ def store_vocabulary(
     sampling_alpha: float = 1.0,
 ) -> StoredVocabulary:
     """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`, whose
-    languages are sampled with `sampling_alpha`."""
+    languages are sampled with `sampling_alpha`.
+    """
     name = vocabulary_id(config, characters, contextual, corpus_id, sampling_alpha=sampling_alpha)
     if not storage.exists(vocabulary_file(name)):
         text = pa.concat_tables(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
     """(path, message) for each mismatch in a `Recipe`; `vocabulary` is the student's own, or its teacher's where it
-    says so."""
+    says so.
+    """
     faults: list[tuple[KeyPath, str]] = []
     if not recipe.teachers.offers:
         message = "there is no teacher whose it could be; write the student's own"

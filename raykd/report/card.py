@@ -46,7 +46,8 @@ class Origin:
 
 def model_card(exported: Exported, *, stated: CardConfig, origin: Origin | None = None) -> str:
     """The card as Markdown. Scores are those of the model that was exported, its teacher's and those of the same
-    student on labels alone are as the sweep has them."""
+    student on labels alone are as the sweep has them.
+    """
     metadata = "\n".join(f"{key}: {json.dumps(value)}" for key, value in _metadata(exported, stated, origin))
     sections = [
         ("Figures", _figures(exported, origin)),

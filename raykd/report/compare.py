@@ -152,7 +152,8 @@ class Comparison:
 
 def metrics_of(trial: Trial, which: Which = "test") -> dict[str, Figure]:
     """What trials of the task can be compared by: its own score, by the name "", and the metrics beside it of which
-    more is better and which are shares."""
+    more is better and which are shares.
+    """
     own = FIGURE[which]
     beside = {
         figure.metric: figure

@@ -97,7 +97,8 @@ def infeasible(trials: Iterable[Trial]) -> list[Trial]:
 
 def most_missed(trials: Sequence[Trial]) -> tuple[str, int]:
     """The constraint that most of these trials miss, the one that they miss by most where several are missed as often;
-    and how many miss it."""
+    and how many miss it.
+    """
     missed: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
         for source, margin in trial.violations.items():

@@ -1,5 +1,6 @@
 """The students that learn from gold labels alone, beside the teacher and the distilled students: a weak teacher, and a
-sweep in which distillation gained nothing."""
+sweep in which distillation gained nothing.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def best_alone(
     teachers: Sequence[Teacher], alone: Sequence[Trial], distilled: Sequence[Trial]
 ) -> Trial | None:
     """The student on labels `alone` to export where one beats every distilled student on dev: the fastest that keeps
-    `GOOD_ENOUGH` of the teacher's score, else the best. None where no student does, or nothing was distilled."""
+    `GOOD_ENOUGH` of the teacher's score, else the best. None where no student does, or nothing was distilled.
+    """
     if not distilled:
         return None
     bar = max(*map(dev, distilled), majority_score(teachers) or 0.0)

@@ -1,5 +1,6 @@
 """Scores by language beside the labels that each has (Mukherjee & Awadallah 2020, Figure 2), as numbers that the page
-draws."""
+draws.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ PARTS: tuple[Part, ...] = ("dev", "test")
 
 class LanguageScores:
     """The languages of a sweep in the order of the picture: those with the most labels first; where settings train on
-    different text, its largest counts."""
+    different text, its largest counts.
+    """
 
     def __init__(self, scored: Iterable[Scored], labels: Labels):
         self._labels = {number: counts for number, counts in labels.items() if counts}
@@ -31,7 +33,8 @@ class LanguageScores:
 
     def common(self, teachers: Sequence[Teacher]) -> PlainObject | None:
         """What all students have in common: `names`, the `teacher` of each part (the best of each language), `labels`
-        by language of each text that is trained on. None where there are fewer than two languages."""
+        by language of each text that is trained on. None where there are fewer than two languages.
+        """
         if len(self.names) < 2:
             return None
         best: dict[Part, dict[str, float]] = {part: {} for part in PARTS}

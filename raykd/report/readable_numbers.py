@@ -28,7 +28,8 @@ def plain(number: float, more: int = 0) -> str:
 
 def apart(value: float, other: float, form: Callable[[float, int], str] = share) -> tuple[str, str]:
     """Two numbers with as many more digits as it takes to tell them apart: `94.7 %` and `95.0 %`; with none where these
-    tell them apart, or where they are equal."""
+    tell them apart, or where they are equal.
+    """
     for more in range(10):
         one, two = form(value, more), form(other, more)
         if one != two:

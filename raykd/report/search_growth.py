@@ -1,5 +1,6 @@
 """The search as numbers that the page draws: how the front grew from trial to trial, which settings matter to each
-objective, and what the score of the source languages costs that of the targets where both are searched for."""
+objective, and what the score of the source languages costs that of the targets where both are searched for.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def volume_growth(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
     """The number of each trial and the percentage of the teacher's box that all trials up to it dominate; empty where
-    there are no two points."""
+    there are no two points.
+    """
     grown = hypervolumes(trials, teachers, objectives)
     return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
 
@@ -32,7 +34,8 @@ def scores_of_both(
 ) -> dict[str, list[list[str | float]]]:
     """Students that are on the front of dev of the source and of the target languages, whatever else was searched for,
     the other students, and the teachers: of each [name, source, target], in percent; empty where the search was not
-    for both."""
+    for both.
+    """
     score_name = score_name_of([*teachers, *trials])
     if any(objectives.keys().isdisjoint(figure.answers_to(score_name)) for figure in (DEV, TARGET_DEV)):
         return {}
@@ -53,7 +56,8 @@ def scores_of_both(
 
 def most_important(shares: Importances, scored: Sequence[Scored]) -> PlainObject | None:
     """`settings`, the one that matters most last, and `shares`: of each objective their percentages; None without
-    any."""
+    any.
+    """
     if not shares:
         return None
     total: Counter[str] = Counter()

@@ -85,7 +85,8 @@ LEARNT_BY = Column("learnt by", lambda line: line.trial.method if line.trial els
 
 class StudentColumns:
     """The columns of scores and costs of a table of `scored`; those of several figures or languages as lists, empty
-    where there are none."""
+    where there are none.
+    """
 
     def __init__(self, scored: Sequence[Scored], objectives: Directions):
         self._label, self._scored = score_label_of(scored), scored

@@ -131,7 +131,8 @@ def front_table(
 
 def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
     """One sentence of numbers: `wikiann: 11 of 26 students on the front`, and what was stopped, failed or
-    misses a constraint."""
+    misses a constraint.
+    """
     searched = [trial for trial in trials if trial.role == "search"]
     complete = sum(trial.state == "COMPLETE" for trial in searched)
     parts = [f"{len(rows)} of {counted(complete, 'student')} on the front"]
@@ -154,7 +155,8 @@ def front_markdown(
     dev_labels: int | None = None,
 ) -> str:
     """The verdict and the front as a narrow Markdown table under its headline, with what to know of its figures; of
-    baselines it shows only the gain over them."""
+    baselines it shows only the gain over them.
+    """
     trials = list(trials)
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows = judged.rows

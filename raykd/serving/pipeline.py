@@ -50,7 +50,8 @@ class Pipeline:
     def __call__(self, inputs: str | Pair | Iterable[str | Pair]) -> Any:
         """A list of dictionaries for a text; for texts a list of these lists (of token classification) or of the
         dictionaries (of text classification). Words without a label (O) are left out. A pair of texts is a dictionary
-        with `text` and `text_pair`."""
+        with `text` and `text_pair`.
+        """
         texts: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
         refuse_no_texts(texts)
         said = self.labeller(

@@ -40,7 +40,8 @@ def make(
     nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None, split: str | None
 ) -> Component:
     """The component of the exported model in the folder `model`, of a parser with that of parts of speech in `pos`; the
-    pipeline's configuration keeps their paths."""
+    pipeline's configuration keeps their paths.
+    """
     return Component(model, int8=int8, threads=threads, pos=pos, split=split)
 
 

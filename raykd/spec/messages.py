@@ -79,7 +79,8 @@ def did_you_mean(got: object, allowed: Iterable[str]) -> str:
 
 def nearest(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Up to `most` allowed words that are similar to `got`, the most similar first, in whatever case, with `-` or `_`;
-    `cutoff`: the least similarity, from 0 to 1."""
+    `cutoff`: the least similarity, from 0 to 1.
+    """
     if len(str(got)) > LONGEST:
         return []
     folded = {word.lower().replace("-", "_"): word for word in allowed}

@@ -102,7 +102,8 @@ def _own_folder() -> Path:
 @contextmanager
 def fresh_copies() -> Iterator[None]:
     """While the body runs, this process uses no copy that is on the node: every file is fetched and compared again, as
-    one that checks the store itself wants it. The copies are removed at the end; processes do this one by one."""
+    one that checks the store itself wants it. The copies are removed at the end; processes do this one by one.
+    """
     global _fresh
     folder = _own_folder() / "fresh"
     with one_at_a_time("fresh"):
@@ -156,7 +157,8 @@ def _fetch(copy: Path, original: Mapping[str, int | str], chunks: Iterable[bytes
 
 def _note(copy: Path, original: Mapping[str, int | str], sha256: str, state: State) -> None:
     """Note that the copy was compared with its checksum in this state, since the machine was started: what a power cut
-    left of it would look the same."""
+    left of it would look the same.
+    """
     note = {"original": dict(original), "sha256": sha256, "compared": [_boot(), *state]}
     with _replacing(copy.parent / _NOTE) as file:
         file.write(json.dumps(note).encode())
@@ -173,7 +175,8 @@ def _boot() -> str:
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` once it is whole. It is not synced: what a power cut leaves is compared
-    again (`_boot`), has another checksum, and is fetched again."""
+    again (`_boot`), has another checksum, and is fetched again.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:

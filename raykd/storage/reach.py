@@ -27,7 +27,8 @@ class Reach:
 
     def tried(self, do: Callable[[], T]) -> T:
         """What `do` gives, tried again for half a minute where the store has gone out of reach. One that never answered
-        has a wrong address more often than not, and is reported at once."""
+        has a wrong address more often than not, and is reported at once.
+        """
         for pause in PAUSES_S:
             try:
                 done = do()

@@ -89,7 +89,8 @@ class _UnsealedError(ValueError):
 
 def _compared(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
     """The object without its checksum, and whether it had one. Raises TypeError or ValueError where it is not what was
-    written."""
+    written.
+    """
     if not isinstance(plain, dict):
         raise TypeError(f"expected an object, found {type(plain).__name__}")
     written = plain.pop(SEAL, None)

@@ -139,7 +139,8 @@ class Storage:
 
     def abandoned(self) -> dict[str, int]:
         """The temporary files below that killed processes left, and their bytes: no write takes ten minutes, and a
-        younger one may have a writer. An object store has none: it keeps nothing of a broken put."""
+        younger one may have a writer. An object store has none: it keeps nothing of a broken put.
+        """
         if not self.is_local:
             return {}
         latest = (time.time() - ABANDONED_S) * 1e9

@@ -61,7 +61,8 @@ class Arcs(Ragged):
 
 def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
     """log p(the head of t is h) [B, T, H] of independent heads; −∞ where an arc is not possible, and throughout a
-    sentence of which a word has no head. Differentiable."""
+    sentence of which a word has no head. Differentiable.
+    """
     scores_BTH = arcs.possible()
     total_BT = log_sum(scores_BTH, 2)
     some_B = ((total_BT != _NONE) | ~arcs.mask_BT).all(1)

@@ -92,7 +92,8 @@ def _kbest_of_few(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tenso
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:
     """Probabilities of the K best paths, or of each word's K best labels, over those that exist; a score of
-    −∞ has weight zero."""
+    −∞ has weight zero.
+    """
     return torch.softmax(scores_BK, 1).nan_to_num(0)
 
 

@@ -103,7 +103,8 @@ Again = Callable[[Chain, Tensor], tuple[Tensor, ...]]
 
 def _repair(chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Again, in_logs: Again) -> None:
     """Compute again, in place, what is not `ok` of the parts that are not empty: of float32 by `wide` in float64, of
-    float64 in log space. Both are given the chain of these sentences and their places."""
+    float64 in log space. Both are given the chain of these sentences and their places.
+    """
     if holds(ok_B):
         return
     bad_N = (~ok_B).nonzero().squeeze(1)
@@ -116,7 +117,8 @@ def _repair(chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Again, 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
     """The Hessian of log Z times a direction of the emissions, checked for underflow: token and transition parts, the
-    latter empty of a chain without transitions."""
+    latter empty of a chain without transitions.
+    """
     chain = chain.detach()
     if chain.transitions is None:
         return independent.covariance(chain, along_BTY), along_BTY.new_empty(0)

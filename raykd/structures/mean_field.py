@@ -81,7 +81,8 @@ def _iterated(
 
 class _Iterated(Function):
     """The iterations. Their gradient in a kind of pairs is one product over all of them, of T³ numbers: autograd would
-    make one for each iteration, and add them."""
+    make one for each iteration, and add them.
+    """
 
     @staticmethod
     def forward(

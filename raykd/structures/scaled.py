@@ -209,7 +209,8 @@ def product_of(
     r_BTY: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The covariances of tags and, but for their weights, of transitions, from both recursions and their tangents;
-    u = w ∘ b / c, r = w ∘ (db + v ∘ b) / c."""
+    u = w ∘ b / c, r = w ∘ (db + v ∘ b) / c.
+    """
     mean_B11 = end_rows(da_BTY * b_BTY, lengths_B).sum(1)[:, None, None]
     token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)
     return token_BTY, summed_pairs(da_BTY - a_BTY * mean_B11, u_BTY) + summed_pairs(a_BTY, r_BTY)

@@ -41,7 +41,8 @@ def _ahead(
     BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The forward sweep of one sentence: a into `left`, w / c into `scaled`, and the shifted log Z. Returns where the
-    sentence is, its weights, and the mass of all its labellings."""
+    sentence is, its weights, and the mass of all its labellings.
+    """
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
     tag = tl.arange(0, BLOCK)

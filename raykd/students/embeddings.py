@@ -58,7 +58,8 @@ class TeacherEmbeddings(OfTeacher):
 
 class SVDEmbeddings(OfTeacher):
     """The teacher's in the subspace of the student's width that keeps most of their sum of squares
-    (Mukherjee & Awadallah 2020, §4.2)."""
+    (Mukherjee & Awadallah 2020, §4.2).
+    """
 
     kind: Literal["svd"]
 
@@ -104,7 +105,8 @@ class PPAEmbeddings(OfTeacher):
 
 class VectorEmbeddings(Frozen):
     """Word vectors from a text file, by the text of a piece without the mark of its place in a word; pieces that the
-    file lacks, in lower case too, are drawn."""
+    file lacks, in lower case too, are drawn.
+    """
 
     kind: Literal["vectors"]
     path: Annotated[str, Field(min_length=1)]

@@ -31,7 +31,8 @@ class CheckpointStudent(HFConfig, TransformersStudent):
 
 class PretrainedStudent(CheckpointStudent):
     """A Transformers checkpoint with a new head over the corpus' tags: what `raykd export` wrote of an encoder that was
-    pretrained here, or one of the Hub (Soltan et al. 2021, §3.2). Its sizes and its dropout are the checkpoint's."""
+    pretrained here, or one of the Hub (Soltan et al. 2021, §3.2). Its sizes and its dropout are the checkpoint's.
+    """
 
     kind: Literal["pretrained"] = "pretrained"
 

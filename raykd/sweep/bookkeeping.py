@@ -86,7 +86,8 @@ class Recorder:
 
     def log(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
         """Show a trial that ended, with its epochs: also those of a run that was found in the store, or that ran before
-        the driver was killed."""
+        the driver was killed.
+        """
         epochs = {**record.epochs, **{result.run_id: result.epochs for result in results}}
         for run_id, of_run in epochs.items():
             for metrics in of_run:

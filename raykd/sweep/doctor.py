@@ -273,7 +273,8 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
 
 def repair(storage: Storage, found: Examined) -> None:
     """Remove what is damaged and what a kill left, and nothing that another version of raykd wrote. Trials whose runs
-    are removed are begun again by --resume."""
+    are removed are begun again by --resume.
+    """
     for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
         storage.remove(name)
     removed = (name.split("/") for damage in found.damages for name in damage.remove)

@@ -52,7 +52,8 @@ class StoppingConfig(Frozen):
     """When trials are stopped before their end: where no score that they can still reach would put them on the front,
     given what they cost, and where others were better at the same share of their epochs. A trial that was stopped is
     never on a front. Use it with `sampler: tpe`: `gp` and `nsga2` learn from complete trials alone, and draw at random
-    until there are enough of them."""
+    until there are enough of them.
+    """
 
     kind: Literal["none", "mo_asha"] = "none"
     eta: Annotated[float, Field(gt=1)] = 3.0
@@ -138,7 +139,8 @@ class RunCourse:
 @dataclass
 class Course:
     """A trial as far as it is known. `seeds`: of each seed its runs (one, or one for each language), of each run its
-    points by rising share."""
+    points by rising share.
+    """
 
     number: int
     costs: tuple[float, ...]
@@ -179,7 +181,8 @@ class Course:
 
 class Stopper:
     """Follows the trials of a search. It holds nothing that the store does not: `begin` is given what a trial reported
-    to an earlier driver, and a sweep that is resumed decides as it would have."""
+    to an earlier driver, and a sweep that is resumed decides as it would have.
+    """
 
     def __init__(self, config: StoppingConfig, objectives: Directions, teacher: Mapping[str, float]):
         """`teacher`: what the teacher costs; the hypervolume measures costs by it."""
@@ -193,7 +196,8 @@ class Stopper:
 
     def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
         """A trial begins, or is taken up again with the `epochs` that it has reported. Returns why it is to be stopped
-        after the last of them; empty where it goes on."""
+        after the last of them; empty where it goes on.
+        """
         own = [[RunCourse(run) for run in runs] for runs in seeds]
         runs = self._runs[trial.number] = {
             run.id: ((seed, number), own[seed][number])
@@ -335,7 +339,8 @@ def gains_from(share: float, seeds: Sequence[int], complete: Iterable[Course]) -
 
 def reachable_gain(gains: Sequence[float]) -> float:
     """What one more trial may gain: the gain that `QUANTILE` of n trials kept within, and a share of 1/n of it more,
-    since few curves say little."""
+    since few curves say little.
+    """
     return float(np.quantile(np.maximum(gains, 0.0), QUANTILE)) * (1 + 1 / len(gains))
 
 

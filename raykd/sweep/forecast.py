@@ -57,7 +57,8 @@ FRONT = 6
 @dataclass(frozen=True)
 class Forecast:
     """Seconds by phase. `at_most` says why they may be less: patience may end a schedule before the length that is
-    counted, and trials may be stopped."""
+    counted, and trials may be stopped.
+    """
 
     phases: dict[str, float]
     trial_s: float
@@ -109,7 +110,8 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
 
 def trained_share(sweep: Sweep) -> float | None:
     """The share of their plan that the sweep's own trials trained in the mean, where some are stopped early; None where
-    none is, or none has ended."""
+    none is, or none has ended.
+    """
     if not sweep.file.search.stopping.stops:
         return None
     shares = []
@@ -169,7 +171,8 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
 
 def _models_s(sweep: Sweep) -> float:
     """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
-    them."""
+    them.
+    """
     logged = sweep.file.tracking.models == "front" and sweep.file.labels.form.labels_text
     left = max(0, sweep.trials - len(sweep.earlier()))
     return MODEL_S * min(FRONT, left) if logged else 0.0

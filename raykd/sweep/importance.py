@@ -74,7 +74,8 @@ def _drawn(space: PlainObject, resolved: PlainObject) -> PlainObject:
 
 class _Replayed:
     """Decides each search as a trial did, and keeps from what each value was drawn: grids too, of which the sampler has
-    no record."""
+    no record.
+    """
 
     def __init__(self, params: PlainObject):
         self._params = params

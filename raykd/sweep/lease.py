@@ -44,7 +44,8 @@ LOST = signal.SIGUSR2
 
 class Lease:
     """A sweep's lease in its `folder`, in the file `name`; `held` takes it and keeps it. `verb`: what computes without
-    a sweep."""
+    a sweep.
+    """
 
     def __init__(self, folder: Storage, verb: str = "", name: str = NAME):
         self._folder, self._verb, self._name = folder, verb, name
@@ -143,7 +144,8 @@ def held(
 @contextmanager
 def working(storage: Storage, verb: str) -> Iterator[None]:
     """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there
-    that no sweep uses. Any number of them may run at once."""
+    that no sweep uses. Any number of them may run at once.
+    """
     try:
         with held(storage.child(WORKING), f"{verb}-{uuid.uuid4().hex}.json", verb=verb):
             yield
@@ -188,7 +190,8 @@ def refuse_if_held(
 
 def holder(folder: Storage) -> tuple[str, bool] | None:
     """Who has the lease of the sweep in `folder`, and whether that process lives; None where nobody has it. Of another
-    machine it is said to live while its lease is young: clocks may differ, so this is for people alone."""
+    machine it is said to live while its lease is young: clocks may differ, so this is for people alone.
+    """
     found = _read(folder)
     if not found:
         return None

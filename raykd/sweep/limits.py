@@ -59,7 +59,8 @@ def refuse_impossible(sweep: Sweep) -> None:
 
 def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | None:
     """How many of the trials that are left fit into the budget's wall time; None: it has none. The baseline is counted
-    with the students of the front alone when the sweep runs, and is left out here."""
+    with the students of the front alone when the sweep runs, and is left out here.
+    """
     if sweep.file.budget.seconds is None:
         return None
     left = sweep.trials - len(sweep.earlier())

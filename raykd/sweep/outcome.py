@@ -44,7 +44,8 @@ def flat_settings(run: Run) -> PlainObject:
 
 def seed_paths(student: PlainObject) -> PlainObject:
     """`student.path` and whatever else names the seed in a student's section of a sweep file, as it is written there:
-    the run of each seed has its own number in its place."""
+    the run of each seed has its own number in its place.
+    """
     return {path: value for path, value in dotted_values("student", student) if SEED in str(value)}
 
 

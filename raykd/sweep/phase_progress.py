@@ -82,7 +82,8 @@ class OpenUnit:
 
     def left_s(self, now: float, usual_s: float) -> float:
         """About how many seconds of it are left, below 0 where it takes longer than it seemed; where it is too early to
-        tell, as if it takes `usual_s`."""
+        tell, as if it takes `usual_s`.
+        """
         whole_s = self.whole_s or usual_s
         return whole_s * (1 - self.done / max(self.unit.counts, 1)) - (now - self.moved)
 

@@ -113,7 +113,8 @@ class Monitor:
     @contextmanager
     def moving(self) -> Iterator[None]:
         """While the body runs, the view says every few seconds how far the sweep is, also where nothing happens. It
-        does not wait for watchers, which may hang."""
+        does not wait for watchers, which may hang.
+        """
         with repeated(self._move_on, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
             yield
 

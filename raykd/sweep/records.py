@@ -138,7 +138,8 @@ class SweepRecords:
 
     def refuse(self, *, sweep_id: str, resume: bool, differing: Differing = lambda tree: ()) -> None:
         """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
-        else: `differing` names the keys in which the tree of its file is another."""
+        else: `differing` names the keys in which the tree of its file is another.
+        """
         started = self._sweep_id()
         if started is None:
             return
@@ -203,7 +204,8 @@ class SweepRecords:
         self, teachers: list[Teacher], *, dev_labels: int | None, training: Sequence[TrainingLabels] = ()
     ) -> None:
         """Write the rows that students are compared with, how many labels of dev every score counts (None: it counts
-        none), and those that each alternative of the corpus has to train on."""
+        none), and those that each alternative of the corpus has to train on.
+        """
         plain = [teacher.to_plain() for teacher in teachers]
         labels = [asdict(each) for each in training]
         self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels, "training": labels})
@@ -298,7 +300,8 @@ class SweepRecords:
 
     def dev_labels(self) -> int | None:
         """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained, and
-        of a masked language model."""
+        of a masked language model.
+        """
         return self.folder.find_json(
             "teachers.json", lambda plain: None if plain["dev_labels"] is None else int(plain["dev_labels"])
         )

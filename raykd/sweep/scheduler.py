@@ -117,7 +117,8 @@ class Proposer(Protocol):
 
     def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
         """The setting of trial `number`, given those `seen`, after `attempt` proposals that were known; None when there
-        are no more."""
+        are no more.
+        """
         ...
 
 
@@ -166,7 +167,8 @@ class Trials:
     ):
         """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
         `spent`: given all trials, why no other may be started; empty where one may. `stopper`: follows the trials that
-        have ended already; None stops none."""
+        have ended already; None stops none.
+        """
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
         self._stopper, self._stopped = stopper, dict[str, str]()

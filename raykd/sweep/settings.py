@@ -140,7 +140,8 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
 
 def known_cost(storage: Storage, run: Run, on: PlainObject | None = None) -> Cost:
     """The cost of a run's shape on this hardware, by default on that of this process; RunError where it was not
-    measured."""
+    measured.
+    """
     cost = find_cost(storage, run, on)
     if cost is None:
         where = "this machine" if on is None else on["processor"]

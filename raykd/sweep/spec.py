@@ -36,7 +36,8 @@ SEARCHABLE = (*PREPARED, "student", "objective", "stages", "strategy", "schedule
 
 class ConfirmConfig(Frozen):
     """After the search the students of the front are run over more seeds. Their means and standard deviations are what
-    the table, the page and the verdict show; which students are on the front, the search has decided."""
+    the table, the page and the verdict show; which students are on the front, the search has decided.
+    """
 
     seeds: Annotated[int, Field(ge=2)] = 5
     """Those of the search among them; a baseline has as many."""
@@ -80,7 +81,8 @@ class SearchConfig(Frozen):
 class BudgetConfig(Frozen):
     """Of one call of `raykd sweep`. It ends with a front within it: no trial starts that, by how long trials lasted,
     would end too late for the baseline and `search.confirm` to follow; those that run are finished. It is refused
-    before anything is trained where not even the teachers and one trial fit."""
+    before anything is trained where not even the teachers and one trial fit.
+    """
 
     minutes: Annotated[float, Field(gt=0)] | None = None
     hours: Annotated[float, Field(gt=0)] | None = None

@@ -130,7 +130,8 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
 
 def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
     """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
-    names of what it was made from are not known either."""
+    names of what it was made from are not known either.
+    """
     if named := sorted(used[MISNAMED]):
         problem = "is of another version of raykd, or was renamed: what it was made from is not known"
         hint = "use the raykd that wrote it"

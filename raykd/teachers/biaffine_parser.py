@@ -29,7 +29,8 @@ class ParserTraining(TrainingConfig):
 
 class ParserTeacher(BiLSTMTeacher):
     """The encoder of `bilstm_crf`, deeper, to a head that the subclass names: it gives log P(head) of each word and,
-    for every head, log P(relation | head)."""
+    for every head, log P(relation | head).
+    """
 
     hidden_dim: Size = 400
     """Hidden size of each direction."""

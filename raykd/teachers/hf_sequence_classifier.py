@@ -8,7 +8,8 @@ from raykd.teachers.hf_teacher import HFTeacher
 
 class HFSequenceClassifierTeacher(HFTeacher):
     """A Transformers checkpoint that gives a sentence one label. Of a sentence that is too long for it it reads the
-    beginning."""
+    beginning.
+    """
 
     kind: Literal["hf_sequence_classifier"] = "hf_sequence_classifier"
     units: ClassVar[tuple[Unit, ...]] = ("sentence",)

@@ -57,7 +57,8 @@ def open_sqlite(path: Path) -> None:
 @contextmanager
 def _sqlite_alone(path: Path) -> Iterator[None]:
     """A process that is killed while it makes the tables would leave a file that no MLflow can use: they are made in a
-    file beside it, which then takes its name."""
+    file beside it, which then takes its name.
+    """
     lock = path.with_name(f"{path.name}.lock")
     with FileLock(lock, timeout=MIGRATION_SECONDS):
         if _has_no_tables(path):

@@ -26,7 +26,8 @@ Sentences = list[list[str]] | list[list[tuple[str, str]]]
 
 class Student(PythonModel):
     """Labels texts: a data frame with a column `text`, or a list of strings. One that parses is given sentences: lists
-    of words in a column `tokens` and, where it reads them, their parts of speech in a column `pos`."""
+    of words in a column `tokens` and, where it reads them, their parts of speech in a column `pos`.
+    """
 
     def load_context(self, context: PythonModelContext) -> None:
         """Read the files; `model_config` says which of `model.onnx` and `model-int8.onnx`, and how many threads."""
@@ -42,7 +43,8 @@ class Student(PythonModel):
         self, context: PythonModelContext, model_input: pandas.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """For each text an object with `text`, `words` and `spans`, or with `text`, `label` and `probability`: what
-        `raykd predict` writes. Of a parser `words` have relations as labels, and `heads` are beside them."""
+        `raykd predict` writes. Of a parser `words` have relations as labels, and `heads` are beside them.
+        """
         if self.parses:
             texts = _sentences(model_input, needs_pos=self.needs_pos, several=self.several)
         else:

@@ -13,7 +13,8 @@ COMMIT = "RAYKD_GIT_COMMIT"
 
 def git_commit(folder: str | Path = ".") -> str | None:
     """The commit that is checked out in `folder`, `-dirty` when tracked files differ from it; outside git what `COMMIT`
-    says, or None."""
+    says, or None.
+    """
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()

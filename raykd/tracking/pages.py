@@ -112,7 +112,8 @@ def curve_prefix(run: str = "") -> str:
 
 def loss_prefixes(stages: Sequence[str]) -> tuple[str, ...]:
     """What the losses of each stage are below: each trains on its own, and `stage1_representation/loss` and
-    `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called."""
+    `stage2_logits/loss` are no one curve. Of a single stage nothing. `stages`: what each is called.
+    """
     if len(stages) == 1:
         return ("",)
     return tuple(f"stage{number}_{name.replace('+', '_')}/" for number, name in enumerate(stages, 1))
@@ -147,7 +148,8 @@ def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
 
 def clean(key: str) -> str:
     """Return `key` as MLflow takes it: a sign that it refuses becomes its number, `a+b` `a_u2b_b`, and two keys never
-    one name. It takes letters and digits of all scripts; vowel signs and accents that stand alone it refuses."""
+    one name. It takes letters and digits of all scripts; vowel signs and accents that stand alone it refuses.
+    """
     name = _REFUSED.sub(lambda sign: f"_u{ord(sign[0]):x}_", key)
     if len(name) <= KEY_LENGTH:
         return name

@@ -221,7 +221,8 @@ class Publisher:
 
     def shipped(self) -> str:
         """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
-        not answer."""
+        not answer.
+        """
         if self.trouble:
             return ""
         try:

@@ -115,7 +115,8 @@ def register(client: MlflowClient, model: StudentModel, logged: LoggedModel, run
 
 def ship(client: MlflowClient, name: str, version: str, why: str) -> str:
     """Let the alias `ship` name `version`, and the tag `ship` say why. Returns what a person has done with the alias
-    where it is left to them; else nothing."""
+    where it is left to them; else nothing.
+    """
     registered = client.get_registered_model(name)
     at = str(registered.aliases.get(SHIP, NOWHERE))
     ours = registered.tags.get(SET_BY_RAYKD, NOWHERE).split()

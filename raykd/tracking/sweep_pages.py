@@ -129,7 +129,8 @@ class SweepPages:
 
     def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
         """Show what students are compared with, each as a run of its own, tagged `role: teacher`, with the epochs of
-        each of its models, by what its curves are called (empty of a single one)."""
+        each of its models, by what its curves are called (empty of a single one).
+        """
         self._teacher_pages = [self._teacher(teacher, epochs) for teacher, epochs in teachers]
         self._teachers = [teacher for teacher, _ in teachers]
 

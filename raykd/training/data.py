@@ -52,7 +52,8 @@ class Part:
 
     def at(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
         """The part as it is read in an epoch, and where its `rows` are there: of a language model other pieces are
-        masked in each epoch, and in each copy of a sentence."""
+        masked in each epoch, and in each copy of a sentence.
+        """
         if not isinstance(self.text, MaskedText):
             return self, rows
         copies = len(np.unique(rows)) < len(rows)

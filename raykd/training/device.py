@@ -1,5 +1,6 @@
 """The device on which work computes: the one that its role was given. How much a model reads on it at once, and whether
-equal work gives equal bits."""
+equal work gives equal bits.
+"""
 
 from __future__ import annotations
 

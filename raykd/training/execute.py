@@ -146,7 +146,8 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
 
 def _starting_model(storage: Storage, run: Run) -> Model:
     """The model before its first stage: drawn by its seed but for the vectors of pieces that are given, or with the
-    weights of another run."""
+    weights of another run.
+    """
     model = build_model(storage, run)
     start_embeddings(model, storage, run)
     if run.start_from:

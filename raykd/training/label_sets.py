@@ -43,7 +43,8 @@ def stored_labels(store_uri: str, name: str) -> Labels:
 
 def plain_legal(legal: LegalTransitions) -> PlainObject:
     """JSON-able form, as an export carries it: which labels, by number, may be `first` and `last`, and which may come
-    next after each label, as the place `after` of its list in `next`; most labels share one."""
+    next after each label, as the place `after` of its list in `next`; most labels share one.
+    """
     allowed = [np.flatnonzero(row == 0).tolist() for row in legal.transitions_YY.numpy()]
     lists = sorted({tuple(own) for own in allowed})
     return {

@@ -20,7 +20,8 @@ TOTAL, UNEXPRESSED = "total", "unexpressed_words"
 
 class Learner(nn.Module):
     """A model with the loss that trains it: what DDP wraps. The teacher that reads its batches, where there is one, is
-    no part of it."""
+    no part of it.
+    """
 
     def __init__(self, model: Model, loss: Loss, objective: Objective, live: LiveTeacher | None = None):
         super().__init__()

@@ -64,7 +64,8 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, label
 
 def read_weights(model: Model, folder: Storage) -> None:
     """Give `model` the weights in `folder`. StoreError where they are missing, not those of the folder's result, or
-    another model's."""
+    another model's.
+    """
     data = folder.read(WEIGHTS)
     check_weights(folder, data)
     try:
@@ -119,7 +120,8 @@ def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
 
 def signals_id(run: Run) -> str:
     """The identity of what a teacher gives for a sentence: its id; of weights that raykd did not train without its
-    decoding, which changes its best paths alone."""
+    decoding, which changes its best paths alone.
+    """
     return run.id if run.members or is_trained(run) else replace(run, decoding="").id
 
 

@@ -90,7 +90,8 @@ def plan_length(run: Run) -> PlanLength:
 
 def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
     """Steps of a stage that unfreezes layer after layer: head (where the loss reads scores), projection if the model
-    has one, encoder, embeddings."""
+    has one, encoder, embeddings.
+    """
     return 2 + scores + bool(run.model.get("projection"))
 
 

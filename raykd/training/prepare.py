@@ -160,7 +160,8 @@ def _teacher_corpus(recipe: Recipe, ready: Preparation, read: Read) -> tuple[Cor
 
 def _uncapped(recipe: Recipe) -> PlainObject:
     """What another cap changes beside itself: no class is capped, and the rest that a cap leaves as unlabelled text,
-    which teachers do not use, is not asked for: without a cap nothing is left."""
+    which teachers do not use, is not asked for: without a cap nothing is left.
+    """
     unlabelled = plain(recipe.corpus).get("unlabelled")
     if isinstance(unlabelled, dict):
         unlabelled = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
@@ -357,7 +358,8 @@ def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ..
 
 def stored_of(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
     """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
-    step."""
+    step.
+    """
     return to_store(needs, teacher.offers) if teacher.stores else ()
 
 

@@ -20,7 +20,8 @@ from raykd.training.live import LiveTeacher
 @dataclass(frozen=True)
 class StagePlan:
     """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups, whether
-    with a new head."""
+    with a new head.
+    """
 
     objective: Objective
     schedule: ScheduleConfig
@@ -79,7 +80,8 @@ def split_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.n
 
 def labelled_share(part: Part, rows: np.ndarray, *, per_token: bool, alpha: float) -> float:
     """The share of labelled text in what a stage's loss is averaged over, sentences or tokens: of an epoch over these
-    rows of `part`, or of one that samples languages with exponent `alpha`, in expectation."""
+    rows of `part`, or of one that samples languages with exponent `alpha`, in expectation.
+    """
     weight_N = part.text.lengths[rows].astype(np.float64) if per_token else np.ones(len(rows))
     _, language_N, counts = np.unique(part.languages[rows], return_inverse=True, return_counts=True)
     weight_N *= (counts ** (alpha - 1.0))[language_N]

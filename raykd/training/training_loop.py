@@ -252,7 +252,8 @@ class Distiller:
         self, batch: Batch, places_B: Tensor, epoch: int, number: int
     ) -> tuple[dict[str, Tensor], Tensor]:
         """The losses of each sentence, and their sum. The step waits for the device here, once: what must be known of
-        this loss, and of the last gradient, is read together."""
+        this loss, and of the last gradient, is read together.
+        """
         seed, device = _seed(self.stage.training.seed, epoch, number), self.worker.device
 
         def computed(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
@@ -379,7 +380,8 @@ def _copy(module: nn.Module) -> dict[str, Tensor]:
 
 def _seed_generator(seed: int, device: torch.device) -> None:
     """Seed what a step draws from. `torch.manual_seed` also notes each call, with its stack, for devices that
-    are not in use: a millisecond and some kilobytes for every step."""
+    are not in use: a millisecond and some kilobytes for every step.
+    """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)

@@ -29,7 +29,8 @@ _COLUMNS = ("place", "start", "length")
 @dataclass(frozen=True)
 class Index:
     """Of each sentence: its place among the sentences of its shard, its first list row there, and how many it has;
-    int32 [N] each."""
+    int32 [N] each.
+    """
 
     place_N: np.ndarray
     start_N: np.ndarray

@@ -80,7 +80,8 @@ class ShardEntry(ShardContent):
 
 class Manifest(Frozen):
     """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16 or
-    to 8 bits."""
+    to 8 bits.
+    """
 
     origin: Origin
     rows: int
@@ -122,7 +123,8 @@ def read_manifest(folder: Storage) -> Manifest:
 
 def find_manifest(folder: Storage) -> Manifest | None:
     """The manifest of a signal folder, or None when it has none yet. Raises StoreError when it is damaged or of
-    another store format."""
+    another store format.
+    """
     return folder.find_json(MANIFEST, lambda plain: Manifest.model_validate_json(json.dumps(plain)))
 
 

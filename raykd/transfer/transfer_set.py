@@ -33,7 +33,8 @@ REMOTE_THREADS = 4
 @dataclass(frozen=True)
 class Covered:
     """Which rows of the training table a teacher covers, and by which rows of the text that its signals are for; by
-    its first rows where these are not given."""
+    its first rows where these are not given.
+    """
 
     source: Source
     rows: np.ndarray
@@ -117,7 +118,8 @@ class TransferSet:
 
     def expect(self, windows: Sequence[np.ndarray]) -> None:
         """The rows of these windows are read next, one window after the other: their shards are fetched in the
-        background, and all others are let go of."""
+        background, and all others are let go of.
+        """
         units = (np.unique(self._units.of(*self._located(rows))).tolist() for rows in windows)
         keys = (key for window in units for unit in window for key in self._units.shards(unit))
         self._shards.expect(dict.fromkeys(keys))

@@ -229,7 +229,8 @@ def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> 
 
 def server_hangs(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """The tracking server takes connections and answers nothing, from the middle of the sweep to its end: the sweep
-    ends well without it. Once the server goes on, `--resume` shows every trial."""
+    ends well without it. Once the server goes on, `--resume` shows every trial.
+    """
     folder = parent / "hanging server"  # the other one has runs of its own
     folder.mkdir()
     server = MlflowServer(folder)

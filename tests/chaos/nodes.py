@@ -60,13 +60,15 @@ def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
 
 def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
     """The store goes away from one of two nodes while both train students: at the latest when it writes its model, its
-    run fails there."""
+    run fails there.
+    """
     return _replaced(Tried(parent, "lost", whole[0], **LONG), whole, lambda: "mount -t tmpfs none")
 
 
 def store_copied(parent: Path, whole: Whole) -> dict[str, Any]:
     """A copy of the store comes into its place on one of two nodes while both train students: its run ends well there,
-    with a result that is nowhere else."""
+    with a result that is nowhere else.
+    """
     tried = Tried(parent, "copied", whole[0], **LONG)
     copy, copied = tried.folder / "copy", set[Path]()
 

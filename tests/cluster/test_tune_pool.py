@@ -317,7 +317,8 @@ def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
 
 def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], list[float]]:
     """Calls the body of a Tune trial whose run ends with these errors, one after the other, and then well; gives what
-    it reported and for how long it waited."""
+    it reported and for how long it waited.
+    """
     reports: list[dict[str, Any]] = []
     waited: list[float] = []
     ends = iter(errors)

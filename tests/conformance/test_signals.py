@@ -55,7 +55,8 @@ SHARDS = (RowRange(0, 9), RowRange(9, 14))
 
 def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
     """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding; or
-    a parser, where what is needed is of arcs."""
+    a parser, where what is needed is of arcs.
+    """
     _, batch, output = next(FakeTeacher("t").outputs(given, 1, layers=tuple(SIZES.hidden)))
     chain, lengths_B = output.distribution, batch.lengths_B
     emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)

@@ -1,5 +1,6 @@
 """How files write their tags: every scheme and spelling gives the same spans to training, `init`, `corpus show` and
-`evaluate`, or a sentence says what to set; nothing is left out in bulk."""
+`evaluate`, or a sentence says what to set; nothing is left out in bulk.
+"""
 
 from __future__ import annotations
 

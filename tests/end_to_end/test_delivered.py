@@ -116,7 +116,8 @@ def of_words(folder: Path, *, score=spans_score, role: str = "student", **change
 
 def named(count: int, seed: int) -> str:
     """Sentences in columns, of words that the small checkpoint knows: most of `an` and `bo` are persons' names, most of
-    `jij` are places."""
+    `jij` are places.
+    """
     draw, blocks = random.Random(seed), []
     for _ in range(count):
         rows, inside = [], False

@@ -1,5 +1,6 @@
 """Damaged sweep files: those that are shipped, with bytes, words, keys and structure changed; checked as `raykd check`
-does."""
+does.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ sentences = st.lists(st.lists(st.sampled_from(TAGS), max_size=8), max_size=5)
 
 def spans(tags):
     """Spans, malformed ones too, found by a regular expression over one character per tag: what is inside (I), with
-    or without a first word (B) and a last one (E), or a word that is a span by itself (S)."""
+    or without a first word (B) and a last one (E), or a word that is a span by itself (S).
+    """
     found = set()
     for kind in ("PER", "LOC"):
         text = "".join(tag[0] if tag.endswith(kind) else "-" for tag in tags)

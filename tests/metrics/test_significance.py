@@ -31,7 +31,8 @@ def counted_ratio(scores, others) -> float:
 
 def normal_ratio(mean: float, sd: float, other_mean: float, other_sd: float) -> float:
     """ε of two normals: quantiles differ by δ + s z for standard normal z, so with a = δ/|s| it is
-    E[(a + z)²; a + z < 0] / (a² + 1) = Φ(−a) − a φ(a) / (1 + a²)."""
+    E[(a + z)²; a + z < 0] / (a² + 1) = Φ(−a) − a φ(a) / (1 + a²).
+    """
     a = (mean - other_mean) / abs(sd - other_sd)
     unit = NormalDist()
     return unit.cdf(-a) - a * unit.pdf(a) / (1 + a * a)

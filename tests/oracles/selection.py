@@ -75,7 +75,8 @@ def _cap_each(
     sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig, *, per_class: Cap | None = None
 ) -> tuple[list[Sentence], list[Sentence]]:
     """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the others.
-    Both lists are in reading order."""
+    Both lists are in reading order.
+    """
     taken = np.zeros(len(sentences), dtype=bool)
     for language, places in _places(sentences).items():
         order = places[draw_order(len(places), config.seed, language)]

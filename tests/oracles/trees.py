@@ -55,7 +55,8 @@ def _law(arcs, row: int, allowed: Callable[[Heads], bool]) -> Law:
 
 def best_total(scores_TH: Sequence[Sequence[float]]) -> float:
     """The score of the best tree of up to nine words, too many to enumerate: a tree is its root's word with the trees
-    below it. Words are a set of bits."""
+    below it. Words are a set of bits.
+    """
 
     @functools.cache
     def tree_under(head: int, words: int) -> float:
@@ -114,7 +115,8 @@ def mean_field_step(
 
 def expected_step(scores_TH: Tensor, q_TH: Tensor, siblings_HTT: Tensor, grandparents_TTH: Tensor) -> Tensor:
     """The same by the definition of mean field: the expected score of all analyses that have the arc, under Q of the
-    other words."""
+    other words.
+    """
     n = scores_TH.shape[0]
     found = torch.zeros_like(scores_TH)
     for heads in itertools.product(range(n + 1), repeat=n):

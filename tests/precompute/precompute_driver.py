@@ -38,7 +38,8 @@ def texts() -> dict[str, Text]:
 
 class SlowTeacher(FakeTeacher):
     """Takes its time, and logs what it is asked. Where the scenario says so it fails at row 13 of "de", or never ends
-    with the last row."""
+    with the last row.
+    """
 
     def __init__(self, name: str, folder: Path, scenario: str):
         super().__init__(name)

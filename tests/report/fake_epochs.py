@@ -35,7 +35,8 @@ def trained(
     run: Run, *, epochs: int, steps: int = 1, languages: Sequence[str] = ("en",), best: float = 0.86
 ) -> tuple[Run, RunResult]:
     """The run with its result: every stage has `steps` steps of `epochs` epochs; all but the last are selected by
-    loss."""
+    loss.
+    """
     history = list(_history(run, epochs, steps, best))
     scores = Scores({"dev": {"source": score(best, languages=dict.fromkeys(languages, best))}})
     return run, RunResult(run.id, scores, len(history) - 1, tuple(history), 1.0, 1, 1, 1)

@@ -1,5 +1,6 @@
 """Every way to a student's labels gives the same ones: PyTorch, ONNX Runtime by words, as a file, in the form of
-Transformers' pipelines, behind HTTP and in spaCy."""
+Transformers' pipelines, behind HTTP and in spaCy.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ TEACHER = Teacher("teacher", scores=scores(0.9))
 
 def confirmed_sweep(folder, *dev: float) -> tuple[SweepRecords, list[int]]:
     """Two students of a search, the first alone on the front, confirmed over as many seeds as `dev` has; and how many
-    runs each trial had."""
+    runs each trial had.
+    """
     records, sizes = SweepRecords(Storage(str(folder)), "sweep"), []
     recorder = Recorder(
         records, Tracked(), Silent(), OBJECTIVES, lambda _: COST,  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """A byte is flipped in every kind of stored file: a sweep refuses it, the doctor finds it, repairs it, and a resumed
-sweep ends as the undisturbed one."""
+sweep ends as the undisturbed one.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def scores(folder: Path) -> dict:
 
 def flip(folder: Path, pattern: str) -> Path:
     """Flip one bit of the first file of that pattern: of a number's last digit, where it is text (it is a number
-    then too); of a value in an Arrow file."""
+    then too); of a value in an Arrow file.
+    """
     return flipped(min((folder / "store").glob(pattern)))
 
 

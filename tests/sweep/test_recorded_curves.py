@@ -51,7 +51,8 @@ def replayed(
     curves: Sequence[Curve], config: StoppingConfig, *, killed: bool = False
 ) -> tuple[int, list[Trial]]:
     """One trial after the other: the epochs that are trained, and the trials that are complete. `killed`: the driver
-    dies after each epoch, and all that the next one knows is what was recorded."""
+    dies after each epoch, and all that the next one knows is what was recorded.
+    """
     epochs, ended = 0, list[tuple[Trial, Run, list[dict[str, Any]]]]()
     stopper = Stopper(config, OBJECTIVES, TEACHER.cost)
     for trial, run, reports in curves:

@@ -28,7 +28,8 @@ IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 def make_checkpoint(folder: Path, *, labels=IOB2, longest=16, head=True, seed=0, layers=1, types=2) -> str:
     """A small BERT token classifier with its tokenizer in `folder`, or one of sentences (`head="sequence"`), a masked
-    language model (`head="masked"`), or a bare encoder; labels of None stay nameless."""
+    language model (`head="masked"`), or a bare encoder; labels of None stay nameless.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(PIECES))

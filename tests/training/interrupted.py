@@ -30,7 +30,8 @@ CHECKPOINT_STEPS = 4
 
 def killer(moment: str) -> Callable[[str], None]:
     """Kills this process at the moment: "step N" and "evaluation N" count from the start of the process, "report N"
-    is the epoch over all stages, "weights" when all is trained and the weights are about to be written."""
+    is the epoch over all stages, "weights" when all is trained and the weights are about to be written.
+    """
 
     def reach(now: str) -> None:
         if now == moment:

@@ -28,7 +28,8 @@ def distiller(
     double: bool = False,
 ) -> Distiller:
     """The training loop of `run`, its model freshly initialised, scored by `whim`; with `double` it and the loss's own
-    parameters are in float64."""
+    parameters are in float64.
+    """
     model = build_model(storage, run)
     loop = Distiller(
         model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,

@@ -38,7 +38,8 @@ TREE = {
 
 def recipe(**changes: Any) -> Recipe:
     """The small recipe, each change laid over the section of its name; another `kind` replaces the section, and
-    `stages` replace the objective."""
+    `stages` replace the objective.
+    """
     tree: dict[str, Any] = {**TREE, "objective": None} if "stages" in changes else dict(TREE)
     for name, value in changes.items():
         laid_over = isinstance(value, dict) and "kind" not in value and name in tree

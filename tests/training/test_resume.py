@@ -126,7 +126,8 @@ def test_every_kind_of_state_is_restored(small, tmp_path, training):
 
 def ended_in_every_step(loop_in, *, steps: int | None) -> list[tuple[int, int]]:
     """Train undisturbed, and again in processes that end after so many steps each, or at the end of every epoch; both
-    must end alike. The stages and steps in which a process ended."""
+    must end alike. The stages and steps in which a process ended.
+    """
     undisturbed = loop_in("undisturbed")
     history = undisturbed.train(lambda _: None).history
     places = []

@@ -26,7 +26,8 @@ PATTERNS = ("core", "plain")
 
 def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, Grammar]:
     """Language code → the grammar of one part. `languages` must be all of them, whichever are used: a name's part
-    must not depend on that."""
+    must not depend on that.
+    """
     owner = _owners(languages, seed)
     allowed = ("train", "unlabelled") if part == "unlabelled" else (part,)
     return {

@@ -45,7 +45,8 @@ class Parts:
 
     def sort(self, files: Sequence[Guess]) -> None:
         """Put each file into its part. One whose name says no part is train where there is no other; one whose name
-        says several is left, with a note."""
+        says several is left, with a note.
+        """
         names = named([file.name for file in files])
         self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
         every = [

@@ -32,7 +32,8 @@ class Parse(NamedTuple):
 
 def parses_of_arcs(chain: Chain) -> list[Parse]:
     """The trees whose heads score best (`best_trees`), where each word's best head by itself makes no tree with one
-    root; each word's best relation to its head."""
+    root; each word's best relation to its head.
+    """
     found = LabelledArcs.of(chain)
     best_BT, heads_BT = best_heads(found.arcs_BTH, chain.lengths_B)
     relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]

@@ -70,7 +70,8 @@ def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarra
 
 def with_universal(known: Iterable[str]) -> tuple[str, ...]:
     """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
-    several languages has some that a treebank does not."""
+    several languages has some that a treebank does not.
+    """
     own = tuple(known)
     return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
 
@@ -173,7 +174,8 @@ class TreeLabels:
     @cached_property
     def known_pos(self) -> tuple[str, ...]:
         """The parts of speech that a sentence may have, by their numbers: `pos`, and behind them the universal ones
-        that this treebank lacks (`with_universal`), which no label names."""
+        that this treebank lacks (`with_universal`), which no label names.
+        """
         return with_universal(self.pos)
 
     @property
@@ -249,7 +251,8 @@ def encoded_part(
     table: pa.Table, *, pos: Sequence[str], relations: Sequence[str], encoding: Encoding
 ) -> Iterator[list[str]]:
     """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
-    speech; `pos` and `relations` are the names of their numbers."""
+    speech; `pos` and `relations` are the names of their numbers.
+    """
     for batch in table.select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
         rows: list[dict[str, list[int]]] = batch.to_pylist()
         for row in rows:

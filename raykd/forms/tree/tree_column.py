@@ -108,7 +108,8 @@ class TreeColumn:
 
     def meant(self, rows: np.ndarray) -> np.ndarray:
         """Of the sentences at `rows`, the head that each label means for each word, int64 [B, T, Y]
-        (`TreeLabels.heads`). Raises TypeError where the labels are no student's."""
+        (`TreeLabels.heads`). Raises TypeError where the labels are no student's.
+        """
         return self.student_labels.heads(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
 
     @property

@@ -41,7 +41,8 @@ def sum_of_chains(one: Chain | None, other: Chain | None) -> Chain | None:
 
 class Lattice:
     """The distribution over the labellings of one sentence, in float64, from scores [T, Y]. Without a `chain` each
-    label stands by itself."""
+    label stands by itself.
+    """
 
     def __init__(self, scores_TY: np.ndarray, chain: Chain | None):
         self.scores_TY = scores_TY.astype(np.float64)
@@ -78,7 +79,8 @@ class Lattice:
 
 def best_path(scores_TY: np.ndarray, chain: Chain | None) -> np.ndarray:
     """The best labelling [T] of one sentence, as the model's graph finds it: by Viterbi with a `chain`, else the best
-    label of each word. Of equals the first label counts."""
+    label of each word. Of equals the first label counts.
+    """
     if chain is None:
         return scores_TY.argmax(-1)
     transitions_YY, start_Y, end_Y = chain

@@ -191,14 +191,16 @@ class Labeller:
         self, sentences: Iterable[Iterable[str]], *, batch: int = 32
     ) -> list[tuple[str, list[str]]]:
         """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags. It raises
-        what `label` raises, and TypeError where the model gives no intents."""
+        what `label` raises, and TypeError where the model gives no intents.
+        """
         if not self.utterances:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
         return [(intent.removeprefix(INTENT), slots) for intent, *slots in self._named(sentences, batch)]
 
     def probabilities(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[np.ndarray]:
         """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
-        float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises."""
+        float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises.
+        """
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         marginals = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in scored]
         return [marginals_TY[1:] for marginals_TY in marginals] if self.utterances else marginals

@@ -41,7 +41,8 @@ def normalizer(definition: Mapping[str, Any] | None) -> Callable[[str], str]:
 
 def pre_tokenizer(definition: Mapping[str, Any] | None) -> Callable[[str], list[str]]:
     """A tokenizer's division of a normalized word into parts, each of which its model splits into pieces. Raises
-    UnsupportedError where its kind is not written here."""
+    UnsupportedError where its kind is not written here.
+    """
     if definition is None:
         return lambda word: [word] if word else []
     kind = definition["type"]

@@ -157,7 +157,8 @@ def speller(stored: str) -> Split:
 
 def beginning(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
     """The pieces that are read of a text that may be too long; of a pair those of both texts, of which the longer one
-    loses its end first."""
+    loses its end first.
+    """
     place = words.index(SEPARATOR) if SEPARATOR in words else len(row)
     one, between, other = (
         [piece for pieces in part for piece in pieces]
@@ -172,7 +173,8 @@ def beginning(words: Sequence[str], row: list[list[int]], width: int) -> list[in
 def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The inputs of a batch from the pieces of each word of each sentence: `pieces` [B, P], their count
     `piece_lengths` [B], the place of each word's first piece `first` [B, T], and the count of words `lengths` [B]. A
-    word without pieces is read at the piece before it."""
+    word without pieces is read at the piece before it.
+    """
     prefix, suffix = special["prefix"], special["suffix"]
     flat = [[*prefix, *(id for pieces in row for id in pieces), *suffix] for row in rows]
     first = [np.cumsum([len(prefix), *(len(pieces) for pieces in row[:-1])]) for row in rows]
@@ -187,7 +189,8 @@ def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) ->
 
 def character_inputs(sentences: Sentences, spell: Split) -> dict[str, np.ndarray]:
     """The inputs of a batch of models that read characters: `characters` [B, T, C], zero on padding, and their counts
-    `character_lengths` [B, T]."""
+    `character_lengths` [B, T].
+    """
     spelt = [[spell(word) for word in words] for words in sentences]
     counts_BT = _padded([[len(ids) for ids in row] for row in spelt], 0)
     characters = np.zeros((*counts_BT.shape, int(counts_BT.max())), np.int64)

@@ -100,7 +100,8 @@ class Reader:
 
     def read(self, sentences: Sentences, batch: int) -> list[Scored]:
         """The best labels and the scores of each sentence, read in batches of similar length; of an utterance T is one
-        more than its words, the intent first."""
+        more than its words, the intent first.
+        """
         if self.utterances:
             sentences = [[UTTERANCE, *words] for words in sentences]
         rows = [[self.split(word) for word in words] for words in sentences]
@@ -130,7 +131,8 @@ class Reader:
     def _read_long(self, words: Sequence[str], row: list[list[int]], width: int) -> Scored:
         """One sentence of any length. Where it has more pieces than the model reads, it is read in windows that overlap
         by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
-        label the beginning is read, of a pair those of both."""
+        label the beginning is read, of a pair those of both.
+        """
         if self.one_label:
             return self._run([(words, [beginning(words, row, width)])])[0]
         # An utterance's first word has no piece of its own where a model has such a limit.
@@ -151,7 +153,8 @@ class Reader:
 
 def batches_by_size(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
     """The places of `sizes`, from the smallest on, `batch` at once and of PADDED pieces together, as padded, at most;
-    a larger one is alone."""
+    a larger one is alone.
+    """
     places: list[int] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
         if places and (len(places) == batch or sizes[place] * (len(places) + 1) > PADDED):

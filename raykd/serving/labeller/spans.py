@@ -34,7 +34,8 @@ class Span:
 class Labelled:
     """A text with what the model says of it: words and spans, words and their heads where the model parses (0 the root,
     h the h-th word), or one label where the task labels whole texts. Of an utterance the label is its intent, and its
-    spans are its slots."""
+    spans are its slots.
+    """
 
     text: str
     words: tuple[Span, ...] = ()
@@ -46,7 +47,8 @@ class Labelled:
 
 def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     """(first word, last word, name) of each span in BIOES labels, in order. A span begins at B or S, after O, E or S,
-    and where the name changes; it ends before the next beginning, at O, and after E or S."""
+    and where the name changes; it ends before the next beginning, at O, and after E or S.
+    """
     spans: list[tuple[int, int, str]] = []
     first, open_name = 0, None
     for t, label in enumerate(labels):
@@ -76,7 +78,8 @@ def describe_words(
     text: str, places: Places, labels: tuple[str, ...], best_T: np.ndarray, lattice: Lattice, *, spans: bool
 ) -> Labelled:
     """A text with the labels of its words and, with `spans`, the spans that these say. `best_T` has one label more than
-    there are words where the text is an utterance: its intent, the first."""
+    there are words where the text is an utterance: its intent, the first.
+    """
     marginals_TY = lattice.marginals()
     front = len(best_T) - len(places)
     words = [

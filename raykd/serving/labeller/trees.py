@@ -38,7 +38,8 @@ class Arc(NamedTuple):
 
 class TreeLabels:
     """The meaning of a parser's labels: `offset@POS@relation` names a head by its place, or by its part of speech
-    (Strzyz et al., NAACL 2019), and a relation. `stored` is the content of `labels.json`."""
+    (Strzyz et al., NAACL 2019), and a relation. `stored` is the content of `labels.json`.
+    """
 
     def __init__(self, stored: Mapping[str, Any]):
         self.encoding: str = stored["encoding"]
@@ -64,7 +65,8 @@ class TreeLabels:
 
     def check_pos(self, words: Sequence[str], pos: Sequence[str] | None, *, tagged: bool) -> None:
         """Raise ValueError where they are not known parts of speech, one for each word; none may be there if
-        `tagged`."""
+        `tagged`.
+        """
         if pos is None:
             if tagged:
                 return
@@ -76,7 +78,8 @@ class TreeLabels:
 
     def arcs(self, scores_TY: np.ndarray, pos: Sequence[str] | None) -> list[Arc]:
         """The tree that labels with these scores say: each word's best head where these are a tree with one root, else
-        the best tree. A head counts by the best label that means it."""
+        the best tree. A head counts by the best label that means it.
+        """
         scores_TY = scores_TY.astype(np.float64)
         scores_TY -= log_sum(scores_TY, 1)[:, None]
         codes_TH = self._codes(len(scores_TY), pos)

@@ -174,7 +174,8 @@ def run_forward(block):
 @kernel
 def run_backward(block, marginals):
     """b into `backward` and w / c into `weights`, or with `marginals` a ∘ b and w ∘ b / c; max b · max(1, 1/c) into
-    `worst`."""
+    `worst`.
+    """
     weights, forward, state, tags = block.weights, block.forward, block.state, block.tags
     lanes = width(weights)
     zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)

@@ -62,7 +62,8 @@ def twin_tree(record: Record, objective: str) -> PlainObject:
 
 def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
     """Records of the front and of each objective's best trial by its dev score, but for those on gold labels and
-    those that miss a constraint."""
+    those that miss a constraint.
+    """
     done = [
         r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
     ]

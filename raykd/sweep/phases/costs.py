@@ -132,7 +132,8 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
 
 def keep_grid(sweep: Sweep) -> Grid:
     """Return the grid on which the sweep compares costs, from the spreads of its shapes; one that was resumed keeps
-    that of its beginning."""
+    that of its beginning.
+    """
     grid = sweep.records.grid()
     if grid is None:
         grid = grid_of(sweep.cost(run) for run in sweep.shapes())
@@ -142,7 +143,8 @@ def keep_grid(sweep: Sweep) -> Grid:
 
 def renew_costs(sweep: Sweep, recorder: Recorder) -> None:
     """Give the trials of an earlier driver the costs that their shapes have now: all trials of one shape cost the
-    same."""
+    same.
+    """
     for record in sweep.records.load():
         setting = sweep.settings.of(record.resolved)
         trial = with_cost(record.trial, recorder.cost_of(setting), recorder.grid)
