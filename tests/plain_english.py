@@ -11,88 +11,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OPENINGS = frozenset(["what", "whether", "where", "how", "which", "who", "whose", "why"])
+_WORD = re.compile(r"[a-z']+")
+
+OPENINGS = frozenset(_WORD.findall("what whether where how which who whose why"))
 
 PRONOUNS = frozenset(
-    [
-        "it",
-        "its",
-        "itself",
-        "they",
-        "them",
-        "their",
-        "themselves",
-        "those",
-        "these",
-        "this",
-        "that",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "what",
-        "each",
-        "every",
-        "such",
-        "other",
-        "others",
-        "another",
-        "own",
-    ]
+    _WORD.findall(
+        "it its itself they them their themselves those these that this who whom whose which what each every such "
+        "other others another own"
+    )
 )
 
 # Pronouns, participles and adverbs: as the name of a variable they say where a value came from and not what it is.
 VAGUE_NAMES = frozenset(
-    [
-        "own",
-        "each",
-        "every",
-        "found",
-        "known",
-        "given",
-        "said",
-        "there",
-        "asked",
-        "told",
-        "left",
-        "most",
-        "meant",
-        "other",
-        "others",
-        "one",
-        "it",
-        "its",
-        "they",
-        "them",
-        "their",
-        "these",
-        "those",
-        "this",
-        "that",
-        "here",
-        "what",
-        "which",
-        "who",
-        "whose",
-        "where",
-        "why",
-        "how",
-        "such",
-        "another",
-        "wanted",
-        "seen",
-        "taken",
-        "made",
-        "kept",
-        "done",
-        "gone",
-        "got",
-        "named",
-        "shown",
-        "held",
-        "tried",
-        "again",
-    ]
+    _WORD.findall(
+        "own each every found known given said there asked told left most meant other others one it its they them "
+        "their these those this that here what which who whose where why how such another wanted seen taken made kept "
+        "done gone got named shown held tried again"
+    )
 )
 
 _CLAUSE_END = re.compile(r"[.,:;(\n]")
@@ -166,7 +102,7 @@ def functions_without_args(package: Path) -> list[str]:
         origin, definition = _definition(trees, module, name) or (module, None)
         for function, minimum in _documented_functions(definition):
             parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-            if sum(each.arg not in ("self", "cls") for each in parameters) < minimum:
+            if sum(parameter.arg not in ("self", "cls") for parameter in parameters) < minimum:
                 continue
             if "Args:" not in (ast.get_docstring(function) or ""):
                 missing.add(f"{modules[origin]}:{function.lineno}: {function.name}")
@@ -182,7 +118,7 @@ def _count_docstrings(counts: Counts, file: Path, tree: ast.Module) -> None:
             continue
         counts.docstrings += 1
         clause = _CLAUSE_END.split(docstring.strip())[0]
-        words = re.findall(r"[a-z']+", clause.lower())
+        words = _WORD.findall(clause.lower())
         place = f"{file}:{getattr(node, 'lineno', 1)}: {clause}"
         if words and words[0] in OPENINGS:
             counts.places["opening"].append(place)
@@ -205,7 +141,7 @@ def _vague_names(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.arg, str]]:
 
 
 def _scopes(tree: ast.Module) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
-    """Each module, class and function, with the nodes that belong to it and to no scope inside it."""
+    """The modules, classes and functions of a tree, with their nodes but for those of scopes inside."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         scope = waiting.pop()
