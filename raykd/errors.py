@@ -74,16 +74,16 @@ class CorpusError(RaykdError):
         line: int | None,
         problem: str,
         hint: str,
-        others: "tuple[CorpusError, ...]" = (),
+        more_errors: "tuple[CorpusError, ...]" = (),
         closing: str = "",
     ):
-        super().__init__(file, line, problem, hint, others, closing)
+        super().__init__(file, line, problem, hint, more_errors, closing)
         self.file, self.line, self.problem, self.hint = file, line, problem, hint
-        self.others, self.closing = others, closing
+        self.more_errors, self.closing = more_errors, closing
 
     def __str__(self) -> str:
         lines, given = [], set()
-        for fault in (self, *self.others):
+        for fault in (self, *self.more_errors):
             where = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
             hint = "" if fault.hint in given else f"; {fault.hint}"
             lines.append(f"{where}: {fault.problem}{hint}")
@@ -99,9 +99,9 @@ class StoreError(RaykdError):
 
     exit_code = 4
 
-    def __init__(self, name: str, problem: str, hint: str, passing: bool = False):
-        super().__init__(name, problem, hint, passing)
-        self.name, self.problem, self.hint, self.passing = name, problem, hint, passing
+    def __init__(self, name: str, problem: str, hint: str, transient: bool = False):
+        super().__init__(name, problem, hint, transient)
+        self.name, self.problem, self.hint, self.transient = name, problem, hint, transient
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem}; {self.hint}"
@@ -139,9 +139,9 @@ class UnlearntError(RunError):
     `named`: the teachers with their scores. `steps`: how long they were trained; `trained`: whether raykd did.
     """
 
-    def __init__(self, named: str, steps: str, trained: bool):
-        super().__init__(named, steps, trained)
-        self.named, self.steps, self.trained = named, steps, trained
+    def __init__(self, teacher_scores: str, steps: str, trained: bool):
+        super().__init__(teacher_scores, steps, trained)
+        self.teacher_scores, self.steps, self.trained = teacher_scores, steps, trained
 
     def __str__(self) -> str:
         hint = (
@@ -151,7 +151,7 @@ class UnlearntError(RunError):
             else "give another checkpoint in teachers.path, names for its labels in teachers.labels, or fine_tune: true"
         )
         return (
-            f"teachers: none predicts more than the most frequent label: {self.named}. Nothing was computed from "
+            f"teachers: none predicts more than the most frequent label: {self.teacher_scores}. Nothing was computed from "
             f"them; {hint}, and give that sweep another name (--set name=…)"
         )
 

@@ -15,11 +15,11 @@ PlainObject: TypeAlias = Mapping[str, Any]
 PlainValue: TypeAlias = PlainObject | list[Any] | str | int | float | bool | None
 """What stands in a JSON file, or in a part of a sweep file."""
 
-SHORTEST = 16
+MIN_HEX_DIGITS = 16
 """Fewest hex digits of a name: with less than 64 bits, two of some million runs could share one."""
 
 
-def canonical(value: object) -> bytes:
+def canonical_json(value: object) -> bytes:
     """Canonical JSON of plain data: keys sorted, no spaces, UTF-8; models by their JSON form.
 
     1 and 1.0 are distinct, a list and a tuple are not.
@@ -34,16 +34,16 @@ def canonical(value: object) -> bytes:
     ).encode()
 
 
-def identity(kind: str, value: object, *, length: int = SHORTEST) -> str:
+def identity(kind: str, value: object, *, length: int = MIN_HEX_DIGITS) -> str:
     """The name of `value`, "run-3f…": its kind and the first hex digits of the SHA-256 of its canonical form.
 
     Raises:
         ValueError: `length` is not from 16 to 64, or a number is not finite.
         TypeError: a part is not plain data.
     """
-    if not SHORTEST <= length <= 64:
-        raise ValueError(f"length must be from {SHORTEST} to 64 hex digits, got {length}")
-    return f"{kind}-{hashlib.sha256(canonical(value)).hexdigest()[:length]}"
+    if not MIN_HEX_DIGITS <= length <= 64:
+        raise ValueError(f"length must be from {MIN_HEX_DIGITS} to 64 hex digits, got {length}")
+    return f"{kind}-{hashlib.sha256(canonical_json(value)).hexdigest()[:length]}"
 
 
 def _plain(value: object, where: str) -> object:

@@ -14,9 +14,9 @@ from raykd.signals import SIGNALS, Need
 
 CHAIN = ("emissions", "transitions")
 ARCS = ("arcs", "relations")
-INSIDE = ("hidden", "hidden_int8", "piece_states", "attention")
+LAYER_SIGNALS = ("hidden", "hidden_int8", "piece_states", "attention")
 """What is of a model's layers, not of its distribution: several models have no mean of it."""
-LIVE = ("piece_states", "attention")
+LIVE_SIGNALS = ("piece_states", "attention")
 """What is too much to store: the teacher reads the batch in the training step. Of a masked language model that holds
 for all that it gives, since every epoch masks other pieces."""
 
@@ -26,7 +26,7 @@ for all that it gives, since every epoch masks other pieces."""
 # stored, because decoding is expensive. A parser's arcs are read in the labels of the student, which differ from one
 # student to the next: so its best labels are found inside the training step too, and of any number. Its words are
 # independent of each other: it has no pairs.
-DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
+DERIVATIONS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
         "kbest": (CHAIN, ARCS),
         "marginals": (CHAIN, ("token_marginals",), ARCS),
@@ -36,7 +36,7 @@ DERIVED: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
 )
 
 
-def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
+def explain_unmet_needs(needs: Iterable[Need], offers: Iterable[str]) -> str:
     """Which needs a teacher's offers do not meet, directly or by derivation, in words; empty when all are met.
 
     Examples:
@@ -52,7 +52,7 @@ def missing(needs: Iterable[Need], offers: Iterable[str]) -> str:
     return "; ".join(_explain(need, offered) for need in unmet.values())
 
 
-def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
+def signals_to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
     """The stored signals that serve all `needs` together: each name once, K-best with the largest K, sources first.
 
     K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions. K-best of
@@ -68,7 +68,7 @@ def to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
     return _largest(part for need in needs for part in _parts(need, offered) or ())
 
 
-def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
+def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
     """The signals of those `stored` that a training step reads: K-best that is stored comes without what it derives
     from.
     """
@@ -77,14 +77,14 @@ def to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
     return _largest(part for need, own in parts for part in ((need,) if need in own else own))
 
 
-def read_live(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
+def live_signals(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
     """The signals that the teacher gives in the training step: those that are never stored, or all where it `stores`
     nothing.
     """
-    return tuple(dict.fromkeys(need for need in needs if not stores or need.signal in LIVE))
+    return tuple(dict.fromkeys(need for need in needs if not stores or need.signal in LIVE_SIGNALS))
 
 
-def derives(need: Need, offers: Iterable[str]) -> bool:
+def is_derived(need: Need, offers: Iterable[str]) -> bool:
     """Whether the signal is computed from stored ones, where a teacher offers these."""
     return bool(SIGNALS[need.signal].sources) and set(SIGNALS[need.signal].sources) <= set(offers)
 
@@ -100,11 +100,11 @@ def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
 def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
     """What of the offered signals must be stored to meet a need; None where they do not meet it."""
     own = (need,) if need.signal in SIGNALS else ()
-    for parts in DERIVED.get(need.signal, ()):
+    for parts in DERIVATIONS.get(need.signal, ()):
         if all(part in offered for part in parts):
             stored = own if own and parts == SIGNALS[need.signal].sources else ()
             return (*(Need(part) for part in parts), *stored)
-    if need.signal in LIVE:
+    if need.signal in LIVE_SIGNALS:
         return () if need.signal in offered else None
     # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
     given = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
@@ -115,9 +115,9 @@ def _explain(need: Need, offered: tuple[str, ...]) -> str:
     offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
     if need.signal in offered:
         return f"'kbest' with k = {need.k} is needed, and the teacher finds its best path only"
-    if need.signal in DERIVED:
-        ways = " or from ".join(" and ".join(parts) for parts in DERIVED[need.signal])
+    if need.signal in DERIVATIONS:
+        ways = " or from ".join(" and ".join(parts) for parts in DERIVATIONS[need.signal])
         return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
-    if need.signal in SIGNALS or need.signal in LIVE:
+    if need.signal in SIGNALS or need.signal in LIVE_SIGNALS:
         return f"{need.signal!r} is needed, and {offers}"
-    return f"{need.signal!r} is an unknown signal ({', '.join([*SIGNALS, *DERIVED, *LIVE])})"
+    return f"{need.signal!r} is an unknown signal ({', '.join([*SIGNALS, *DERIVATIONS, *LIVE_SIGNALS])})"

@@ -19,23 +19,23 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-Hear = Callable[[float | None, str], None]
+ProgressListener = Callable[[float | None, str], None]
 """Takes the share of the work that is done, from 0 to 1 (None: as before), and what is being done, in a few words."""
 
-_hear: ContextVar[Hear | None] = ContextVar("progress", default=None)
+_hear: ContextVar[ProgressListener | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def heard_by(hear: Hear | None) -> Iterator[None]:
+def listen_to_progress(listener: ProgressListener | None) -> Iterator[None]:
     """Pass the reports of the body to `hear`, which must be quick and raise nothing; None: to nobody."""
-    token = _hear.set(hear)
+    token = _hear.set(listener)
     try:
         yield
     finally:
         _hear.reset(token)
 
 
-def report_progress(done: float | None, doing: str = "") -> None:
+def report_progress(share: float | None, activity: str = "") -> None:
     """Say how far the work in hand is.
 
     Args:
@@ -44,18 +44,18 @@ def report_progress(done: float | None, doing: str = "") -> None:
     """
     hear = _hear.get()
     if hear is not None:
-        hear(done, doing)
+        hear(share, activity)
 
 
-def with_progress(items: Sequence[T], doing: str = "") -> Iterator[T]:
+def with_progress(items: Sequence[T], activity: str = "") -> Iterator[T]:
     """Yield `items`, each of which is an equal share of the work in hand."""
     for number, item in enumerate(items):
-        report_progress(number / len(items), doing)
+        report_progress(number / len(items), activity)
         yield item
 
 
 @contextmanager
-def part_of_work(first: float, last: float, doing: str = "") -> Iterator[None]:
+def part_of_work(start: float, end: float, activity: str = "") -> Iterator[None]:
     """The body is a part of the work in hand.
 
     Args:
@@ -69,9 +69,9 @@ def part_of_work(first: float, last: float, doing: str = "") -> Iterator[None]:
         return
 
     def hear(done: float | None, inner: str) -> None:
-        share = None if done is None else first + (last - first) * min(max(done, 0.0), 1.0)
-        outer(share, ", ".join(filter(None, (doing, inner))))
+        share = None if done is None else start + (end - start) * min(max(done, 0.0), 1.0)
+        outer(share, ", ".join(filter(None, (activity, inner))))
 
     hear(0.0, "")
-    with heard_by(hear):
+    with listen_to_progress(hear):
         yield

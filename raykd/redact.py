@@ -24,16 +24,16 @@ _QUERY = re.compile(
 )
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """`text` with `***` for each password in the URIs that it holds: after the user's name, and in the query.
 
     References to the environment stay: they tell nothing.
     """
-    text = _USER.sub(lambda found: f"{found[1]}{_without_password(found[1], found[2])}@", text)
+    text = _USER.sub(lambda found: f"{found[1]}{_redact_password(found[1], found[2])}@", text)
     return _QUERY.sub(lambda found: found[0] if _REFERENCE.search(found[0]) else f"{found[1]}={HIDDEN}", text)
 
 
-def _without_password(scheme: str, user: str) -> str:
+def _redact_password(scheme: str, user: str) -> str:
     name, colon, password = user.partition(":")
     # The web has tokens in the user's place.
     secret = password if colon else name if scheme.startswith("http") else ""
@@ -42,7 +42,7 @@ def _without_password(scheme: str, user: str) -> str:
     return f"{name}:{HIDDEN}" if colon else HIDDEN
 
 
-def expanded(uri: str) -> str:
+def expand_variables(uri: str) -> str:
     """`uri` with the values of the environment variables that it names; within user and password they are quoted.
 
     Raises:
@@ -53,7 +53,7 @@ def expanded(uri: str) -> str:
     def value(found: re.Match[str]) -> str:
         if found[1] not in os.environ:
             raise RaykdError(
-                f"{redacted(uri)}: the environment variable {found[1]} is not set; set it here, and for a store on "
+                f"{redact(uri)}: the environment variable {found[1]} is not set; set it here, and for a store on "
                 "every node of the cluster"
             )
         within = user is not None and user.start(2) <= found.start() < user.end(2)

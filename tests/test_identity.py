@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raykd.identity import canonical, identity
+from raykd.identity import canonical_json, identity
 from raykd.spec import Frozen
 
 
@@ -12,15 +12,15 @@ class Shape(Frozen):
 
 
 def test_canonical_does_not_depend_on_the_order_of_keys():
-    assert canonical({"b": [1, 2], "a": {"d": None, "c": True}}) == canonical(
+    assert canonical_json({"b": [1, 2], "a": {"d": None, "c": True}}) == canonical_json(
         {"a": {"c": True, "d": None}, "b": (1, 2)}
     )
-    assert canonical({"b": 1.0, "a": "é"}) == '{"a":"é","b":1.0}'.encode()
+    assert canonical_json({"b": 1.0, "a": "é"}) == '{"a":"é","b":1.0}'.encode()
 
 
 def test_models_are_their_json_form_also_inside_plain_data():
     shape = Shape(hidden_dim=3)
-    assert canonical({"student": shape}) == canonical(
+    assert canonical_json({"student": shape}) == canonical_json(
         {"student": {"name": "é", "hidden_dim": 3, "dropout": 0.0}}
     )
 
@@ -48,12 +48,12 @@ def test_short_names_that_could_collide_are_refused(length):
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_numbers_that_are_not_finite_are_refused_with_their_place(number):
     with pytest.raises(ValueError, match=r"value\.a\.1"):
-        canonical({"a": [0, number]})
+        canonical_json({"a": [0, number]})
     with pytest.raises(ValueError, match=r"value\.dropout"):
-        canonical(Shape.model_construct(hidden_dim=1, dropout=number, name="x"))
+        canonical_json(Shape.model_construct(hidden_dim=1, dropout=number, name="x"))
 
 
 @pytest.mark.parametrize("value", [{1: "a"}, {"a": {1, 2}}, np.float32(1.0), [b"x"], object()])
 def test_what_is_not_plain_data_is_refused(value):
     with pytest.raises(TypeError):
-        canonical(value)
+        canonical_json(value)

@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from raykd.progress import heard_by, part_of_work, report_progress, with_progress
+from raykd.progress import listen_to_progress, part_of_work, report_progress, with_progress
 
 
 @pytest.fixture
 def heard():
     """What is heard while the test runs."""
     said: list[tuple[float | None, str]] = []
-    with heard_by(lambda done, doing: said.append((done, doing))):
+    with listen_to_progress(lambda done, doing: said.append((done, doing))):
         yield said
 
 
@@ -60,6 +60,6 @@ def test_other_threads_and_inner_listeners_have_their_own(heard):
     thread = threading.Thread(target=report_progress, args=(0.5, "elsewhere"))
     thread.start()
     thread.join()
-    with heard_by(None):
+    with listen_to_progress(None):
         report_progress(0.5, "to nobody")
     assert heard == []

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from raykd.errors import RaykdError, StoreError
-from raykd.redact import expanded, redacted
+from raykd.redact import expand_variables, redact
 from raykd.storage.store import Storage
 
 
@@ -27,20 +27,20 @@ from raykd.storage.store import Storage
     ("see http://host/path@v2 at 10:30", "see http://host/path@v2 at 10:30"),
 ])  # fmt: skip
 def test_passwords_are_hidden_and_nothing_else(text, shown):
-    assert redacted(text) == shown
-    assert redacted(shown) == shown
+    assert redact(text) == shown
+    assert redact(shown) == shown
 
 
 def test_a_variable_is_filled_in_and_quoted_where_a_uri_needs_it(monkeypatch):
     monkeypatch.setenv("PASSWORD", "a@b/c")
     monkeypatch.setenv("FOLDER", "data/x")
-    assert expanded("postgresql://me:${PASSWORD}@db/m") == "postgresql://me:a%40b%2Fc@db/m"
-    assert expanded("s3://bucket/${FOLDER}/y") == "s3://bucket/data/x/y"
-    assert expanded("plain $HOME {x}") == "plain $HOME {x}"
+    assert expand_variables("postgresql://me:${PASSWORD}@db/m") == "postgresql://me:a%40b%2Fc@db/m"
+    assert expand_variables("s3://bucket/${FOLDER}/y") == "s3://bucket/data/x/y"
+    assert expand_variables("plain $HOME {x}") == "plain $HOME {x}"
     with pytest.raises(
         RaykdError, match=r"\$\{NOT_THERE\}@db: the environment variable NOT_THERE is not set"
     ):
-        expanded("postgresql://me:${NOT_THERE}@db")
+        expand_variables("postgresql://me:${NOT_THERE}@db")
 
 
 def test_a_store_takes_its_variables_with_it_and_not_what_they_hold(tmp_path, monkeypatch):
@@ -73,4 +73,4 @@ def test_no_error_of_a_store_shows_its_password():
 )
 def test_a_long_text_takes_time_in_proportion(text):
     # A quadratic pattern takes minutes.
-    assert len(redacted(text)) > 1000
+    assert len(redact(text)) > 1000

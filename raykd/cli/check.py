@@ -17,11 +17,11 @@ from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import CorpusConfig
 from raykd.corpora.glance import glance
-from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import Fault, SpecError
 from raykd.identity import PlainObject
-from raykd.redact import redacted
+from raykd.pluralise import pluralise
+from raykd.redact import redact
 from raykd.spec import SMALL, Document, covering, grid_size
 from raykd.sweep.given_files import look_at_given_files
 from raykd.sweep.slow_precision import slow_precision
@@ -40,11 +40,11 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     check_sweep(loaded)
     misfits = [] if variant or small else _check_variants(file, loaded)
     size = grid_size(loaded.tree)
-    settings = "infinitely many settings" if size is None else counted(size, "setting")
+    settings = "infinitely many settings" if size is None else pluralise(size, "setting")
     heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
     stdout.print(heading)
     shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
-    stdout.print(Syntax(redacted(shown), "yaml", background_color="default"), soft_wrap=True)
+    stdout.print(Syntax(redact(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
     notes += [
         *look_at_given_files(loaded),
@@ -54,7 +54,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     for note in (*misfits, *notes):
         warn(note, stderr)
     if files:
-        stdout.print(f"corpus: the first sentences of {counted(files, 'file')} can be read")
+        stdout.print(f"corpus: the first sentences of {pluralise(files, 'file')} can be read")
     stdout.print(f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}")
 
 
@@ -130,7 +130,7 @@ def _check_variants(file: Path, loaded: Document) -> list[str]:
 
 
 def _misfit(variant: str, faults: Sequence[Fault], file: Path) -> str:
-    others = f"; {counted(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
+    others = f"; {pluralise(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
     command = f"raykd check {again(file, [variant], False)}"
     return (
         f"the inherited variant {variant} does not fit this file, and is refused when you ask for it: {faults[0]}"

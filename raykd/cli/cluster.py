@@ -14,8 +14,8 @@ from raykd.cluster.connection import connected, own_machine
 from raykd.cluster.listener import unit_here
 from raykd.cluster.progress_channel import received
 from raykd.cluster.topology import Topology
-from raykd.counted import counted
 from raykd.errors import RunError
+from raykd.pluralise import pluralise
 from raykd.sweep.given_files import placed
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
@@ -57,7 +57,7 @@ def at_work(
             received(monitor.within),
             monitor.watched(),
         ):
-            _started(monitor, f"corpora read, {counted(len(cluster.nodes), 'node')} of Ray", warnings)
+            _started(monitor, f"corpora read, {pluralise(len(cluster.nodes), 'node')} of Ray", warnings)
             if not cluster.dashboard:
                 monitor.warn("Ray's dashboard does not run: no run can have several workers")
             monitor.watchers.append(SweepMetrics(sweep.file.name))

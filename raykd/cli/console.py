@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.sweep.status import PhaseStatus
 
 
@@ -18,7 +18,7 @@ class _Redacting(Console):
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
         sentences = all(isinstance(each, str | Text) for each in objects)
-        shown = (redacted(each) if isinstance(each, str) else each for each in objects)
+        shown = (redact(each) if isinstance(each, str) else each for each in objects)
         how = {"highlight": not sentences, **how}  # numbers are coloured in tables alone
         super().print(*shown, soft_wrap=sentences if soft_wrap is None else soft_wrap, **how)
 
@@ -92,7 +92,7 @@ def draws(*, plain: bool = False) -> bool:
 
 def marked(word: Literal["error", "warning"], text: object) -> Text:
     """A message with its first word in colour."""
-    return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redacted(str(text))}")
+    return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redact(str(text))}")
 
 
 def warn(text: object, console: Console = stdout) -> None:

@@ -19,10 +19,10 @@ from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
 from raykd.corpora.describe import describe, examples
-from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import PlainObject
+from raykd.pluralise import pluralise
 from raykd.recipes.recipe import Recipe, TaskName
 from raykd.report.readable_numbers import share
 from raykd.spec import Frozen, check, covering
@@ -144,7 +144,7 @@ def tree_lines(figures: PlainObject) -> list[str]:
     if "trees" not in figures:
         return []
     return figures["trees"]["pos"] + [
-        f"heads as labels by {name}: {counted(own['labels'], 'label')} in train; "
+        f"heads as labels by {name}: {pluralise(own['labels'], 'label')} in train; "
         f"{share(own['not_in_train'], 2)} of the words of dev need another one"
         for name, own in figures["trees"]["encodings"].items()
     ]

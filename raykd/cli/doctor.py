@@ -12,7 +12,7 @@ from raykd.cli.console import stdout
 from raykd.cli.list import opened
 from raykd.errors import StoreError
 from raykd.report.readable_numbers import size
-from raykd.storage.sealed import OTHER_VERSION
+from raykd.storage.sealed_json import OTHER_VERSION
 from raykd.sweep.doctor import Examined, examine, repair
 from raykd.sweep.uses import refuse_if_running
 

@@ -20,10 +20,10 @@ from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import shown_words
-from raykd.counted import counted
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.marks import UTTERANCE
+from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import gain, percent
 from raykd.storage.layout import CARD
 from raykd.storage.store import Storage
@@ -173,7 +173,9 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
             f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}"
             f"{_beside(each)}{_over(each)}"
         )
-    stdout.print(f"evaluate: {counted(len(text.sentences), 'sentence')}, {counted(words, 'word')}.{other}")
+    stdout.print(
+        f"evaluate: {pluralise(len(text.sentences), 'sentence')}, {pluralise(words, 'word')}.{other}"
+    )
 
 
 def _words(text: LabelledText) -> int:

@@ -17,12 +17,12 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.predict import RUN
 from raykd.cli.records import records_of
-from raykd.counted import counted
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures.front import front_of
 from raykd.figures.trial import Trial
-from raykd.progress import heard_by
+from raykd.pluralise import pluralise
+from raykd.progress import listen_to_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stated import CardConfig
 from raykd.report.card import model_card, trial_card
@@ -122,7 +122,7 @@ def export(
                 stdout.print(f"{own.address}/{name}: {size(bytes_)}")
         else:
             _print(_exported(source, own, split))
-    count = counted(len(sources), "model")
+    count = pluralise(len(sources), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
         stdout.print(
             f"export: {count} in {target.address}. Next: from_pretrained of Transformers, or path: of a teacher"
@@ -142,7 +142,7 @@ def _exported(source: _Source, target: Storage, split: str | None) -> Exported:
         def show(done: float | None, doing: str) -> None:
             status.update(f"{name}{doing}{'' if done is None else f', {share(done)}'}")
 
-        with heard_by(show):
+        with listen_to_progress(show):
             return export_run(source.folder, target, store=source.store, card=source.card, split=split)
 
 
@@ -281,8 +281,8 @@ def _print(exported: Exported) -> None:
         )
     else:
         stdout.print(
-            f"compared on {counted(agreement.sentences, 'sentence')} of {agreement.part}, "
-            f"{counted(agreement.labels, 'label')}"
+            f"compared on {pluralise(agreement.sentences, 'sentence')} of {agreement.part}, "
+            f"{pluralise(agreement.labels, 'label')}"
         )
     if (trees := exported.trees) is not None:
         read = f"; parts of speech: {trees.pos_origin or f'column {trees.pos.upper()}'}" if trees.pos else ""

@@ -13,8 +13,8 @@ from rich import box
 from rich.table import Table
 
 from raykd.cli.console import stderr, stdout
-from raykd.counted import counted
 from raykd.errors import StoreError
+from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import NONE, percent, size
 from raykd.storage.store import Storage
 from raykd.sweep.inventory import Summary, summaries, totals
@@ -89,7 +89,7 @@ def _print_sweeps(found: Sequence[Summary]) -> None:
     for each in found:
         # Not a column: most sweeps stop none, and the table has to fit a narrow terminal.
         if stopped := each.trials.get("PRUNED", 0):
-            stdout.print(f"{each.name}: {counted(stopped, 'trial')} stopped early")
+            stdout.print(f"{each.name}: {pluralise(stopped, 'trial')} stopped early")
         if each.note:
             stdout.print(f"{each.name}: {each.note}")
 

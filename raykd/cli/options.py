@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 from raykd.errors import SpecError, StoreError
-from raykd.redact import expanded
+from raykd.redact import expand_variables
 from raykd.spec import SMALL, Document, load
 
 
@@ -120,8 +120,8 @@ def _refuse_relative(loaded: Document) -> None:
     # MLflow's client writes the files itself where it writes into a database itself.
     files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
     places: tuple[tuple[str, Any, Callable[[str], bool], str], ...] = (
-        ("store", loaded.tree.get("store", ".raykd"), lambda store: _below_here(expanded(store)), "/shared/raykd"),
-        ("tracking.uri", uri, lambda uri: is_relative(expanded(uri)), "http://mlflow:5000"),
+        ("store", loaded.tree.get("store", ".raykd"), lambda store: _below_here(expand_variables(store)), "/shared/raykd"),
+        ("tracking.uri", uri, lambda uri: is_relative(expand_variables(uri)), "http://mlflow:5000"),
         ("tracking.artifacts", files, _below_here, "s3://bucket/mlflow"),
     )  # fmt: skip
     faults = [

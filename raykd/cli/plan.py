@@ -20,10 +20,10 @@ from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
 from raykd.cluster.topology import Topology
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.counted import counted
 from raykd.figures.results import Cost, Scores
 from raykd.figures.table import COSTS, Runtime
 from raykd.figures.trial import shape_name
+from raykd.pluralise import pluralise
 from raykd.precompute.features import feature_plan
 from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
@@ -92,11 +92,11 @@ def _search(sweep: Sweep) -> Iterator[str]:
     """What the search starts from, and how many student shapes its constraints allow by their costs alone."""
     starts = sweep.starts
     if starts.params or starts.misfits:
-        yield f"start: {counted(len(starts.params), 'setting')} of search.start_from come first"
+        yield f"start: {pluralise(len(starts.params), 'setting')} of search.start_from come first"
     yield from (f"start: left out, {misfit}" for misfit in starts.misfits)
     if sweep.file.search.constraints:
         allowed, shapes = allowed_shapes(sweep)
-        yield f"constraints: {len(allowed)} of {counted(len(shapes), 'student shape')} meet those on costs"
+        yield f"constraints: {len(allowed)} of {pluralise(len(shapes), 'student shape')} meet those on costs"
         refuse_impossible(sweep)
 
 
@@ -148,7 +148,7 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
     fitting = trials_within(sweep, expected, at_once)
     if fitting is not None and (left := sweep.trials - len(sweep.earlier())):
-        yield f"budget: about {fitting} of {counted(left, 'trial')} fit, of {span(expected.trial_s)} each"
+        yield f"budget: about {fitting} of {pluralise(left, 'trial')} fit, of {span(expected.trial_s)} each"
     refuse_too_little(sweep, expected)
 
 
@@ -197,7 +197,7 @@ def _signals(found: Estimate | None) -> Iterator[str]:
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
         if signal.sentences:
-            of = f"{counted(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
+            of = f"{pluralise(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
         yield f"signal: {name}: {of} ({missing} to compute)"
 
 
@@ -235,10 +235,12 @@ def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
     if found is not None:
         cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
         sets = (
-            f"{counted(found.sets, 'transfer set')} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{pluralise(found.sets, 'transfer set')} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
             f"{missing:.1f} MiB to compute)"
         )
-    return f"plan: {counted(sweep.trials, 'trial')} ({len(sweep.earlier())} done), {at_once} at once, {sets}"
+    return (
+        f"plan: {pluralise(sweep.trials, 'trial')} ({len(sweep.earlier())} done), {at_once} at once, {sets}"
+    )
 
 
 def _corpus(sweep: Sweep) -> Table:

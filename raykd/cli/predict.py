@@ -20,11 +20,11 @@ import typer
 
 from raykd.cli.console import stderr
 from raykd.cli.options import ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
-from raykd.counted import counted
 from raykd.deploy.label_files import STANDARD_INPUT, Request, form_of, lines_of
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.tag_schemes import SpanScheme
+from raykd.pluralise import pluralise
 from raykd.serving.labeller import LabellerError, load, model_file
 from raykd.storage.layout import CARD
 
@@ -108,7 +108,7 @@ def predict(
             count += 1
             if count % 1000 == 0:
                 status.update(f"labelling … {count:,}")
-    stderr.print(f"predict: {counted(count, form.unit)}")
+    stderr.print(f"predict: {pluralise(count, form.unit)}")
 
 
 @contextmanager

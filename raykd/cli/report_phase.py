@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykd.cli.pages import report_files
-from raykd.counted import counted
+from raykd.pluralise import pluralise
 from raykd.sweep.phases.interface import Phase, PhaseContext
 
 
@@ -25,4 +25,4 @@ class Report(Phase):
         return ()
 
     def summary(self) -> str:
-        return f"{counted(len(self.files), 'file')} in the sweep's folder"
+        return f"{pluralise(len(self.files), 'file')} in the sweep's folder"

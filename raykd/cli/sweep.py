@@ -25,12 +25,12 @@ from raykd.cli.options import (
 )
 from raykd.cli.pages import page_kept
 from raykd.cli.report_phase import Report
-from raykd.counted import counted
 from raykd.errors import RaykdError, UnlearntError
 from raykd.figures.front import front_of
 from raykd.figures.table import latency_searched
 from raykd.figures.trial import Teacher, Trial
-from raykd.redact import redacted
+from raykd.pluralise import pluralise
+from raykd.redact import redact
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
 from raykd.report.terminal_table import front_markdown
@@ -79,7 +79,7 @@ def sweep(
         raise
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
-        f"sweep: {counted(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
+        f"sweep: {pluralise(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
         f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
         f"      {_shown(planned.file.tracking.uri, publisher)}"
@@ -95,7 +95,7 @@ def sweep(
     if failed:
         outcome = "The front has gaps" if front else "There is no front"
         stdout.print(
-            f"{outcome}: {counted(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
+            f"{outcome}: {pluralise(len(failed), 'trial')} failed ({', '.join(failed[:3])}"
             f"{', …' if failed[3:] else ''}). {command} tries them again"
         )
     if not front:
@@ -155,4 +155,4 @@ def _shown(uri: str, publisher: Publisher) -> str:
     # The publisher's own has what variables stand for, passwords included: it is not shown.
     if publisher.uri.startswith(("http://", "https://")):
         return f"open {publisher.link}"
-    return f"mlflow ui --backend-store-uri {redacted(uri)}   and open {publisher.link}"
+    return f"mlflow ui --backend-store-uri {redact(uri)}   and open {publisher.link}"

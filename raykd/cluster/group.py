@@ -30,7 +30,7 @@ from raykd.figures.results import RunResult
 from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources, taken
 from raykd.recipes.run import Run
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.storage.store import Storage
 from raykd.training.device import given_device
 from raykd.training.epoch_report import EpochReport
@@ -164,7 +164,7 @@ def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int
         return
     except Exception as error:
         own = isinstance(error, RaykdError)
-        known = error if own else RunError(redacted(f"{type(error).__name__}: {_last_line(error)}"))
+        known = error if own else RunError(redact(f"{type(error).__name__}: {_last_line(error)}"))
         if not ray.get(mailbox.leave.remote(number, worker.rank, known, own=own)):
             raise
     else:
@@ -173,4 +173,4 @@ def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int
 
 def _last_line(error: BaseException) -> str:
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
-    return redacted(lines[-1].strip()) if lines else type(error).__name__
+    return redact(lines[-1].strip()) if lines else type(error).__name__

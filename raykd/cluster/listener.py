@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from raykd.figures.trial import Trial
-from raykd.progress import heard_by
+from raykd.progress import listen_to_progress
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def unit_here(listener: Listener, phase: str, name: str, *, counts: int = 1) -> 
     """
     listener.started(Unit(phase, name, {name: name}, counts=counts))
     try:
-        with heard_by(partial(listener.within, name)):
+        with listen_to_progress(partial(listener.within, name)):
             yield
     finally:
         listener.ended(name)

@@ -21,9 +21,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raykd import __version__
 from raykd.cluster.topology import Group, Topology, nodes_of
-from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
-from raykd.redact import redacted
+from raykd.pluralise import pluralise
+from raykd.redact import redact
 from raykd.storage.store import Storage
 from raykd.training.node_check import WRITTEN_BYTES, fault_here
 
@@ -169,7 +169,7 @@ class Nodes:
                 for name in self._store.names(sign):
                     self._store.remove(name)
                 self._store.remove_empty(FOLDER)
-        return {node: redacted(fault) for node, fault in found.items() if fault}
+        return {node: redact(fault) for node, fault in found.items() if fault}
 
     def _question(self, row: Mapping[str, Any], sign: str) -> Any:
         gpus = self._gpus and bool(row["Resources"].get("GPU"))
@@ -188,7 +188,7 @@ class Nodes:
         self.left_out[node] = why
         self.warn(
             f"node {self._names[node]} gets no work of this sweep: {why}. "
-            f"{counted(left, 'other node')} can do it; --resume asks this one again"
+            f"{pluralise(left, 'other node')} can do it; --resume asks this one again"
         )
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 import ray
 from ray.experimental import internal_kv
 
-from raykd.progress import heard_by
+from raykd.progress import listen_to_progress
 
 EVERY_S = 1.0
 """Seconds between two reports of a worker, and between two looks of the driver."""
@@ -73,7 +73,7 @@ def reported(part: str) -> Iterator[None]:
     context = ray.get_runtime_context()
     key = f"{context.get_job_id()}/{context.get_worker_id()}"
     reports = Reports(part, lambda text: _put(key, text))
-    with reports.sent(), heard_by(reports.hear):
+    with reports.sent(), listen_to_progress(reports.hear):
         yield
 
 

@@ -22,7 +22,7 @@ from raykd.figures.results import RunResult
 from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources, taken
 from raykd.recipes.run import Run
-from raykd.redact import redacted
+from raykd.redact import redact
 
 PAUSES_S = (2.0, 20.0)
 """Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
@@ -47,13 +47,13 @@ def _job(config: PlainObject) -> None:
     try:
         end["result"] = _launched(config["store"], run, resources, avoid).to_plain()
     except RaykdError as error:
-        if isinstance(error, StoreError) and error.passing:
+        if isinstance(error, StoreError) and error.transient:
             raise
-        end["error"] = redacted(str(error))
+        end["error"] = redact(str(error))
     except RayActorError:
         raise  # what the slot had started: another slot does the run
     except Exception as error:
-        end["error"] = redacted(f"{type(error).__name__}: {error}")
+        end["error"] = redact(f"{type(error).__name__}: {error}")
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
     tune.report({"run_end": end, "node": node})
 
@@ -82,7 +82,7 @@ def _launched(store: str, run: Run, resources: Resources, avoid: tuple[str, ...]
         try:
             return LAUNCHER.launch(store, run, resources, tune.report, avoid)
         except StoreError as error:
-            if not error.passing:
+            if not error.transient:
                 raise
             count("raykd_store_retries_total")
             time.sleep(pause)

@@ -32,7 +32,7 @@ from raykd.cluster.nodes import Nodes
 from raykd.cluster.slot import AVOID, IDLE, Slot
 from raykd.errors import RunError
 from raykd.recipes.resources import Resources
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.storage.store import Storage
 from raykd.training.execute import stands
 
@@ -171,7 +171,7 @@ def _end_of(trial: Any) -> tuple[str, str]:
     last = [line for line in text.splitlines() if line.strip()][-1].strip()
     found = ACTOR_ID.search(text)
     known = ray_state.actors(found.group(1)) if found and ray.is_initialized() else {}
-    return known.get("Address", {}).get("NodeID", ""), redacted(last)
+    return known.get("Address", {}).get("NodeID", ""), redact(last)
 
 
 class _Proposals(Searcher):

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Noted, Sentence
-from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.pluralise import pluralise
 
 DOCUMENT_START = "-DOCSTART-"
 _STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
@@ -139,7 +139,9 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
             found.append(CorpusError(file, number, row.problem, row.hint))
         elif len(row) < needed or (layout.exact and len(row) != layout.width):
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
-            problem = f"{counted(len(row), 'column')} where {expected} are expected: {'  '.join(row)[:60]!r}"
+            problem = (
+                f"{pluralise(len(row), 'column')} where {expected} are expected: {'  '.join(row)[:60]!r}"
+            )
             found.append(CorpusError(file, number, problem, layout.hint))
         elif not row[layout.token]:
             found.append(CorpusError(file, number, "the word is empty", "correct the line"))

@@ -28,9 +28,9 @@ from raykd.corpora.predicted_pos import PredictedPos
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import TextConfig, refuse_unknown_languages
 from raykd.corpora.trees import read_heads
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import FileScheme
+from raykd.pluralise import pluralise
 
 Pos = Literal["upos", "xpos"]
 Column = Literal["upos", "xpos", "deprel"]
@@ -161,7 +161,9 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *,
     # Cells of a file with spaces between them are found too.
     cells = row if len(row) > 1 else row[0].split()
     first = int(len(cells) > 2 and cells[0].isdecimal())
-    problem = f"{counted(len(row), 'column')} between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
+    problem = (
+        f"{pluralise(len(row), 'column')} between tabs where CoNLL-U has {WIDTH}: {'  '.join(row)[:60]!r}"
+    )
     if not labelled:
         hint = "name it in corpus.unlabelled, and set corpus.unlabelled_form: columns"
         hint += ", sentences or documents" if len(row) == 1 else ""

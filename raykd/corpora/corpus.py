@@ -32,9 +32,9 @@ from raykd.forms import TagSet, labels_from
 from raykd.identity import identity
 from raykd.metrics.bioes import OUTSIDE
 from raykd.progress import part_of_work
-from raykd.storage.digests import compare, path_sha256
+from raykd.storage.digests import check_sha256, path_sha256
 from raykd.storage.layout import CORPUS, PARTS
-from raykd.storage.sealed import DOCTOR
+from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 
 FORMAT = 2
@@ -276,11 +276,11 @@ def _refuse_without_labels(pool: Pool, selected: Mapping[str, np.ndarray], conve
 def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
     name, sha256 = f"{part}.arrow", written["sha256"]
     try:
-        return folder.with_local(name, partial(_compared, sha256), sha256=sha256)
+        return folder.read_local(name, partial(_compared, sha256), sha256=sha256)
     except ValueError as error:
         raise StoreError(f"{folder.address}/{name}", f"is damaged: {error}", DOCTOR) from error
 
 
 def _compared(sha256: str, path: Path) -> pa.Table:
-    compare(path_sha256(path), sha256)
+    check_sha256(path_sha256(path), sha256)
     return mapped(path)

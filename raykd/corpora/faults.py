@@ -8,8 +8,8 @@ from math import ceil
 from typing import Literal
 
 from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
-from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.pluralise import pluralise
 
 OnError = Literal["repair", "skip", "stop"]
 MOST_FAULTS = 10
@@ -80,7 +80,7 @@ class Faults:
                 else:
                     self.note(part, read)
         except CorpusError as error:
-            if not self.found or error.others or str(error) in self.found:
+            if not self.found or error.more_errors or str(error) in self.found:
                 raise
             self._add(error, skippable=False)
         self.refuse()
@@ -88,7 +88,7 @@ class Faults:
     def _long(self, part: str, sentence: Sentence) -> Sentence | Faulty:
         """The sentence, which is counted; or the fault that it has no end."""
         file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
-        words = counted(len(sentence.tokens), "word")
+        words = pluralise(len(sentence.tokens), "word")
         if len(sentence.tokens) > MOST_WORDS and sentence.tags is not None and sentence.unit == "word":
             problem = f"a sentence of {words}, where at most {MOST_WORDS:,} are read"
             hint = "end each sentence with an empty line; in tables give it a row"
@@ -124,7 +124,7 @@ class Faults:
             if count > most * total:
                 share = f"{100 * count / total:.3g} % of {total:,}"
                 problem = (
-                    f"{fault.problem}; {counted(count, 'sentence')} of {part} {language} with faults would be left "
+                    f"{fault.problem}; {pluralise(count, 'sentence')} of {part} {language} with faults would be left "
                     f"out ({share}), and at most {100 * most:.3g} % may be"
                 )
                 allowed = min(1.0, ceil(100 * count / total) / 100)

@@ -11,8 +11,8 @@ from raykd.corpora.files import files_of
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.report import Spaced, long_sentences
 from raykd.corpora.source import FilesConfig
-from raykd.counted import counted
 from raykd.metrics.bioes import OUTSIDE
+from raykd.pluralise import pluralise
 
 FIRST = 100
 """The sentences of each file that are read."""
@@ -44,7 +44,7 @@ class _Labels:
             return ""
         if self.sentences == 1:
             return f"the first sentence of {part} {language} has no span"
-        return f"none of the first {counted(self.sentences, 'sentence')} of {part} {language} has a span"
+        return f"none of the first {pluralise(self.sentences, 'sentence')} of {part} {language} has a span"
 
 
 def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Glance:

@@ -26,12 +26,12 @@ from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
 from raykd.corpora.utterance_files import with_utterance
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
 from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import steps_of
 from raykd.forms.tag_schemes import ReadScheme
+from raykd.pluralise import pluralise
 
 COLUMNS, TREE, WORDS = 8, 6, 7
 HINT = "correct the line"
@@ -80,7 +80,7 @@ def _utterance(line: str, *, labelled: bool) -> tuple[list[str], list[str] | Non
     """Words and steps; these are None where they are not read. Raises ValueError with what is wrong."""
     cells = cut_at_tabs(line.rstrip("\r\n"))
     if len(cells) != COLUMNS:
-        raise ValueError(f"{counted(len(cells), 'column')} between tabs: expected {COLUMNS}")
+        raise ValueError(f"{pluralise(len(cells), 'column')} between tabs: expected {COLUMNS}")
     words = _words(cells[WORDS])
     if not labelled:
         return words, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from raykd.counted import counted
+from raykd.pluralise import pluralise
 
 NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -28,4 +28,4 @@ def note_message(note: str, count: int, place: str = "") -> str:
     noun, what = NOTES[note]
     one = count == 1
     what = what.format(were="was" if one else "were", have="has" if one else "have", s="s" if one else "")
-    return f"{counted(count, noun)}{f' of {place}' if place else ''} {what}"
+    return f"{pluralise(count, noun)}{f' of {place}' if place else ''} {what}"

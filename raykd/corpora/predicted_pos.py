@@ -17,7 +17,7 @@ from raykd.corpora.source import Pattern, SourceConfig, for_language
 from raykd.errors import CorpusError
 from raykd.forms.tree.codes import with_universal
 from raykd.spec import Frozen
-from raykd.storage.digests import compare, path_sha256
+from raykd.storage.digests import check_sha256, path_sha256
 from raykd.storage.layout import CARD, LABELS, ONNX, VOCABULARY, WEIGHTS
 
 TASK = "pos"
@@ -183,7 +183,7 @@ def _checksums(folder: str) -> dict[str, str]:
 def _opened(folder: str, open_model: OpenPosModel) -> PosModel:
     for name, sha256 in _checksums(folder).items():
         try:
-            compare(path_sha256(Path(folder) / name), sha256)
+            check_sha256(path_sha256(Path(folder) / name), sha256)
         except OSError:
             problem = f"it has no {name}"
             raise CorpusError(

@@ -13,9 +13,9 @@ from raykd.corpora.faults import MANY_WORDS, MOST_EXAMPLES
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
-from raykd.counted import counted
 from raykd.forms import form_of
 from raykd.identity import PlainObject
+from raykd.pluralise import pluralise
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
@@ -84,7 +84,7 @@ class PosReport:
         said = [f"parts of speech: {self.origin}"]
         if self.predicted:
             counts = [(place, count) for place, count in _by_place(self.predicted, several) if count]
-            some = ", ".join(f"{counted(int(count), 'sentence')} of {place}" for place, count in counts)
+            some = ", ".join(f"{pluralise(int(count), 'sentence')} of {place}" for place, count in counts)
             said.append(f"predicted for {some or 'no sentence'}")
         if right := _by_place(self.accuracy, several):
             shares = ", ".join(f"{100 * share:.1f} % of the words of {place}" for place, share in right)
@@ -170,7 +170,7 @@ class CorpusReport:
             for language, count in languages.items():
                 if without := count - self.pos.sentences[part].get(language, 0):
                     have = "has" if without == 1 else "have"
-                    yield f"{counted(without, 'sentence')} of {part} {language} {have} no parts of speech"
+                    yield f"{pluralise(without, 'sentence')} of {part} {language} {have} no parts of speech"
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
@@ -219,7 +219,7 @@ class CorpusReport:
                 scheme = self.schemes[language]
                 one = count == 1
                 what = (
-                    f"{counted(count, 'tag')} of {part} {language} {'was' if one else 'were'} not valid in "
+                    f"{pluralise(count, 'tag')} of {part} {language} {'was' if one else 'were'} not valid in "
                     f"{'its' if one else 'their'} scheme ({scheme}) and {'was' if one else 'were'} repaired"
                 )
                 yield what + self._some("repairs", part, language)
@@ -238,7 +238,7 @@ class CorpusReport:
             for language, count in languages.items():
                 one = count == 1
                 what = (
-                    f"{counted(count, 'sentence')} of {part} {language} {'has' if one else 'have'} faults and "
+                    f"{pluralise(count, 'sentence')} of {part} {language} {'has' if one else 'have'} faults and "
                     f"{'was' if one else 'were'} left out"
                 )
                 yield what + self._some("skipped", part, language)
@@ -246,7 +246,7 @@ class CorpusReport:
         for part, languages in self.overlaps.items():
             count = sum(languages.values())
             what, were, they = (
-                counted(count, "sentence"),
+                pluralise(count, "sentence"),
                 *(("was", "it is") if count == 1 else ("were", "they are")),
             )
             where = f"{they} also in dev or test{self._shares('overlaps', part, languages)}"
@@ -260,10 +260,10 @@ class CorpusReport:
                 shares = self._shares("duplicates", part, languages)
                 count = sum(languages.values())
                 were = "was" if count == 1 else "were"
-                yield f"{counted(count, 'repeated sentence')} {were} dropped from {part}{shares}; {keep}"
+                yield f"{pluralise(count, 'repeated sentence')} {were} dropped from {part}{shares}; {keep}"
         if self.dev_in_test:
             are = "is" if self.dev_in_test == 1 else "are"
-            yield f"{counted(self.dev_in_test, 'sentence')} of dev {are} also in test"
+            yield f"{pluralise(self.dev_in_test, 'sentence')} of dev {are} also in test"
 
     def _some(self, kind: str, part: str, language: str) -> str:
         found = self.examples.get(kind, {}).get(part, {}).get(language, ())
@@ -329,7 +329,7 @@ def long_sentences(counts: Counts, examples: Mapping[str, Mapping[str, Sequence[
         for language, count in languages.items():
             some = "; ".join(examples.get(part, {}).get(language, ()))
             messages.append(
-                f"{counted(count, 'sentence')} of {part} {language} {'has' if count == 1 else 'have'} more than "
+                f"{pluralise(count, 'sentence')} of {part} {language} {'has' if count == 1 else 'have'} more than "
                 f"{MANY_WORDS:,} words ({some}): end each sentence with an empty line, in tables give it a row"
             )
     return messages

@@ -20,9 +20,9 @@ from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
 from raykd.corpora.table_origins import Rows
 from raykd.corpora.text_columns import Cells, longest, texts_in
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
+from raykd.pluralise import pluralise
 from raykd.progress import with_progress
 from raykd.spec import Frozen
 from raykd.storage.store import Storage
@@ -175,7 +175,7 @@ def sentences_of(
             if not words and not tags:
                 continue
             if tags is not None and len(words) != len(tags) and columns.unit == "word":
-                problem = f"has {counted(len(words), 'word')} and {counted(len(tags), 'tag')}"
+                problem = f"has {pluralise(len(words), 'word')} and {pluralise(len(tags), 'tag')}"
                 raise rows.fault(row, problem, "give one tag per word")
             if problem := _odd_words(words):
                 raise rows.fault(row, problem, "correct the word")
@@ -237,7 +237,7 @@ class _Target:
         value = self.values[row]
         values: list[Any] = (value or []) if self.words or self.lists else [value]
         if self.lists and len(values) != 1:
-            problem = f"has {counted(len(values), 'class', 'classes')}: {values}"
+            problem = f"has {pluralise(len(values), 'class', 'classes')}: {values}"
             raise rows.fault(row, problem, "give every text one class")
         if any(one != one for one in values):
             raise rows.fault(row, "has NaN for its class", "give every text and its class")

@@ -20,8 +20,8 @@ from raykd.corpora.guess import LIKELY, POSSIBLE, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
 from raykd.corpora.source import Name, OfEach, TextConfig, for_language
 from raykd.corpora.text_columns import LABEL_WORDS, TEXT_WORDS, Cells, classes, longest, texts_in
-from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.pluralise import pluralise
 from raykd.spec import Frozen
 
 Place = Annotated[int, Field(ge=0)] | Name
@@ -144,7 +144,7 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
 
 def refuse_width(columns: int, expected: int, separator: Separator, file: str, number: int) -> None:
     """Raise CorpusError: a line has other `columns` than the first one."""
-    problem = f"{counted(columns, 'column')} between {separator}s where the first line has {expected}"
+    problem = f"{pluralise(columns, 'column')} between {separator}s where the first line has {expected}"
     hint = "remove the tab from the text" if separator == "tab" else "put the text in quotation marks"
     raise CorpusError(file, number, problem, f"{hint}, or correct the line")
 
@@ -232,7 +232,9 @@ def _names_texts(cells: list[str]) -> bool:
 def _refuse_too_few(places: _Places, cells: list[str], separator: Separator, file: str, number: int) -> None:
     needed = max(place for place in places if place is not None) + 1
     if len(cells) < needed:
-        problem = f"{counted(len(cells), 'column')} between {separator}s where at least {needed} are expected"
+        problem = (
+            f"{pluralise(len(cells), 'column')} between {separator}s where at least {needed} are expected"
+        )
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
 
 

@@ -25,12 +25,12 @@ from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES, LabelForm
 from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.tag_schemes import ReadScheme, has_span_form
 from raykd.metrics.bioes import OUTSIDE
+from raykd.pluralise import pluralise
 
 
 class Row(NamedTuple):
@@ -119,7 +119,7 @@ def _fault(words: Sequence[str], slots: Sequence[str], intent: str, labelled: bo
     if not words:
         return "the utterance has no words", "fill it, or remove it"
     if labelled and len(words) != len(slots):
-        return f"{counted(len(words), 'word')} and {counted(len(slots), 'slot')}", "correct one of them"
+        return f"{pluralise(len(words), 'word')} and {pluralise(len(slots), 'slot')}", "correct one of them"
     if labelled and not intent:
         return "the intent is empty", "correct the line"
     return None
@@ -173,7 +173,9 @@ def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
             continue
         cells = line.split("\t")
         if len(cells) != len(header):
-            problem = f"{counted(len(cells), 'column')} between tabs where the first line names {len(header)}"
+            problem = (
+                f"{pluralise(len(cells), 'column')} between tabs where the first line names {len(header)}"
+            )
             yield (CorpusError(file, number, problem, "correct the line"),)
             continue
         row = dict(zip(header, cells, strict=True))

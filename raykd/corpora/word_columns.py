@@ -25,8 +25,8 @@ from raykd.corpora.columns import columns_in
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, Noted, Sentence
 from raykd.corpora.source import TextConfig
-from raykd.counted import counted
 from raykd.errors import CorpusError
+from raykd.pluralise import pluralise
 
 COMMENT = "#"
 MOST_PARTS = 3
@@ -74,7 +74,7 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
     others = [row for row in rows if len(row[1]) != layout.width]
     if 2 * len(others) > len(rows):
         number, cells = others[0]
-        problem = f"{counted(len(cells), 'column')} where most lines with a word have {layout.width}"
+        problem = f"{pluralise(len(cells), 'column')} where most lines with a word have {layout.width}"
         if_text = "if each line is a sentence set corpus.unlabelled_form: sentences"
         raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", if_text)
     words = [row[layout.token] for _, row in rows if len(row) > layout.token]

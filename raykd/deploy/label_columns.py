@@ -23,10 +23,10 @@ from raykd.corpora.column_files import (
 from raykd.corpora.columns import columns_in, span_columns
 from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, WIDTH
 from raykd.corpora.word_columns import COMMENT, is_word, layout_of
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import SpanScheme, from_bioes, guess_scheme
 from raykd.forms.tag_spellings import find_spelling
+from raykd.pluralise import pluralise
 from raykd.serving.labeller import READ_AHEAD, Labeller
 
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
@@ -168,7 +168,7 @@ def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | N
             continue
         if len(cells) != WIDTH:
             problem = f"the model reads parts of speech, {name.upper()} of CoNLL-U's {WIDTH} columns, and the line has "
-            raise CorpusError(file, number, f"{problem}{counted(len(cells), 'column')}", GIVE_POS)
+            raise CorpusError(file, number, f"{problem}{pluralise(len(cells), 'column')}", GIVE_POS)
         if (pos := cells[COLUMNS[name]]) not in labeller.trees.pos:
             known = ", ".join(labeller.trees.own_pos)
             problem = f"unknown {name.upper()} {pos!r} ({known})"

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.tsv import Separator, refuse_width, table_rows
-from raykd.counted import counted
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.errors import CorpusError
+from raykd.pluralise import pluralise
 from raykd.serving.labeller import Labelled, Labeller, check_pair
 
 Numbered = Iterator[tuple[int, str]]
@@ -61,7 +61,7 @@ def text_cells(
             where = f"the text is expected in column {places[0]}"
             if len(places) > 1:
                 where = f"the texts are expected in columns {places[0]} and {places[1]}"
-            problem = f"the line has {counted(len(cells), 'column')}, and {where}"
+            problem = f"the line has {pluralise(len(cells), 'column')}, and {where}"
             raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
         if width and len(cells) != width:
             refuse_width(len(cells), width, separator, file, number)

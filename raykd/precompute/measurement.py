@@ -23,12 +23,12 @@ from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import PROBE, check_target, latency_node
 from raykd.cluster.progress_channel import reported
 from raykd.cluster.topology import Group, Node, Topology, shown
-from raykd.counted import counted
 from raykd.errors import PlacementError, StoreError
 from raykd.figures.cost_grid import beyond_spread
 from raykd.figures.results import LOADED, Cost
 from raykd.figures.table import COSTS, ENDINGS, GPU_RUNTIMES, PARAMETERS, Runtime
 from raykd.identity import PlainObject
+from raykd.pluralise import pluralise
 from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import hardware
 from raykd.precompute.machine_load import load_before
@@ -97,7 +97,7 @@ class Bench:
         if not moved:
             return
         self.listener.note(
-            f"latency: {moved}, so {counted(len(runs), 'shape')} are timed again, all together"
+            f"latency: {moved}, so {pluralise(len(runs), 'shape')} are timed again, all together"
         )
         self.listener.begin("latency", len(runs))
         if moved := self._measure_beside(runs, None):
@@ -149,7 +149,7 @@ class Bench:
         involved = list({run.id: run for pair in pairs for run in pair}.values())
         self.listener.note(
             f"latency: {_name(self.costs[pairs[0][0].id])} was slower than {_name(self.costs[pairs[0][1].id])}, "
-            f"which is larger; {counted(len(involved), 'shape')} of such pairs are timed again"
+            f"which is larger; {pluralise(len(involved), 'shape')} of such pairs are timed again"
         )
         self._measure_beside(involved, None, counts=False)
         for slow, fast in contradictions(involved, self.costs)[:NAMED]:
@@ -161,7 +161,7 @@ class Bench:
         loads = [cost.load for run in runs if (cost := self.costs[run.id]).loaded]
         if loads:
             self.listener.warn(
-                f"latency: {len(loads)} of {counted(len(runs), 'shape')} timed while other programs used up to "
+                f"latency: {len(loads)} of {pluralise(len(runs), 'shape')} timed while other programs used up to "
                 f"{max(loads):.0%} of the machine; raykd plan or raykd sweep times them again once it is quiet"
             )
 

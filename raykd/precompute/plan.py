@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from raykd.counted import counted
 from raykd.errors import StoreError
-from raykd.needs import derives
+from raykd.needs import is_derived
+from raykd.pluralise import pluralise
 from raykd.precompute.pipeline import Placement, Row, launch_on_ray
 from raykd.precompute.shard_writer import ShardJob, TeacherHandle, raise_error
 from raykd.signals import SIGNALS, Column, Need
@@ -130,7 +130,7 @@ class TaskCoverage:
         sources = {
             source
             for need in self.signals
-            if need.name in names and derives(need, self.task.teacher.offers)
+            if need.name in names and is_derived(need, self.task.teacher.offers)
             for source in SIGNALS[need.signal].sources
         }
         standing = {
@@ -282,7 +282,7 @@ def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     )
     found: dict[Need, Coverage] = {}
     for need in task.needs:
-        sources = SIGNALS[need.signal].sources if derives(need, task.teacher.offers) else ()
+        sources = SIGNALS[need.signal].sources if is_derived(need, task.teacher.offers) else ()
         own = (found[each] for each in found if each.signal in sources and not SIGNALS[each.signal].once)
         found[need] = cover_signal(store, task.origin(need), ranges, source=next(own, None))
     return TaskCoverage(task, found)
@@ -303,7 +303,7 @@ def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
     # An actor whose node had lost the store wrote them into a folder of that node's own.
     lost = [f"{part.folder.address}/{rows.name}" for part in parts for rows in part.pending]
     if lost:
-        problem = f"was computed and is not in the store ({counted(len(lost), 'shard')} in all)"
+        problem = f"was computed and is not in the store ({pluralise(len(lost), 'shard')} in all)"
         raise StoreError(lost[0], problem, "mount the store on every node, and run it again for the rest")
     entries = [entry for part in parts for entry in part.standing]
     return Precomputed(

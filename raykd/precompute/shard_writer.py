@@ -22,7 +22,7 @@ from raykd import errors
 from raykd.corpora.batching import buckets
 from raykd.errors import RaykdError, RunError
 from raykd.identity import PlainObject
-from raykd.needs import CHAIN, derives
+from raykd.needs import CHAIN, is_derived
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.storage.store import Storage
@@ -260,7 +260,7 @@ class ShardWriter:
 
 
 def _is_derived(job: ShardJob, need: Need) -> bool:
-    return derives(need, job.teacher.offers)
+    return is_derived(need, job.teacher.offers)
 
 
 def _per_sentence(

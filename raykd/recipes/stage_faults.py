@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from raykd.identity import PlainObject
-from raykd.needs import missing
+from raykd.needs import explain_unmet_needs
 from raykd.objectives import Mix
 from raykd.recipes.recipe import OF_THE_RUN, Recipe, Stage, resolved_stage, stage_objective
 from raykd.signals import Need
@@ -117,16 +117,16 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
     needs = list(objective.needs)
     if objective.reads_pairs and recipe.student.has_transitions:
         needs.append(Need("pairs"))
-    lacking = missing(needs, recipe.teachers.offers)
+    lacking = explain_unmet_needs(needs, recipe.teachers.offers)
     if not lacking:
         return []
     if not recipe.teachers.offers:
         return [
             f"{objective.kind!r} learns from a teacher, and there is none; set teachers, or objective: {{kind: gold}}"
         ]
-    unmet = [need.signal for need in needs if missing([need], recipe.teachers.offers)]
+    unmet = [need.signal for need in needs if explain_unmet_needs([need], recipe.teachers.offers)]
     hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
-    if not missing(needs, recipe.teachers.own_signals):
+    if not explain_unmet_needs(needs, recipe.teachers.own_signals):
         hints.append("or set teachers.combine: scores")
     hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
     return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]

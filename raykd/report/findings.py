@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from raykd.counted import counted
 from raykd.figures.front import as_many_steps
 from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
+from raykd.pluralise import pluralise
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
     GOOD_ENOUGH,
@@ -112,7 +112,7 @@ def without_front(trials: Iterable[Trial]) -> str:
     """Why no student is on the front, in a few words."""
     able = infeasible(trials)
     return (
-        f"none of {counted(len(able), 'student')} meets search.constraints"
+        f"none of {pluralise(len(able), 'student')} meets search.constraints"
         if able
         else "no complete student yet"
     )

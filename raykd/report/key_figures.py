@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from raykd.counted import counted
 from raykd.figures.results import Part
 from raykd.figures.table import BYTES, LATENCY, SPEEDUP
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, targets_of, teacher_score
+from raykd.pluralise import pluralise
 from raykd.report.findings import GOOD_ENOUGH
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent
@@ -49,7 +49,7 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
         figures.append(KeyFigure(fast, text, _cost(good[0])))
     gains = [gained for row in rows if (gained := row.gain(part)) is not None]
     if gains:
-        students = f"median of {counted(len(gains), 'student')} on the front"
+        students = f"median of {pluralise(len(gains), 'student')} on the front"
         figures.append(KeyFigure(f"{gain(median(gains))} {score}", "over gold labels alone", students))
     return figures
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raykd.counted import counted
 from raykd.figures.front import GOLD, confirmed
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, majority_score, score_label_of, teacher_score
+from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import apart, costs_in_words, percent
 
 GOOD_ENOUGH = 0.95
@@ -101,7 +101,7 @@ def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Tr
         keeps = keeps_too_little(dev(trial) / score, label)
         return False, f"Do not ship yet: {name} is the one to export so far, {comparison}, but it {keeps}"
     own = trial.scores.get("dev")
-    seeds = counted(len(own.by_seed) if own else 0, "seed")
+    seeds = pluralise(len(own.by_seed) if own else 0, "seed")
     return (
         True,
         f"Ship {name}: {', '.join([comparison, *costs_in_words(trial, (SPEEDUP, COMPRESSION)), seeds])}",

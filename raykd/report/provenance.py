@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from raykd.redact import redacted
+from raykd.redact import redact
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Provenance:
         """The command that shows the sweep's run where there is no server."""
         if not self.tracking or self.link:
             return ""
-        return f"mlflow ui --backend-store-uri {redacted(self.tracking)}"
+        return f"mlflow ui --backend-store-uri {redact(self.tracking)}"
 
     @property
     def redacted_file(self) -> str:
         """The sweep file without secrets."""
-        return redacted(self.file)
+        return redact(self.file)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from raykd.counted import counted
 from raykd.figures.trial import Trial
+from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import NONE, percent
 
 Epochs = Mapping[int, Mapping[str, Sequence[Mapping[str, Any]]]]
@@ -48,7 +48,7 @@ def stopped_of(trials: Iterable[Trial], epochs: Epochs) -> list[Stopped]:
 def stopped_in_words(stopped: Sequence[Stopped]) -> str:
     """How many there are: `2 trials stopped early, 1 trial failed`; empty where there are none."""
     counts = {word: sum(each.trial.state == state for each in stopped) for state, word in WORDS.items()}
-    return ", ".join(f"{counted(number, 'trial')} {word}" for word, number in counts.items() if number)
+    return ", ".join(f"{pluralise(number, 'trial')} {word}" for word, number in counts.items() if number)
 
 
 def _stopped(trial: Trial, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> Stopped:

@@ -11,9 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from raykd.counted import counted
 from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
 from raykd.figures.trial import Scored, Teacher, Trial, score_label_of
+from raykd.pluralise import pluralise
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
 from raykd.report.front_rows import FrontRow, front_rows
@@ -135,7 +135,7 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
     """
     searched = [trial for trial in trials if trial.role == "search"]
     complete = sum(trial.state == "COMPLETE" for trial in searched)
-    parts = [f"{len(rows)} of {counted(complete, 'student')} on the front"]
+    parts = [f"{len(rows)} of {pluralise(complete, 'student')} on the front"]
     for state, word in STATES.items():
         number = sum(trial.state == state for trial in searched)
         if number:

@@ -26,8 +26,8 @@ from typing import IO
 import psutil
 
 from raykd.errors import StoreError
-from raykd.storage.digests import State, compare, file_state, note_sha256, path_sha256
-from raykd.storage.local_files import temporary_beside
+from raykd.storage.digests import State, check_sha256, file_state, path_sha256, remember_sha256
+from raykd.storage.local_files import temporary_path
 
 DEFAULT_BYTES = 50 * 2**30
 FRESH_BYTES = 2**30
@@ -36,18 +36,18 @@ FRESH_BYTES = 2**30
 _NOTE, _LOCK = "checked.json", "lock"
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
-_room: dict[Path, int] = {}
+_unchecked_bytes: dict[Path, int] = {}
 """Bytes that this process may still write before it looks again at what a cache holds."""
-_room_lock = threading.Lock()
-_fresh: Path | None = None
+_bound_lock = threading.Lock()
+_fresh_folder: Path | None = None
 """The folder of the copies while none of the node's is used (`fresh_copies`)."""
 
 
-Opened = Callable[[], tuple[int, Iterable[bytes]]]
+OpenOriginal = Callable[[], tuple[int, Iterable[bytes]]]
 """Opens the original: its bytes, and its content piece by piece."""
 
 
-def cached_copy(address: str, original: Mapping[str, int], opened: Opened) -> Path:
+def cached_copy(address: str, original: Mapping[str, int], open_original: OpenOriginal) -> Path:
     """The path of this node's copy of the file at `address`; fetched where there is none of this original.
 
     original: `size` and `modified_ns`. Several processes that want one file fetch it once. A copy is compared with its
@@ -56,27 +56,27 @@ def cached_copy(address: str, original: Mapping[str, int], opened: Opened) -> Pa
     Raises:
         StoreError: the copy cannot be written.
     """
-    return _copy(address, address, original, opened)
+    return _copy(address, address, original, open_original)
 
 
-def cached_content(address: str, sha256: str, opened: Opened) -> Path:
+def cached_content(address: str, sha256: str, open_original: OpenOriginal) -> Path:
     """The same of the file at `address` that has this checksum: whether the store has it still is not asked for.
 
     Raises:
         ValueError: what is fetched has another checksum; no copy of it is kept.
         StoreError: the copy cannot be written.
     """
-    return _copy(f"sha256:{sha256}", address, {"sha256": sha256}, opened)
+    return _copy(f"sha256:{sha256}", address, {"sha256": sha256}, open_original)
 
 
-def _copy(key: str, address: str, original: Mapping[str, int | str], opened: Opened) -> Path:
+def _copy(key: str, address: str, original: Mapping[str, int | str], opened: OpenOriginal) -> Path:
     folder = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     copy = folder / address.rpartition("/")[2]
-    if not _stands(copy, original):
+    if not _is_current(copy, original):
         try:
             with _locked(folder):
                 # Another process may have fetched it meanwhile.
-                if not _stands(copy, original):
+                if not _is_current(copy, original):
                     size, chunks = opened()
                     _make_room(folder.parent, size)
                     _fetch(copy, original, chunks)
@@ -90,10 +90,10 @@ def _copy(key: str, address: str, original: Mapping[str, int | str], opened: Ope
 
 def cache_folder() -> Path:
     """The folder of this node's copies; it need not exist."""
-    return _fresh or _own_folder()
+    return _fresh_folder or _default_folder()
 
 
-def _own_folder() -> Path:
+def _default_folder() -> Path:
     if chosen := os.environ.get("RAYKD_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raykd"
@@ -104,20 +104,20 @@ def fresh_copies() -> Iterator[None]:
     """While the body runs, this process uses no copy that is on the node: every file is fetched and compared again, as
     one that checks the store itself wants it. The copies are removed at the end; processes do this one by one.
     """
-    global _fresh
-    folder = _own_folder() / "fresh"
-    with one_at_a_time("fresh"):
+    global _fresh_folder
+    folder = _default_folder() / "fresh"
+    with node_lock("fresh"):
         shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-        _fresh = folder
+        _fresh_folder = folder
         try:
             yield
         finally:
-            _fresh = None
+            _fresh_folder = None
             shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def one_at_a_time(name: str) -> Iterator[None]:
+def node_lock(name: str) -> Iterator[None]:
     """Hold a lock of this user on this node. Where there is no place for it, nobody waits."""
     with ExitStack() as held:
         with suppress(OSError):
@@ -125,7 +125,7 @@ def one_at_a_time(name: str) -> Iterator[None]:
         yield
 
 
-def _stands(copy: Path, original: Mapping[str, int | str]) -> bool:
+def _is_current(copy: Path, original: Mapping[str, int | str]) -> bool:
     """Whether the copy is whole, and of this original."""
     try:
         note = json.loads((copy.parent / _NOTE).read_bytes())
@@ -133,11 +133,11 @@ def _stands(copy: Path, original: Mapping[str, int | str]) -> bool:
             return False
         state = file_state(os.stat(copy))
         if note["compared"] == [_boot(), *state]:
-            note_sha256(state, note["sha256"])
+            remember_sha256(state, note["sha256"])
             return True
         if path_sha256(copy) != note["sha256"]:
             return False
-        _note(copy, original, note["sha256"], state)
+        _write_note(copy, original, note["sha256"], state)
         return True
     except (OSError, ValueError, LookupError, TypeError):
         return False
@@ -145,22 +145,22 @@ def _stands(copy: Path, original: Mapping[str, int | str]) -> bool:
 
 def _fetch(copy: Path, original: Mapping[str, int | str], chunks: Iterable[bytes]) -> None:
     digest = hashlib.sha256()
-    with _replacing(copy) as file:
+    with _replace_file(copy) as file:
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)
-        compare(digest.hexdigest(), str(original.get("sha256", digest.hexdigest())))
+        check_sha256(digest.hexdigest(), str(original.get("sha256", digest.hexdigest())))
     state = file_state(os.stat(copy))
-    _note(copy, original, digest.hexdigest(), state)
-    note_sha256(state, digest.hexdigest())
+    _write_note(copy, original, digest.hexdigest(), state)
+    remember_sha256(state, digest.hexdigest())
 
 
-def _note(copy: Path, original: Mapping[str, int | str], sha256: str, state: State) -> None:
+def _write_note(copy: Path, original: Mapping[str, int | str], sha256: str, state: State) -> None:
     """Note that the copy was compared with its checksum in this state, since the machine was started: what a power cut
     left of it would look the same.
     """
     note = {"original": dict(original), "sha256": sha256, "compared": [_boot(), *state]}
-    with _replacing(copy.parent / _NOTE) as file:
+    with _replace_file(copy.parent / _NOTE) as file:
         file.write(json.dumps(note).encode())
 
 
@@ -173,12 +173,12 @@ def _boot() -> str:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def _replace_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` once it is whole. It is not synced: what a power cut leaves is compared
     again (`_boot`), has another checksum, and is fetched again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(path)
+    temporary = temporary_path(path)
     try:
         with temporary.open("xb") as file:
             yield file
@@ -203,21 +203,21 @@ def _make_room(root: Path, size: int) -> None:
     when it has written as much: several processes may exceed the bound by as much each. One file that is larger than
     the bound is kept, alone.
     """
-    with _room_lock:
-        if size > _room.get(root, -1):
+    with _bound_lock:
+        if size > _unchecked_bytes.get(root, -1):
             copies = sorted(_copies(root))
             held = sum(each for _, each, _ in copies)
             bound = _bound(root, held)
-            _room[root] = max(size, bound // 16)
+            _unchecked_bytes[root] = max(size, bound // 16)
             for _, each, folder in copies:
-                if held + _room[root] <= bound:
+                if held + _unchecked_bytes[root] <= bound:
                     break
-                held -= each if _removed(folder) else 0
-        _room[root] -= size
+                held -= each if _try_remove(folder) else 0
+        _unchecked_bytes[root] -= size
 
 
 def _bound(root: Path, held: int) -> int:
-    if root == _fresh:
+    if root == _fresh_folder:
         return FRESH_BYTES
     chosen = os.environ.get("RAYKD_CACHE_BYTES")
     if not chosen:
@@ -237,7 +237,7 @@ def _copies(root: Path) -> Iterator[tuple[int, int, Path]]:
             yield used.st_mtime_ns, sum(each.st_size for each in files.values()), folder
 
 
-def _removed(folder: Path) -> bool:
+def _try_remove(folder: Path) -> bool:
     """Remove one copy, unless a process is fetching it; whether it is gone."""
     try:
         with _locked(folder, wait=False):

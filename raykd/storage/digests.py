@@ -33,12 +33,12 @@ def path_sha256(path: Path) -> str:
         return file_sha256(file)
 
 
-def note_sha256(state: State, sha256: str) -> None:
+def remember_sha256(state: State, sha256: str) -> None:
     """The file that is in this state has this checksum: it was compared already."""
     _digests[state] = sha256
 
 
-def compare(found: str, written: str) -> None:
+def check_sha256(found: str, written: str) -> None:
     """ValueError where a file has another checksum than the one that it was written with."""
     if found != written:
         raise ValueError(f"its checksum is {found[:12]}…, it was written with {written[:12]}…")

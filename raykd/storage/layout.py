@@ -37,14 +37,14 @@ HASHES = "hashes.bin"
 EMBEDDINGS, EMBEDDINGS_MANIFEST, ROWS = "embeddings", "embeddings.json", "rows.safetensors"
 ENCODED, ENCODED_MANIFEST = "encoded", "encoded.json"
 ENCODERS, ENCODER = "encoders", "encoder.json"
-OWN_LABELS = "labels"
+LABEL_SETS = "labels"
 
-COMPLETING = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
+COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
 """Files without which a part was never finished: written last, removed first."""
 
 ID = "[0-9a-f]{16,64}"
 _RUN = "|".join(map(re.escape, (*RUN_FILES, CHECKPOINT)))
-WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
+FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         kind: re.compile(pattern)
         for kind, pattern in {
@@ -55,7 +55,7 @@ WRITTEN: Mapping[str, re.Pattern[str]] = MappingProxyType(
             ENCODERS: rf"(encoder|vectors)-{ID}/({ENCODER}|text-{ID}\.json)",
             "teachers": rf"teacher-{ID}/({_RUN})",
             "vocabularies": rf"vocabulary-{ID}\.json",
-            OWN_LABELS: rf"labels-{ID}\.json",
+            LABEL_SETS: rf"labels-{ID}\.json",
             "corpora": rf"corpus-{ID}/({CORPUS}|({'|'.join(PARTS)})\.arrow)|{SOURCES}/source-{ID}\.json",
             "costs": rf"cost-{ID}\.json",
         }.items()

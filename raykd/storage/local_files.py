@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write the file at `path`, and the folders above it, or leave all as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(path)
+    temporary = temporary_path(path)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
@@ -29,7 +29,7 @@ def write_whole(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def temporary_beside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A new name for what will be renamed to `path`."""
     return path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from pyarrow import fs
 
 from raykd.errors import StoreError
-from raykd.redact import expanded, redacted
+from raykd.redact import expand_variables, redact
 
 GOOGLE_RETRY_S = 3
 """Seconds for which Google's client tries again by itself: by default 15 minutes, also where it has no credentials."""
@@ -51,11 +51,13 @@ def connect(uri: str) -> tuple[fs.FileSystem, str]:
         StoreError: the store cannot be reached.
     """
     try:
-        known = _with_options(expanded(uri))
+        known = _with_options(expand_variables(uri))
         # The store in memory is another one each time.
         return fs.FileSystem.from_uri(known) if known.startswith("mock") else _client(known)
     except (OSError, ValueError) as error:
-        raise StoreError(redacted(uri), f"cannot be reached ({brief(error)})", hint(uri, error)) from error
+        raise StoreError(
+            redact(uri), f"cannot be reached ({short_message(error)})", hint_for(uri, error)
+        ) from error
 
 
 @lru_cache(maxsize=16)
@@ -64,21 +66,21 @@ def _client(uri: str) -> tuple[fs.FileSystem, str]:
     return fs.FileSystem.from_uri(uri)
 
 
-def hint(uri: str, error: Exception) -> str:
+def hint_for(uri: str, error: Exception) -> str:
     """What to do about a store that did not give or take something."""
     if any(sign in str(error) for sign in _SIGNS):
         return _CREDENTIALS.get(urlsplit(uri).scheme, "check the credentials")
     return "check the address, the network and the credentials"
 
 
-def refused(error: Exception) -> bool:
+def is_permanent(error: Exception) -> bool:
     """Whether the store answered, and would answer the same again."""
     return any(answer in str(error) for answer in _REFUSED)
 
 
-def brief(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """What a client says, without passwords, and without what it says twice."""
-    text = redacted(" ".join(str(error).split()))
+    text = redact(" ".join(str(error).split()))
     for verbose in _VERBOSE:
         text = text.partition(verbose)[0]
     return text.removeprefix("google::cloud::Status(").rstrip(".")

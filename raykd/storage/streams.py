@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyarrow import NativeFile
 
-from raykd.storage.local_files import sync_folder, temporary_beside
+from raykd.storage.local_files import sync_folder, temporary_path
 
 BLOCK = 2**20
 """Bytes of one read or write."""
@@ -82,31 +82,31 @@ class Sink(io.RawIOBase):
         count = len(rest)
         self.size += count
         self._digest.update(rest)
-        with errors_of_writing():
+        with as_write_errors():
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         return count
 
-    def into(self, descriptor: int) -> Sink:
+    def attach(self, descriptor: int) -> Sink:
         """The same sink, writing to `descriptor`."""
         self._descriptor = descriptor
         return self
 
 
-def written_beside(path: Path, sink: Sink) -> Iterator[Sink]:
+def write_beside(path: Path, sink: Sink) -> Iterator[Sink]:
     """`sink` with a temporary file beside `path`, which becomes `path` when the generator goes on."""
-    temporary = temporary_beside(path)
+    temporary = temporary_path(path)
     try:
-        with errors_of_writing():
+        with as_write_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            yield sink.into(descriptor)
-            with errors_of_writing():
+            yield sink.attach(descriptor)
+            with as_write_errors():
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        with errors_of_writing():
+        with as_write_errors():
             os.replace(temporary, path)
     finally:
         # It exists only after a failure; where there is no folder, there is no file in it.
@@ -115,18 +115,18 @@ def written_beside(path: Path, sink: Sink) -> Iterator[Sink]:
     sync_folder(path.parent)
 
 
-def collected(sink: Sink, upload: Callable[[Path], None]) -> Iterator[Sink]:
+def write_to_upload(sink: Sink, upload: Callable[[Path], None]) -> Iterator[Sink]:
     """`sink` with a temporary file of this machine, which is uploaded when the generator goes on."""
-    with errors_of_writing():
+    with as_write_errors():
         file = tempfile.NamedTemporaryFile(prefix="raykd-", buffering=0)  # noqa: SIM115
     with file:
-        yield sink.into(file.fileno())
-        with errors_of_writing():
+        yield sink.attach(file.fileno())
+        with as_write_errors():
             upload(Path(file.name))
 
 
 @contextmanager
-def errors_of_writing() -> Iterator[None]:
+def as_write_errors() -> Iterator[None]:
     """An OSError inside the block becomes a WriteError."""
     try:
         yield

@@ -33,10 +33,10 @@ from raykd.storage.layout import (
     ENCODERS,
     HASHES,
     INDEX,
+    LABEL_SETS,
     LABELS,
     MANIFEST,
     MODEL,
-    OWN_LABELS,
     RESULT,
     RUN_FILES,
     SOURCES,
@@ -44,7 +44,7 @@ from raykd.storage.layout import (
     VOCABULARY,
     WEIGHTS,
 )
-from raykd.storage.sealed import OTHER_VERSION
+from raykd.storage.sealed_json import OTHER_VERSION
 from raykd.storage.store import Storage
 from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
@@ -103,7 +103,7 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
                 found += check(storage, part, tuple(names))
     damages = tuple(each for each in found if not each.other_version)
     others = tuple(each for each in found if each.other_version)
-    return Examined(files, size, damages, others, storage.abandoned())
+    return Examined(files, size, damages, others, storage.abandoned_files())
 
 
 def _damage(
@@ -251,7 +251,7 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
         _file, "vocabularies", lambda part: partial(vocabulary_from, part.removesuffix(".json")),
         "the vocabulary is built again",
     ),
-    OWN_LABELS: partial(_file, OWN_LABELS, lambda part: labels_from, "the labels are made again"),
+    LABEL_SETS: partial(_file, LABEL_SETS, lambda part: labels_from, "the labels are made again"),
     ENCODED: partial(
         _folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded(storage.child(ENCODED, part)),
         "the text is encoded again",

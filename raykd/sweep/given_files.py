@@ -54,7 +54,7 @@ def placed(document: Document) -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        faults = [] if error.passing else _faults_at(document, error)
+        faults = [] if error.transient else _faults_at(document, error)
         if not faults:
             raise
         raise SpecError(document.ordered(faults)) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from raykd.errors import OtherVersionError, RaykdError
 from raykd.figures.front import front_of
 from raykd.figures.trial import has_ended
-from raykd.storage.layout import WRITTEN
+from raykd.storage.layout import FILE_PATTERNS
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import holder
 from raykd.sweep.records import SweepRecords, sweeps_in
@@ -49,12 +49,12 @@ def totals(files: Mapping[str, Stamp]) -> dict[str, tuple[int, int]]:
     size: dict[str, int] = defaultdict(int)
     for name, stamp in files.items():
         kind, _, below = name.partition("/")
-        known = kind in WRITTEN and WRITTEN[kind].fullmatch(below)
+        known = kind in FILE_PATTERNS and FILE_PATTERNS[kind].fullmatch(below)
         key = kind if known or kind == "sweeps" else "other"
         names[key].add(below.partition("/")[0] if key != "other" else name)
         size[key] += stamp.bytes
     names["corpora"].discard("sources")
-    order = ["sweeps", *WRITTEN, "other"]
+    order = ["sweeps", *FILE_PATTERNS, "other"]
     return {kind: (len(names[kind]), size[kind]) for kind in order if size[kind]}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from raykd.counted import counted
 from raykd.errors import SpecError
 from raykd.figures.conditions import OBJECTIVE
 from raykd.figures.trial import Trial
+from raykd.pluralise import pluralise
 from raykd.precompute.model_cost import find_cost
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
@@ -51,7 +51,7 @@ def refuse_impossible(sweep: Sweep) -> None:
     if not allowed:
         constraints = " and ".join(map(repr, sweep.file.search.constraints))
         message = (
-            f"none of {counted(len(shapes), 'student shape')} meets {constraints}; relax "
+            f"none of {pluralise(len(shapes), 'student shape')} meets {constraints}; relax "
             "them, or search others (raykd plan without them shows what each costs)"
         )
         raise SpecError((sweep.document.fault(("search", "constraints"), message),))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from raykd.cluster.listener import Unit
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.sweep.status import PhaseStatus
 
 EARLIEST_S = 3.0
@@ -126,7 +126,7 @@ class PhaseProgress:
         unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
         if unit is None:
             return False
-        if unit.hear(part, done, redacted(doing), now, first):
+        if unit.hear(part, done, redact(doing), now, first):
             self._last_sign = now
             if self._working_since is None:
                 self._working_since = now
@@ -153,7 +153,7 @@ class PhaseProgress:
 
     def say(self, detail: str, now: float) -> None:
         """Keep what has happened."""
-        self._detail, self._detail_at = redacted(detail), now
+        self._detail, self._detail_at = redact(detail), now
 
     def end(self, summary: str, now: float) -> None:
         """The phase is done."""

@@ -15,7 +15,7 @@ from raykd.cluster.listener import RunEpoch, Unit
 from raykd.errors import RaykdError
 from raykd.figures.table import DEV, LATENCY, PARAMETERS
 from raykd.figures.trial import Trial
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.sweep.phase_progress import OpenUnit, PhaseProgress
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
@@ -248,7 +248,7 @@ def status_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
             yield
             end = "ended"
         except RaykdError as error:
-            end = f"failed: {redacted(str(error))}"
+            end = f"failed: {redact(str(error))}"
             raise
         finally:
             with suppress(RaykdError, OSError):

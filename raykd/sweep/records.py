@@ -7,16 +7,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from raykd.counted import counted
 from raykd.errors import StoreError
 from raykd.figures.cost_grid import Grid
 from raykd.figures.results import RunResult
 from raykd.figures.table import OBJECTIVES, Directions
 from raykd.figures.trial import Teacher, Trial, set_apart
 from raykd.identity import PlainObject
+from raykd.pluralise import pluralise
 from raykd.recipes.run import Run, validated
 from raykd.recipes.stated import CardConfig
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.storage.layout import CORPUS, MODEL, RESULT
 from raykd.storage.store import Storage
 from raykd.sweep.lease import Lease
@@ -126,7 +126,7 @@ class SweepRecords:
             self.refuse(sweep_id=sweep_id, resume=resume, differing=differing)
         else:
             # A file may leave the objectives out: what is searched for by default depends on its students.
-            plain = {"sweep_id": sweep_id, "file": redacted(text), "objectives": dict(objectives)}
+            plain = {"sweep_id": sweep_id, "file": redact(text), "objectives": dict(objectives)}
             self._write("sweep.json", plain)
 
     def started_as(self, sweep_id: str) -> bool:
@@ -157,7 +157,7 @@ class SweepRecords:
         if not resume:
             ended = sum(record.trial.state != "RUNNING" for record in self.load())
             raise StoreError(
-                f"sweep {self.name!r}", f"exists with {counted(ended, 'trial')}",
+                f"sweep {self.name!r}", f"exists with {pluralise(ended, 'trial')}",
                 "--resume goes on with it, --set name=… starts another",
             )  # fmt: skip
 

@@ -17,7 +17,7 @@ from raykd.identity import PlainObject, PlainValue, identity
 from raykd.objectives import Top1
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.stated import CardConfig
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.records import NAME
@@ -162,7 +162,7 @@ def search_identity(document: Document) -> str:
 def differing_keys(tree: PlainObject, other: PlainObject) -> list[str]:
     """The keys that make the search of one sweep file's tree another than that of the other, dotted."""
     # As it is stored.
-    own, others = (json.loads(redacted(json.dumps(_searched(each)))) for each in (tree, other))
+    own, others = (json.loads(redact(json.dumps(_searched(each)))) for each in (tree, other))
     return [dotted(path) for path in _differing(own, others, ())]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from raykd.counted import counted
 from raykd.errors import Fault, SpecError
 from raykd.figures.conditions import ConditionError, parse
 from raykd.figures.table import EXPORTED, TARGET_DEV, WALL_S, Directions, Figure, objective_fault
 from raykd.identity import PlainValue
+from raykd.pluralise import pluralise
 from raykd.recipes.recipe_faults import recipe_faults
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.spec import Document, KeyPath, check, grid_size, is_searched
 from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.spec import (
@@ -52,7 +52,7 @@ def _confirm_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     confirm, runs = sweep.search.confirm, sweep.search.runs_per_setting
     if confirm is None or confirm.seeds > runs:
         return []
-    message = f"got {confirm.seeds}, and the search has run {counted(runs, 'seed')} already; ask for more"
+    message = f"got {confirm.seeds}, and the search has run {pluralise(runs, 'seed')} already; ask for more"
     return [(("search", "confirm", "seeds"), message)]
 
 
@@ -205,7 +205,7 @@ def _with_passwords(document: Document) -> list[Fault]:
     return [
         document.fault(path, message)
         for path, value in leaves(document.tree)
-        if isinstance(value, str) and redacted(value) != value and path not in NOT_STORED
+        if isinstance(value, str) and redact(value) != value and path not in NOT_STORED
     ]
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from raykd.cluster.listener import Listener
 from raykd.corpora import Corpus
 from raykd.corpora.label_counts import label_counts
-from raykd.counted import counted
 from raykd.errors import UnlearntError
 from raykd.figures.trial import Teacher, scores_of
+from raykd.pluralise import pluralise
 from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
 from raykd.sweep.records import TrainingLabels
@@ -43,9 +43,9 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
     labels = _labels(sweep.preparation.corpus, "dev")
     count = sum(labels.get(language, 0) for language in {name for row in rows for name in row.unlearnt})
     if _all_unlearnt(sweep, rows) and count >= FEW_LABELS and sweep.file.teachers_must_learn:
-        steps = counted(_steps(sweep), "optimiser step")
+        steps = pluralise(_steps(sweep), "optimiser step")
         raise UnlearntError(names, steps, trained=sweep.file.teachers.trained)
-    doubt = f" (dev has {counted(count, 'label')} there, too few to be sure)" if count < FEW_LABELS else ""
+    doubt = f" (dev has {pluralise(count, 'label')} there, too few to be sure)" if count < FEW_LABELS else ""
     listener.warn(
         f"no more than the most frequent label is predicted by {names}{doubt}; students learn nothing of that"
     )

@@ -11,12 +11,12 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from raykd.cluster.listener import Listener, unit_here
-from raykd.counted import counted
 from raykd.deploy.export import Exported, export_run
 from raykd.figures.front import front_of, gold_twin
 from raykd.figures.trial import Trial
+from raykd.pluralise import pluralise
 from raykd.recipes.run import objective_name
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.storage.store import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import SweepRecords
@@ -59,7 +59,7 @@ def published(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Publis
     if missing:
         trouble, *runs = missing
         listener.warn(
-            f"not shown in MLflow: {counted(len(runs), 'run')} or a part of them ({trouble}). "
+            f"not shown in MLflow: {pluralise(len(runs), 'run')} or a part of them ({trouble}). "
             "The store has everything: the same command with --resume logs it when the server answers"
         )
 
@@ -79,10 +79,10 @@ def _experiment(sweep: Sweep) -> Experiment:
 
 def _pages(sweep: Sweep) -> SweepPages:
     section, records = sweep.file.corpus, sweep.records
-    source = redacted(str(getattr(section, "root", section.source)))
+    source = redact(str(getattr(section, "root", section.source)))
     preparations = (each.preparation for each in sweep.preparations.values())
     corpora = {each.corpus_id: each.corpus for each in preparations}
-    tree = json.loads(redacted(json.dumps(sweep.document.tree)))
+    tree = json.loads(redact(json.dumps(sweep.document.tree)))
     written = StringIO()
     YAML().dump(tree, written)
     tags = origin() | ({"transfer_id": sweep.transfer_id} if sweep.transfer_id else {})

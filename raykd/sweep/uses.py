@@ -17,17 +17,17 @@ from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import may_go_on
 from raykd.recipes.run import Run
 from raykd.storage.layout import (
-    COMPLETING,
+    COMPLETION_FILES,
     EMBEDDINGS,
     ENCODED,
     ENCODERS,
+    FILE_PATTERNS,
     ID,
+    LABEL_SETS,
     MANIFEST,
     MODEL,
-    OWN_LABELS,
     PARTS,
     SOURCES,
-    WRITTEN,
 )
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
@@ -70,7 +70,7 @@ class Part:
     @property
     def order(self) -> list[str]:
         """Its files in the order in which they are removed: a part that is left half removed looks unfinished."""
-        return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETING, name))
+        return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETION_FILES, name))
 
 
 def refuse_if_running(
@@ -95,11 +95,11 @@ def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list
     """
     found: dict[tuple[str, str], dict[str, Stamp]] = {}
     files = storage.files() if files is None else files
-    for kind, written in WRITTEN.items():
+    for kind, written in FILE_PATTERNS.items():
         for name, stamp in files.items():
             if name.startswith(f"{kind}/") and written.fullmatch(name.removeprefix(f"{kind}/")):
                 found.setdefault((kind, _part(storage, name)), {})[name] = stamp
-    kinds = list(WRITTEN)
+    kinds = list(FILE_PATTERNS)
     ordered = sorted(found, key=lambda part: (kinds.index(part[0]), part[1]))
     return [Part(kind, name, found[kind, name]) for kind, name in ordered]
 
@@ -123,7 +123,7 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
     """
     others = [records for records in sweeps_in(storage) if records.name != name]
     own = used_by(storage, [SweepRecords(storage, name)], ended=False)
-    kinds = ["runs"] if any(may_go_on(records.trials()) for records in others) else list(WRITTEN)
+    kinds = ["runs"] if any(may_go_on(records.trials()) for records in others) else list(FILE_PATTERNS)
     free = _free(storage, used_by(storage, others, ended=False))
     return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
 
@@ -195,7 +195,7 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     used[SIGNALS_OF] |= {signals_id(run)} if run.role == "teacher" else set()
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
-    used[OWN_LABELS] |= {run.labels_id} - {""}
+    used[LABEL_SETS] |= {run.labels_id} - {""}
     used[ENCODED] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
     for encoder in encoder_ids(run):
         used[ENCODERS].add(encoder)

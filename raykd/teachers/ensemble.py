@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raykd.needs import INSIDE
+from raykd.needs import LAYER_SIGNALS
 from raykd.teachers.teacher_config import Teacher
 
 
@@ -34,7 +34,7 @@ class Seeded(Teacher):
             return self.own_signals
         if self.combine == "posteriors":
             return ("token_marginals", "kbest")
-        return tuple(signal for signal in self.own_signals if signal not in INSIDE)
+        return tuple(signal for signal in self.own_signals if signal not in LAYER_SIGNALS)
 
     @property
     def not_exported(self) -> str:

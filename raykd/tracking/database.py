@@ -19,7 +19,7 @@ from mlflow.tracking import MlflowClient
 from sqlalchemy.exc import SQLAlchemyError
 
 from raykd.errors import TrackingError
-from raykd.redact import redacted
+from raykd.redact import redact
 
 ANSWER_SECONDS = 5.0
 MIGRATION_SECONDS = 60.0
@@ -96,11 +96,11 @@ def _postgresql_alone(uri: str) -> Iterator[None]:
             connection.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})"))
             yield
     except SQLAlchemyError as error:
-        raise TrackingError(f"tracking.uri: {redacted(uri)} cannot be used: {_refusal(error)}") from error
+        raise TrackingError(f"tracking.uri: {redact(uri)} cannot be used: {_refusal(error)}") from error
 
 
 def _refusal(error: SQLAlchemyError) -> str:
-    reason = redacted(" ".join(str(getattr(error, "orig", None) or error).split()))
+    reason = redact(" ".join(str(getattr(error, "orig", None) or error).split()))
     if "authentication failed" in reason or "no password supplied" in reason:
         return f"{reason}; set the user, and the variable that holds the password, as in postgresql://user:${{NAME}}@host/db"
     if "does not exist" in reason:

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 from mlflow.tracking import MlflowClient
 
-from raykd.counted import counted
 from raykd.errors import TrackingError
 from raykd.figures.trial import State
+from raykd.pluralise import pluralise
 from raykd.progress import report_progress
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.tracking.database import ANSWER_SECONDS
 from raykd.tracking.pages import Key, Page
 from raykd.tracking.registry import shipped
@@ -92,7 +92,7 @@ class Publisher:
             raise
         except Exception as error:
             raise TrackingError(
-                f"tracking.uri: {redacted(self.uri)} cannot be written: {reason(error)}"
+                f"tracking.uri: {redact(self.uri)} cannot be written: {reason(error)}"
             ) from error
         pages.grown = self.shown.front_step
 
@@ -162,10 +162,10 @@ class Publisher:
         before, self.trouble = self.trouble, trouble
         if trouble and not before:
             self._warn(
-                f"MLflow at {redacted(self.uri)} cannot be written, the sweep goes on without it: {trouble}"
+                f"MLflow at {redact(self.uri)} cannot be written, the sweep goes on without it: {trouble}"
             )
         elif before and not trouble:
-            self._warn(f"MLflow at {redacted(self.uri)} answers again; what it missed is written")
+            self._warn(f"MLflow at {redact(self.uri)} answers again; what it missed is written")
 
     def _run(self) -> None:
         state: State = "RUNNING"
@@ -203,7 +203,7 @@ class Publisher:
             models = self._models
             waiting = sum(map(self.shown.lacks_model, models))
             share = 1 - waiting / len(models) if models else None
-            doing = f"{counted(waiting, 'model')} to log" if waiting else "writing the last values"
+            doing = f"{pluralise(waiting, 'model')} to log" if waiting else "writing the last values"
             report_progress(share, doing)
             self._thread.join(min(LOOK_S, left_s))
         missing = self.missing()
@@ -250,4 +250,4 @@ class Publisher:
 
 def reason(error: Exception) -> str:
     """An error of the server or of its client on one line."""
-    return redacted(" ".join(str(error).split()))[:300]
+    return redact(" ".join(str(error).split()))[:300]

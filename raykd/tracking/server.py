@@ -23,7 +23,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
-from raykd.redact import expanded, redacted
+from raykd.redact import expand_variables, redact
 from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
 from raykd.tracking.pages import clean
 from raykd.tracking.views import VIEW_TAG, Experiment, experiment_tags
@@ -48,7 +48,7 @@ def resolve(uri: str) -> str:
         TrackingError: `uri` names MLflow's file store, which MLflow no longer maintains, or a database in
             memory.
     """
-    uri = expanded(uri)
+    uri = expand_variables(uri)
     scheme = urlsplit(uri).scheme
     if scheme in ("", "file") or (len(scheme) == 1 and scheme.isalpha()):
         raise TrackingError(
@@ -82,7 +82,7 @@ def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
         raise
     except Exception as error:
         raise TrackingError(
-            f"tracking.uri: {redacted(uri)} cannot be used: {redacted(_hint(uri, error))}"
+            f"tracking.uri: {redact(uri)} cannot be used: {redact(_hint(uri, error))}"
         ) from error
     return uri
 
@@ -111,7 +111,7 @@ def _hint(uri: str, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if "out-of-date database schema" in reason or "Can't locate revision" in reason:
         return (
-            f"it was written by another MLflow version; after a backup run: mlflow db upgrade {redacted(uri)}"
+            f"it was written by another MLflow version; after a backup run: mlflow db upgrade {redact(uri)}"
         )
     # Not the port: it may be 40300, or 403.
     status = set(re.findall(r"(?<![\d:=])\d{3}(?!\d)", reason))

@@ -23,9 +23,9 @@ from raykd.layers.model import Model
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.recipes.run import Run, validated, without_place
 from raykd.recipes.stored_vocabulary import open_vocabulary
-from raykd.storage.cache import one_at_a_time
+from raykd.storage.cache import node_lock
 from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
-from raykd.storage.sealed import DOCTOR
+from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 from raykd.students import Student, StudentConfig
 from raykd.students.embeddings import OfTeacher, VectorEmbeddings
@@ -103,7 +103,7 @@ def _stored(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     folder = storage.child(EMBEDDINGS, name)
     if not folder.exists(EMBEDDINGS_MANIFEST):
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
-        with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
+        with node_lock(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(EMBEDDINGS_MANIFEST):
                 _write(folder, *_computed(storage, run))
     return open_embeddings(folder)

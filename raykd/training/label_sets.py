@@ -13,7 +13,7 @@ from raykd.corpora.corpus import Corpus
 from raykd.forms import Labels, labels_from
 from raykd.forms.tree.codes import Encoding
 from raykd.identity import PlainObject, identity
-from raykd.storage.layout import OWN_LABELS
+from raykd.storage.layout import LABEL_SETS
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
 from raykd.tasks import Task
@@ -57,4 +57,4 @@ def plain_legal(legal: LegalTransitions) -> PlainObject:
 
 def labels_file(name: str) -> str:
     """Where the labels called `name` are stored."""
-    return f"{OWN_LABELS}/{name}.json"
+    return f"{LABEL_SETS}/{name}.json"

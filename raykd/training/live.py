@@ -14,7 +14,7 @@ import torch
 from raykd.errors import RunError
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.model import Model
-from raykd.needs import INSIDE, read_live
+from raykd.needs import LAYER_SIGNALS, live_signals
 from raykd.recipes.run import Run
 from raykd.signals import Need, TeacherBatch
 from raykd.storage.layout import MODEL
@@ -38,7 +38,9 @@ class LiveTeacher:
 
     def __init__(self, model: Model, needs: Sequence[Need], *, tags: int):
         self._model, self._needs, self._tags = model.eval().requires_grad_(False), tuple(needs), tags
-        layers = {signal: tuple(need.layer for need in needs if need.signal == signal) for signal in INSIDE}
+        layers = {
+            signal: tuple(need.layer for need in needs if need.signal == signal) for signal in LAYER_SIGNALS
+        }
         self._asked: dict[str, Any] = {
             "layers": tuple(dict.fromkeys(layers["hidden"] + layers["hidden_int8"])),
             "pieces": layers["piece_states"], "attention": layers["attention"],
@@ -93,7 +95,7 @@ class LiveTeacher:
 
     @property
     def _reads_scores(self) -> bool:
-        return any(need.signal not in INSIDE for need in self._needs)
+        return any(need.signal not in LAYER_SIGNALS for need in self._needs)
 
     def _check_labels(self, labels: int) -> None:
         if labels != self._tags:
@@ -120,7 +122,7 @@ def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher
 
 def live_needs(run: Run, needs: Sequence[Need]) -> tuple[Need, ...]:
     """What of `needs` a run's teacher gives in the training step."""
-    return read_live(needs, stores=any(source.signals for source in run.sources))
+    return live_signals(needs, stores=any(source.signals for source in run.sources))
 
 
 def full_states(states: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:

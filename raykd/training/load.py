@@ -18,7 +18,7 @@ from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, vocabulary_from
-from raykd.storage.sealed import SEAL
+from raykd.storage.sealed_json import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task
 from raykd.training.evaluate import Decode, Labelling, predict

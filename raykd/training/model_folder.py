@@ -23,7 +23,7 @@ from raykd.layers.optimisation import TrainingConfig
 from raykd.recipes.run import Run, validated
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.storage.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
-from raykd.storage.sealed import DOCTOR
+from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
 from raykd.students import Student, StudentConfig

@@ -9,7 +9,7 @@ from raykd import __version__
 from raykd.errors import StoreError
 from raykd.storage.cache import cache_folder
 from raykd.storage.store import Storage
-from raykd.storage.streams import temporary_beside
+from raykd.storage.streams import temporary_path
 
 LOOKS, LOOK_S = 3, 1.0
 """How often one looks for what another machine has just written, and the seconds between: a network folder shows a new
@@ -53,7 +53,7 @@ def sees(store: Storage, name: str) -> bool:
 
 def _cache_fault() -> str:
     """Why this node cannot keep copies of an object store's files."""
-    probe = temporary_beside(cache_folder() / "probe")
+    probe = temporary_path(cache_folder() / "probe")
     try:
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(bytes(WRITTEN_BYTES))

@@ -19,12 +19,12 @@ from raykd.corpora.word_pieces import Vocabulary
 from raykd.errors import CorpusError, RunError, SignalError, StoreError
 from raykd.identity import PlainObject
 from raykd.layers.stage_schedule import Duration, ScheduleConfig
-from raykd.needs import read_live, to_store
+from raykd.needs import live_signals, signals_to_store
 from raykd.objectives import Gold
 from raykd.recipes.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
 from raykd.recipes.run import Run, Source, find_start
 from raykd.recipes.stored_vocabulary import open_vocabulary, store_vocabulary
-from raykd.redact import redacted
+from raykd.redact import redact
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
@@ -281,7 +281,7 @@ def _check_live(preparation: Preparation, run: Run, needs: Sequence[Need]) -> No
     """
     storage = preparation.storage
     for teacher in preparation.teachers:
-        live = read_live(needs, stores=teacher.config.stores)
+        live = live_signals(needs, stores=teacher.config.stores)
         if not live:
             continue
         for layer in {need.layer for need in live if need.layer is not None}:
@@ -326,7 +326,7 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
 
 def _place(recipe: Recipe) -> str:
     """Where the corpus is, as errors call it."""
-    return redacted(str(getattr(recipe.corpus, "root", recipe.corpus.source)))
+    return redact(str(getattr(recipe.corpus, "root", recipe.corpus.source)))
 
 
 def _one(languages: Sequence[str]) -> str | None:
@@ -353,14 +353,14 @@ def transfer_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need
 def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
     """What the stages of `recipes`, which have the same teachers, are given in the training step, each once."""
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
-    return read_live(needs, stores=recipes[0].teachers.stores)
+    return live_signals(needs, stores=recipes[0].teachers.stores)
 
 
 def stored_of(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
     """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
     step.
     """
-    return to_store(needs, teacher.offers) if teacher.stores else ()
+    return signals_to_store(needs, teacher.offers) if teacher.stores else ()
 
 
 def _source(

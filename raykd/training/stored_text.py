@@ -17,9 +17,9 @@ from raykd.errors import StoreError
 from raykd.forms.ragged import Ragged
 from raykd.identity import PlainObject, identity
 from raykd.recipes.stored_vocabulary import StoredVocabulary
-from raykd.storage.cache import one_at_a_time
+from raykd.storage.cache import node_lock
 from raykd.storage.layout import ENCODED, ENCODED_MANIFEST
-from raykd.storage.sealed import DOCTOR
+from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 from raykd.transfer.mapped import ipc_bytes, open_arrow
 
@@ -41,7 +41,7 @@ def encoded_text(
     text = _found(folder)
     if text is None:
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
-        with one_at_a_time(identity("lock", {"store": storage.uri, "name": name})):
+        with node_lock(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(ENCODED_MANIFEST):
                 _write(folder, table, vocabulary)
         text = open_encoded(folder)

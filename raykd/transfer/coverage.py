@@ -63,7 +63,7 @@ class Coverage:
 
 def clean_temporaries(folder: Storage) -> None:
     """Remove what killed writers left behind."""
-    for name in folder.abandoned():
+    for name in folder.abandoned_files():
         folder.remove(name)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from raykd.storage.digests import compare, file_sha256, file_state
+from raykd.storage.digests import check_sha256, file_sha256, file_state
 from raykd.storage.store import Storage
 
 _TRIES = 3
@@ -34,7 +34,7 @@ def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatc
                 state = file_state(os.fstat(file.fileno()))
                 _read_ahead(file.fileno())
                 if sha256:
-                    compare(file_sha256(file), sha256)
+                    check_sha256(file_sha256(file), sha256)
                 with pa.memory_map(str(path)) as mapped:
                     # The very file that was compared, not one that took its place.
                     if file_state(os.stat(path)) == state:

@@ -149,7 +149,7 @@ def open_text(store: Storage, text_id: str) -> Text:
     folder = store.child("transfer", text_id)
     name = f"{folder.address}/{TEXT}"
     try:
-        found, lengths, tokens = folder.with_local(TEXT, _read)
+        found, lengths, tokens = folder.read_local(TEXT, _read)
     except MissingError as error:
         raise StoreError(name, "the text is not in the store", "run raykd precompute again") from error
     except (pa.ArrowInvalid, OSError, ValueError) as error:
@@ -169,7 +169,7 @@ def read_hashes(folder: Storage) -> np.ndarray:
     """The hashes that are stored beside a text, mapped: uint64 [N, 2]. Raises StoreError where they are damaged."""
     name = f"{folder.address}/{HASHES}"
     try:
-        content = folder.with_local(HASHES, lambda path: np.memmap(path, np.uint8, "r"))
+        content = folder.read_local(HASHES, lambda path: np.memmap(path, np.uint8, "r"))
         hashes = content[32:].view("<u8").reshape(-1, 2)
     except (OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from raykd.errors import SignalError
-from raykd.needs import to_read
+from raykd.needs import signals_to_read
 from raykd.signals import SIGNALS, Need, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures.device import sent
@@ -212,7 +212,7 @@ def _open_source(storage: Storage, source: Source, needs: Sequence[Need]) -> dic
     stores: dict[Need, SignalStore] = {}
     # K-best last: it must have been computed from the emissions that are read with it.
     for need in sorted(
-        to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda each: each.k
+        signals_to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda each: each.k
     ):
         if need.k:
             opened = {own.signal: store.manifest for own, store in stores.items()}

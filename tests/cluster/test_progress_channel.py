@@ -7,7 +7,7 @@ import threading
 
 from raykd.cluster import progress_channel as module
 from raykd.cluster.progress_channel import Inbox, Reports, received, reported
-from raykd.progress import heard_by, report_progress
+from raykd.progress import listen_to_progress, report_progress
 from tests.patience import until
 
 
@@ -23,7 +23,7 @@ def test_the_newest_report_is_sent_and_those_that_it_replaces_are_not():
             last.set()
 
     reports = Reports("run-1", send, every_s=0.0)
-    with reports.sent(), heard_by(reports.hear):
+    with reports.sent(), listen_to_progress(reports.hear):
         report_progress(0.0, "loading")
         assert first.wait()
         # The work goes on while the first report is still being sent.

@@ -17,7 +17,7 @@ from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.model import load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
-from raykd.needs import INSIDE, LIVE
+from raykd.needs import LAYER_SIGNALS, LIVE_SIGNALS
 from raykd.signals import SIGNALS
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
 from raykd.students import STUDENTS, StudentConfig
@@ -315,7 +315,7 @@ def test_several_teachers_offer_what_their_mean_can(config):
     assert config.model_copy(update={"combine": "posteriors"}).offers == config.own_signals
     several = config.model_copy(update={"count": 2})
     # The mean of several has no hidden states: each has its own.
-    assert several.offers == tuple(signal for signal in config.own_signals if signal not in INSIDE)
+    assert several.offers == tuple(signal for signal in config.own_signals if signal not in LAYER_SIGNALS)
     mixed = several.model_copy(update={"combine": "posteriors"})
     assert mixed.offers == ("token_marginals", "kbest")
     assert config.kind in several.title != config.title == config.kind
@@ -348,7 +348,7 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
 
 @pytest.mark.parametrize("kind", TEACHERS)
 def test_teachers_offer_known_signals(kind):
-    assert set(TEACHERS[kind].own_signals) <= {*SIGNALS, *LIVE}
+    assert set(TEACHERS[kind].own_signals) <= {*SIGNALS, *LIVE_SIGNALS}
     if kind == "none":
         assert not TEACHERS[kind].own_signals
         return

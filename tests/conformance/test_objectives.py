@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from raykd.needs import DERIVED, LIVE, to_read
+from raykd.needs import DERIVATIONS, LIVE_SIGNALS, signals_to_read
 from raykd.objectives import OBJECTIVES, Objective, ObjectiveConfig
 from raykd.objectives.table import SINGLE
 from raykd.signals import SIGNALS, TeacherBatch
@@ -55,7 +55,7 @@ def make_objective(kind: str, **settings) -> Objective:
 
 def read_by(objective, case) -> TeacherBatch:
     """A teacher's batch that holds what the objective needs and nothing else."""
-    names = {need.signal for need in to_read(objective.needs, SIGNALS)}
+    names = {need.signal for need in signals_to_read(objective.needs, SIGNALS)}
     signals = replace(case, k=max((need.k for need in objective.needs), default=0) or 1).signals
     chain = (
         case.teacher if "transitions" in names else Chain(case.teacher.emissions_BTY, case.teacher.lengths_B)
@@ -89,7 +89,7 @@ def only_labels(objective) -> bool:
 def test_the_table_names_its_entries(kind):
     objective = make_objective(kind)
     assert objective.kind == kind
-    assert all(need.signal in {*SIGNALS, *DERIVED, *LIVE} for need in objective.needs)
+    assert all(need.signal in {*SIGNALS, *DERIVATIONS, *LIVE_SIGNALS} for need in objective.needs)
 
 
 @KINDS

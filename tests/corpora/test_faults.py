@@ -54,7 +54,7 @@ def test_faults_of_several_lines_and_files_are_reported_together(tmp_path):
 
 def test_no_more_than_some_are_reported(tmp_path):
     error = refused(tmp_path, "a O\nb\n\n" * 50)
-    assert len(error.others) + 1 == MOST_FAULTS
+    assert len(error.more_errors) + 1 == MOST_FAULTS
     assert "these are the first 10 faults, there may be more; set corpus.on_error: skip" in str(error)
 
 
@@ -172,7 +172,7 @@ def test_parquet_rows_skip_too(tmp_path):
     }
     with pytest.raises(CorpusError, match=r"row 1 \(the first is 0\) has 1 word and 2 tags") as caught:
         read_corpus(CONFIG.validate_json(json.dumps(plain)))
-    assert len(caught.value.others) == 2
+    assert len(caught.value.more_errors) == 2
     found = read_corpus(CONFIG.validate_json(json.dumps(plain | {"on_error": "skip", "most_skipped": 1})))
     assert found.report.skipped == {part: {"en": 1} for part in ("train", "dev", "test")}
 

@@ -147,7 +147,7 @@ def test_a_split_without_labels_is_refused_in_one_sentence(tmp_path, source):
     assert f"{place}row 0 (the first is 0) has negative numbers alone in column 'ner_tags'" in str(
         refused.value
     )
-    assert refused.value.others == ()
+    assert refused.value.more_errors == ()
 
 
 def test_a_class_is_no_span(tmp_path):

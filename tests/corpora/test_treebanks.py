@@ -164,7 +164,7 @@ def test_ten_faults_are_reported_together(tmp_path):
     asked = config(files(tmp_path, train="\n".join([with_heads(0, 9)] * 12)))
     with pytest.raises(CorpusError) as caught:
         read_corpus(asked)
-    assert [fault.line for fault in (caught.value, *caught.value.others)] == list(range(2, 32, 3))
+    assert [fault.line for fault in (caught.value, *caught.value.more_errors)] == list(range(2, 32, 3))
     assert "these are the first 10 faults" in str(caught.value)
     assert "set corpus.on_error: skip" in str(caught.value)
 

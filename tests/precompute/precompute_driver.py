@@ -16,7 +16,7 @@ from pathlib import Path
 import ray
 import torch
 
-from raykd.needs import CHAIN, to_store
+from raykd.needs import CHAIN, signals_to_store
 from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute
 from raykd.precompute.shard_writer import TeacherHandle
 from raykd.signals import Need, Sizes
@@ -25,7 +25,7 @@ from raykd.transfer import Text
 from tests.transfer.samples import TAGS, FakeTeacher
 
 SHARD, SHARDS, TEACHERS = 4, 7, ("en", "de")
-NEEDS = to_store([*map(Need, CHAIN), Need("kbest", 2)], CHAIN)
+NEEDS = signals_to_store([*map(Need, CHAIN), Need("kbest", 2)], CHAIN)
 
 
 def texts() -> dict[str, Text]:

@@ -21,7 +21,7 @@ def empty(tmp_path, monkeypatch):
     """A cache of its own, as a process finds it that has used none yet."""
     monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_digests", {})
-    monkeypatch.setattr(cache, "_room", {})
+    monkeypatch.setattr(cache, "_unchecked_bytes", {})
 
 
 def fetched(name: str):

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from raykd.errors import StoreError
-from raykd.storage.object_stores import brief, hint
+from raykd.storage.object_stores import hint_for, short_message
 from raykd.storage.store import Storage
 
 DENIED = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
@@ -48,7 +48,7 @@ def test_a_refused_request_asks_for_credentials():
         storage = Storage(f"s3://a:b@bucket/x?endpoint_override={at}&scheme=http&region=eu")
         with pytest.raises(StoreError, match=r"ACCESS_DENIED.*; set AWS_ACCESS_KEY_ID and") as caught:
             storage.names()
-    assert not caught.value.passing
+    assert not caught.value.transient
 
 
 @pytest.mark.timeout(60)  # its client alone tries for 15 minutes
@@ -65,8 +65,10 @@ def test_google_storage_without_an_answer_is_given_up_within_seconds(monkeypatch
 
 def test_what_a_client_says_twice_is_shown_once():
     error = OSError(NO_TOKEN)
-    assert brief(error).endswith("Could not create a OAuth2 access token to authenticate the request")
-    assert brief(OSError("s3://KEY:secret@bucket  is gone.")) == "s3://KEY:***@bucket is gone"
+    assert short_message(error).endswith("Could not create a OAuth2 access token to authenticate the request")
+    assert short_message(OSError("s3://KEY:secret@bucket  is gone.")) == "s3://KEY:***@bucket is gone"
     for scheme in ("gs", "gcs"):
-        assert "GOOGLE_APPLICATION_CREDENTIALS" in hint(f"{scheme}://bucket", error)
-    assert hint("s3://bucket", OSError("network is unreachable")).startswith("check the address, the network")
+        assert "GOOGLE_APPLICATION_CREDENTIALS" in hint_for(f"{scheme}://bucket", error)
+    assert hint_for("s3://bucket", OSError("network is unreachable")).startswith(
+        "check the address, the network"
+    )

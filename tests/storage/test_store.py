@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from raykd.errors import OtherVersionError, StoreError
-from raykd.identity import canonical
-from raykd.storage.sealed import FORMAT_KEY, STORE_FORMAT
+from raykd.identity import canonical_json
+from raykd.storage.sealed_json import FORMAT_KEY, STORE_FORMAT
 from raykd.storage.store import Storage
 
 
@@ -156,7 +156,7 @@ def test_json_that_its_parser_cannot_read_is_refused_by_name(storage):
 )
 def test_json_of_another_store_format_is_refused_in_one_sentence(storage, store_format, words):
     plain = {"number": 1} if store_format is None else {"number": 1, FORMAT_KEY: store_format}
-    seal = hashlib.sha256(canonical(plain)).hexdigest()
+    seal = hashlib.sha256(canonical_json(plain)).hexdigest()
     storage.write("trial.json", json.dumps({**plain, "sha256": seal}).encode())
     with pytest.raises(OtherVersionError) as refused:
         storage.read_json("trial.json")
@@ -303,7 +303,7 @@ def test_a_disk_that_fills_in_the_middle_of_the_pieces_is_reported_too(tmp_path,
     ) as caught:
         write()
     monkeypatch.undo()
-    assert caught.value.passing
+    assert caught.value.transient
     assert f" {sum(pieces):,} bytes needed" in str(caught.value)
     assert storage.read("part") == b"old"
     assert leftovers(tmp_path) == ["part"]
@@ -415,7 +415,7 @@ def test_a_store_that_goes_out_of_reach_is_awaited_for_half_a_minute(away, verb)
     below._system.failures = 99
     with pytest.raises(StoreError, match=r"network is unreachable.*check the address, the network") as caught:
         getattr(below, verb)(*words)
-    assert caught.value.passing
+    assert caught.value.transient
 
 
 def test_every_block_of_a_stream_is_tried_again(away):
@@ -451,4 +451,4 @@ def test_what_a_store_refuses_is_not_asked_for_again(away):
     with pytest.raises(StoreError) as caught:
         remote.write("a/x", b"2")
     assert pauses == []
-    assert not caught.value.passing
+    assert not caught.value.transient

@@ -9,8 +9,8 @@ import pytest
 
 from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import Teacher
-from raykd.storage import sealed
-from raykd.storage.sealed import STORE_FORMAT
+from raykd.storage import sealed_json
+from raykd.storage.sealed_json import STORE_FORMAT
 from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords, TrainingLabels, training_labels
 from raykd.sweep.spec import differing_keys
@@ -43,7 +43,7 @@ def test_a_sweep_is_resumed_only_when_asked_and_only_the_same(records):
 
 def test_a_sweep_of_another_store_format_is_refused_in_one_sentence(records, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(sealed, "STORE_FORMAT", STORE_FORMAT - 1)
+        patch.setattr(sealed_json, "STORE_FORMAT", STORE_FORMAT - 1)
         records.open(sweep_id="sweep-1", text="{}", resume=False)
     for reading in (lambda: records.open(sweep_id="sweep-1", text="{}", resume=True), records.tree):
         with pytest.raises(OtherVersionError) as refused:

@@ -16,7 +16,7 @@ import pytest
 from raykd.errors import StoreError
 from raykd.figures.trial import Trial
 from raykd.report.readable_numbers import size
-from raykd.storage.layout import WRITTEN
+from raykd.storage.layout import FILE_PATTERNS
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import KINDS, examine
 from raykd.sweep.lease import held
@@ -89,7 +89,7 @@ def runs_of(store: Path, name: str) -> set[str]:
 
 def test_every_file_of_a_store_is_known_by_its_name(store):
     storage = Storage(str(store))
-    assert set(WRITTEN) == set(KINDS) - {"sweeps"}
+    assert set(FILE_PATTERNS) == set(KINDS) - {"sweeps"}
     own = {name for name in storage.names() if not name.startswith("sweeps/")}
     assert {name for part in parts_of(storage) for name in part.files} == own
 

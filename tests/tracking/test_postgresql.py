@@ -13,7 +13,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import RaykdError, TrackingError
 from raykd.figures.trial import Trial
-from raykd.redact import expanded
+from raykd.redact import expand_variables
 from raykd.tracking.database import TABLES_LOCK
 from raykd.tracking.server import check, resolve
 from raykd.tracking.sweep_pages import Ending
@@ -39,7 +39,7 @@ def _password(monkeypatch):
 
 @pytest.fixture
 def connection(server):
-    with psycopg.connect(expanded(server.uri), autocommit=True) as connected:
+    with psycopg.connect(expand_variables(server.uri), autocommit=True) as connected:
         yield connected
 
 

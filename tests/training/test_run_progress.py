@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raykd.figures.results import RunResult
-from raykd.progress import heard_by
+from raykd.progress import listen_to_progress
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.epoch_report import EpochReport
@@ -44,7 +44,7 @@ def done(
         if epoch.epoch + 1 == dies_after:
             raise KilledError
 
-    with heard_by((lambda share, doing: said.append((share, doing))) if listened else None):
+    with listen_to_progress((lambda share, doing: said.append((share, doing))) if listened else None):
         try:
             return execute(store.uri, run, worker=Worker(), report=report), said
         except KilledError:

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from raykd.corpora.encoded_text import TokenBatch
 from raykd.layers.model import Output
-from raykd.needs import CHAIN, to_store
+from raykd.needs import CHAIN, signals_to_store
 from raykd.precompute.plan import Placement, PrecomputePlan, PrecomputeTask, precompute
 from raykd.precompute.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
@@ -126,13 +126,13 @@ class Source:
         teacher_id: str, text: Text, needs: Sequence[Need] = (), *, offers: Sequence[str] = CHAIN
     ) -> Source:
         """The folders of these needs; without any, of all that a teacher offers."""
-        stored = to_store(needs, offers) if needs else every_need(offers)
+        stored = signals_to_store(needs, offers) if needs else every_need(offers)
         return Source({n.name: signal_id(n, teacher_id=teacher_id, text_id=text.id) for n in stored})
 
 
 def every_need(offers: Sequence[str] = CHAIN, *, k: int = 1) -> tuple[Need, ...]:
     """All that is stored of a teacher, with `k` best paths."""
-    return to_store(
+    return signals_to_store(
         [*map(Need, (name for name in offers if name != "kbest")), *[Need("kbest", k)][:k]], offers
     )
 

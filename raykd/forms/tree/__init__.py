@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 
-from raykd.counted import counted
 from raykd.errors import CorpusError
 from raykd.forms.form import Facts, LabelForm, Labelled, Names, PosOf, ScoredWords, Served, TagSet
 from raykd.forms.labels import Labels
@@ -23,6 +22,7 @@ from raykd.forms.tree.tree_column import GoldTree, TreeColumn
 from raykd.identity import PlainObject
 from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
 from raykd.metrics.confusions import Confusion, arc_confusions
+from raykd.pluralise import pluralise
 
 if TYPE_CHECKING:
     from raykd.forms.tree.best_parse import Parse
@@ -72,7 +72,7 @@ class Tree(LabelForm):
         if encoding in READ_POS:
             without = {part: table["pos"].null_count for part, table in corpus.parts.items()}
             lacking = ", ".join(
-                f"{counted(count, 'sentence')} of {part}" for part, count in without.items() if count
+                f"{pluralise(count, 'sentence')} of {part}" for part, count in without.items() if count
             )
             if lacking:
                 problem = f"{lacking} without parts of speech, which student.encoding: {encoding} reads"
@@ -105,7 +105,7 @@ class Tree(LabelForm):
         for words, own in zip(sentences, given, strict=True):
             if own is not None and len(own) != len(words):
                 raise ValueError(
-                    f"expected {counted(len(words), 'part')} of speech, one for each of {list(words)}, got {list(own)}"
+                    f"expected {pluralise(len(words), 'part')} of speech, one for each of {list(words)}, got {list(own)}"
                 )
             unknown = [name for name in own or () if name not in names]
             if unknown:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from raykd.cluster.listener import Listener
 from raykd.cluster.topology import Topology
-from raykd.counted import counted
 from raykd.errors import RunError
 from raykd.figures.cost_grid import Grid, grid_of
 from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
+from raykd.pluralise import pluralise
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu, measure_all
 from raykd.precompute.model_cost import GPU, find_cost, shape_key
@@ -61,7 +61,7 @@ def measure_costs(
     where = sweep.timed_on["processor"]
     if GPU in sweep.timed_on:
         where += f" and {sweep.timed_on[GPU]['name']}"
-    listener.end("latency", f"{counted(len(runs), 'shape')}, on {where}")
+    listener.end("latency", f"{pluralise(len(runs), 'shape')}, on {where}")
     refuse_unknown(sweep, shapes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raykd.corpora.report import CorpusReport
-from raykd.counted import counted
+from raykd.pluralise import pluralise
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from raykd.counted import counted
     ],
 )
 def test_one_is_no_plural(number, words, expected):
-    assert counted(number, *words) == expected
+    assert pluralise(number, *words) == expected
 
 
 @pytest.mark.parametrize("count", [1, 2])

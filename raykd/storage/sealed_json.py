@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from raykd.errors import OtherVersionError, StoreError
-from raykd.identity import PlainObject, canonical
-from raykd.storage.digests import compare
+from raykd.identity import PlainObject, canonical_json
+from raykd.storage.digests import check_sha256
 
 DOCTOR = "`raykd doctor STORE` lists all that is damaged, and with --repair removes it, to be computed again"
 """The hint of an error that names a damaged file."""
@@ -32,15 +32,15 @@ Parse = Callable[[PlainObject], T]
 """Makes something of a JSON object."""
 
 
-def sealed(value: PlainObject) -> bytes:
+def seal(value: PlainObject) -> bytes:
     """`value` as a JSON object with the store's format and a checksum, readable by people; ValueError for NaN."""
     plain = {**value, FORMAT_KEY: STORE_FORMAT}
     return (
-        json.dumps({**plain, SEAL: _seal(plain)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        json.dumps({**plain, SEAL: _checksum(plain)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     ).encode()
 
 
-def unsealed(
+def unseal(
     data: bytes,
     parse: Parse[T],
     name: str,
@@ -79,8 +79,8 @@ def unsealed(
         raise StoreError(name, f"is damaged, or not what raykd writes there ({reason})", hint) from error
 
 
-def _seal(value: PlainObject) -> str:
-    return hashlib.sha256(canonical(value)).hexdigest()
+def _checksum(value: PlainObject) -> str:
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 class _UnsealedError(ValueError):
@@ -98,8 +98,8 @@ def _compared(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
         return plain, False
     if written is None:
         # A checksum under another key was one: the key is damaged.
-        lost = any(_seal({k: v for k, v in plain.items() if k != key}) == plain[key] for key in plain)
+        lost = any(_checksum({k: v for k, v in plain.items() if k != key}) == plain[key] for key in plain)
         problem = f"it has no {SEAL}: an older raykd wrote it, or it was changed by hand"
         raise (ValueError if lost else _UnsealedError)(problem)
-    compare(_seal(plain), str(written))
+    check_sha256(_checksum(plain), str(written))
     return plain, True

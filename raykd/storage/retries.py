@@ -19,31 +19,31 @@ _AWAY = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENO
 T = TypeVar("T")
 
 
-class Reach:
+class RetryPolicy:
     """Of one store, with all folders of it."""
 
     def __init__(self, *, is_local: bool):
         self._is_local, self._answered = is_local, threading.Event()
 
-    def tried(self, do: Callable[[], T]) -> T:
+    def call(self, action: Callable[[], T]) -> T:
         """What `do` gives, tried again for half a minute where the store has gone out of reach. One that never answered
         has a wrong address more often than not, and is reported at once.
         """
         for pause in PAUSES_S:
             try:
-                done = do()
+                done = action()
                 self._answered.set()
                 return done
             except FileNotFoundError:
                 raise
             except OSError as error:
-                if not self._answered.is_set() or not self.passing(error):
+                if not self._answered.is_set() or not self.is_transient(error):
                     raise
             time.sleep(pause)
-        return do()
+        return action()
 
-    def passing(self, error: OSError) -> bool:
+    def is_transient(self, error: OSError) -> bool:
         """Whether the store is out of reach, and may be in reach again; an answer would be the same."""
         if self._is_local:
             return error.errno in _AWAY
-        return not object_stores.refused(error)
+        return not object_stores.is_permanent(error)
