@@ -50,7 +50,7 @@ from raykd.layers.model import Model
 from raykd.layers.model_config import BuildInputs
 from raykd.objectives.labels import negative_log_likelihood
 from raykd.precompute.latency import PIECES, synthetic_batch
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
@@ -349,7 +349,7 @@ def main() -> None:
     parser.add_argument("--ray", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{processor()}, {os.cpu_count()} threads, PyTorch {torch.__version__}; one thread a worker\n")
+    print(f"{processor_name()}, {os.cpu_count()} threads, PyTorch {torch.__version__}; one thread a worker\n")
     steps = {shape: measured_step(shape) for shape in SHAPES}
     with tempfile.TemporaryDirectory() as folder:
         found = with_gloo(folder)

@@ -28,8 +28,8 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from raykd.figures.results import Score
 from raykd.recipes.recipe import Recipe
 from raykd.storage.store import Storage
-from raykd.training.data import part_of
-from raykd.training.execute import training_plan_of
+from raykd.training.data import encoded_part
+from raykd.training.execute import training_plan
 from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
 from raykd.training.training_loop import Distiller
@@ -116,12 +116,12 @@ def raykd_epoch(
     ready = prepare(asked, Storage(folder))
     run = ready.teachers[0].run
     run = type(run).from_plain({**run.to_plain(), "training": {**run.training, "batch_tokens": batch_tokens}})
-    tokens = int(part_of(folder, run, "train").text.lengths.sum())
+    tokens = int(encoded_part(folder, run, "train").text.lengths.sum())
 
     def epoch() -> float:
         with tempfile.TemporaryDirectory() as own:
             distiller = Distiller(
-                build_model(ready.storage, run).to(device), training_plan_of(folder, run),
+                build_model(ready.storage, run).to(device), training_plan(folder, run),
                 worker=Worker(device=device),
                 evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=Storage(own),
             )  # fmt: skip
@@ -144,7 +144,7 @@ def sentences_a_second(
     asked = {name: recipe(checkpoint, corpus, precision, name) for name in ("whole", "pruned")}
     stores = {name: str(Path(folder, name)) for name in asked}
     ready = prepare(asked["whole"], Storage(stores["whole"]))
-    part = part_of(ready.storage.uri, ready.teachers[0].run, "train")
+    part = encoded_part(ready.storage.uri, ready.teachers[0].run, "train")
     rows = []
     for place in range(len(part)):
         batch, gold = part.text.gather(np.array([place])), part.labels.gather(np.array([place]))

@@ -31,7 +31,7 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import Chain, LegalTransitions
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of, labels_of, part_of
+from raykd.training.data import cached_corpus, encoded_part, run_labels
 from raykd.training.evaluate import predict
 from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
@@ -50,14 +50,14 @@ def decoded(output: Output, legal: LegalTransitions) -> list[tuple[np.ndarray, n
 
 def scores(storage: Storage, run: Run) -> Scores:
     """The score of one model on dev and test by each reading, and the share of sentences with a malformed span."""
-    model, labels = load_model(storage, run), labels_of(storage.uri, run)
+    model, labels = load_model(storage, run), run_labels(storage.uri, run)
     legal, task, found = labels.legal(), TASKS[run.task], {}
     if legal is None:
         raise SystemExit(f"{run.id}: every label may follow every other; give models of spans")
     for name in PARTS:
-        part = part_of(storage.uri, run, name)
+        part = encoded_part(storage.uri, run, name)
         gold: Any = part.labels
-        tags, languages = corpus_of(storage.uri, run.corpus_id).tag_set, list(part.languages)
+        tags, languages = cached_corpus(storage.uri, run.corpus_id).tag_set, list(part.languages)
         answers = predict(model, part.text, lambda output, rows: decoded(output, legal), worker=Worker())
         for kind, own in zip(("own", "legal"), zip(*answers, strict=True), strict=True):
             score = task.score(gold, own, tag_set=tags, languages=languages)["source"]

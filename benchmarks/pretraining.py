@@ -35,8 +35,8 @@ from raykd.figures.results import Score
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.data import part_of
-from raykd.training.execute import execute, training_plan_of
+from raykd.training.data import encoded_part
+from raykd.training.execute import execute_run, training_plan
 from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare, student_runs
 from raykd.training.training_loop import Distiller
@@ -85,12 +85,12 @@ def recipe(text: Path, given: argparse.Namespace, **changes: Any) -> Recipe:
 def raykd_epoch(ready: Any, run: Run, device: torch.device) -> Callable[[], float]:
     """One epoch of raykd's loop; gives its seconds, without those of building and of selecting on dev."""
     folder = ready.storage.uri
-    tokens = int(part_of(folder, run, "train").text.lengths.sum())
+    tokens = int(encoded_part(folder, run, "train").text.lengths.sum())
 
     def epoch() -> float:
         with tempfile.TemporaryDirectory() as own:
             distiller = Distiller(
-                build_model(ready.storage, run).to(device), training_plan_of(folder, run),
+                build_model(ready.storage, run).to(device), training_plan(folder, run),
                 worker=Worker(device=device), evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=Storage(own),
             )  # fmt: skip
             (epoch,) = distiller.train(lambda _: None).history
@@ -181,10 +181,10 @@ def main() -> None:
             asked = recipe(given.text, given, student={**asked.student.model_dump(), "embedding_dim": size})
             ready = prepare(asked, storage)
             (run,) = student_runs(asked, ready)
-            execute(storage.uri, run, worker=Worker(device=device), report=lambda _: None)
+            execute_run(storage.uri, run, worker=Worker(device=device), report=lambda _: None)
             places[name] = str(Path(folder) / name)
             export_checkpoint(storage.child(*run.folder), Storage(places[name]))
-        part = part_of(storage.uri, run, "train")
+        part = encoded_part(storage.uri, run, "train")
         rows = [part.text.text.gather(np.array([n])).pieces_BP[0].tolist() for n in range(len(part))]
         padded = BATCH * int(part.text.piece_lengths.mean())
         for case, objective in OBJECTIVES.items():
@@ -198,7 +198,7 @@ def main() -> None:
             )
             ready = prepare(asked, storage)
             for planned in ready.teachers:
-                execute(storage.uri, planned.run, worker=Worker(device=device), report=lambda _: None)
+                execute_run(storage.uri, planned.run, worker=Worker(device=device), report=lambda _: None)
             (run,) = student_runs(asked, ready)
             contestants = {
                 "Trainer, random batches": trainer_epoch(

@@ -51,10 +51,10 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import Chain
-from raykd.training.execute import execute, training_plan_of
+from raykd.training.execute import execute_run, training_plan
 from raykd.training.learning_rate import make_optimiser
 from raykd.training.model_folder import build_model
-from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
 from raykd.training.training_loop import Distiller, _seed
 from raykd.training.worker import Worker
 
@@ -107,8 +107,8 @@ def prepared(folder: str, asked: Recipe) -> Preparation:
     """Corpus, teacher and transfer set, computed in this process."""
     ready = prepare(asked, Storage(folder))
     for teacher in ready.teachers:
-        execute(folder, teacher.run, worker=Worker(), report=lambda epoch: None)
-    needs = transfer_needs([asked], unlabelled=ready.unlabelled)
+        execute_run(folder, teacher.run, worker=Worker(), report=lambda epoch: None)
+    needs = stored_needs([asked], unlabelled=ready.unlabelled)
     plan = transfer_plan(ready.storage, [(teacher, needs) for teacher in ready.teachers])
     assert plan is not None
 
@@ -122,7 +122,7 @@ def prepared(folder: str, asked: Recipe) -> Preparation:
 def loop_of(ready: Preparation, run: Run, device: torch.device) -> Distiller:
     """The training loop of `run` before its first step."""
     loop = Distiller(
-        build_model(ready.storage, run).to(device), training_plan_of(ready.storage.uri, run),
+        build_model(ready.storage, run).to(device), training_plan(ready.storage.uri, run),
         evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=ready.storage.child("scratch"),
         worker=Worker(device=device),
     )  # fmt: skip
@@ -320,7 +320,7 @@ def whole_run(store: str, run: dict[str, Any]) -> tuple[float, float]:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     wall, cpu, queued = time.monotonic(), time.process_time(), _queued_s()
-    execute(store, Run.from_plain(run), worker=Worker(), report=lambda epoch: None)
+    execute_run(store, Run.from_plain(run), worker=Worker(), report=lambda epoch: None)
     cpu = time.process_time() - cpu
     return cpu, max(0.0, time.monotonic() - wall - cpu - (_queued_s() - queued))
 

@@ -30,7 +30,7 @@ from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
 from raykd.layers.model import Model
 from raykd.layers.model_config import BuildInputs
-from raykd.precompute.latency import BATCH, labelling, synthetic_batch, time_in_turns
+from raykd.precompute.latency import BATCH, labelling_call, synthetic_batch, time_in_turns
 from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.students import BiLSTMStudent
 
@@ -101,7 +101,7 @@ def measure(model: Model, width: int) -> Measured:
     for form, file in (("onnx", files.float32), ("int8", files.int8)):
         session = Session(file)
         calls |= {(form, size): partial(session.labels, batch) for size, batch in batches.items()}
-    calls |= {("torch", size): labelling(model, batch) for size, batch in batches.items()}
+    calls |= {("torch", size): labelling_call(model, batch) for size, batch in batches.items()}
     ms = {key: timing.p50_ms for key, timing in time_in_turns(calls).items()}
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Measured(parameters, width, weights, len(files.float32), len(files.int8), ms)

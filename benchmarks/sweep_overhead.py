@@ -266,8 +266,8 @@ def plain_trial(config: dict[str, Any]) -> None:
     from raykd.recipes.recipe import Recipe
     from raykd.recipes.run import Run
     from raykd.storage.store import Storage
-    from raykd.training.execute import execute
-    from raykd.training.prepare import prepare, transfer_needs
+    from raykd.training.execute import execute_run
+    from raykd.training.prepare import prepare, stored_needs
     from raykd.training.worker import Worker
 
     torch.set_num_threads(1)
@@ -277,7 +277,7 @@ def plain_trial(config: dict[str, Any]) -> None:
                 (Path(folder) / part.name).symlink_to(part)
         asked = Recipe.model_validate_json(json.dumps(config["recipe"]))
         ready = prepare(asked, Storage(folder))
-        needs = transfer_needs([asked], unlabelled=ready.unlabelled)
+        needs = stored_needs([asked], unlabelled=ready.unlabelled)
         plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
         assert plan is not None
 
@@ -287,7 +287,7 @@ def plain_trial(config: dict[str, Any]) -> None:
 
         precompute(plan, launch=here)
         run = Run.from_plain(config["run"])
-        result = execute(folder, run, worker=Worker(), report=lambda epoch: tune.report(epoch.metrics()))
+        result = execute_run(folder, run, worker=Worker(), report=lambda epoch: tune.report(epoch.metrics()))
         tune.report({"dev": result.scores.mean("dev")})
 
 

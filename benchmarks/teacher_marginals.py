@@ -23,7 +23,7 @@ from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import Chain, token_marginals
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of, part_of
+from raykd.training.data import cached_corpus, encoded_part
 from raykd.training.evaluate import predict
 from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
@@ -42,9 +42,9 @@ def scores(store: str, teacher_id: str) -> dict[str, Score]:
     """The score of one teacher on the test of its languages, by each way of decoding."""
     storage = Storage(store)
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
-    part, task = part_of(store, run, "test"), TASKS[run.task]
+    part, task = encoded_part(store, run, "test"), TASKS[run.task]
     gold: Any = part.labels
-    tags, languages = corpus_of(store, run.corpus_id).tag_set, list(part.languages)
+    tags, languages = cached_corpus(store, run.corpus_id).tag_set, list(part.languages)
     predicted = zip(*predict(load_model(storage, run), part.text, both, worker=Worker()), strict=True)
     return {
         name: task.score(gold, own, tag_set=tags, languages=languages)["source"]

@@ -38,10 +38,10 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals
-from raykd.training.data import part_of
-from raykd.training.execute import execute, training_plan_of
+from raykd.training.data import encoded_part
+from raykd.training.execute import execute_run, training_plan
 from raykd.training.model_folder import build_model, load_model
-from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 
@@ -92,7 +92,7 @@ def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, layer: 
 def read_once(ready: Preparation, asked: Recipe) -> float:
     """Seconds a sentence in which one actor writes what the student reads."""
     shutil.rmtree(Path(ready.storage.uri) / "transfer", ignore_errors=True)
-    needs = transfer_needs([asked], unlabelled=ready.unlabelled)
+    needs = stored_needs([asked], unlabelled=ready.unlabelled)
     plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
     assert plan is not None
 
@@ -107,7 +107,7 @@ def read_once(ready: Preparation, asked: Recipe) -> float:
 
 def student_epoch(ready: Preparation, run: Run) -> float:
     """Seconds a sentence of one epoch, without building the student and selecting on dev."""
-    plan = training_plan_of(ready.storage.uri, run)
+    plan = training_plan(ready.storage.uri, run)
     with tempfile.TemporaryDirectory() as folder, closing(plan.stages[0].data()) as data:
         words = int(data.part.text.lengths[data.rows].sum())
         distiller = Distiller(
@@ -123,7 +123,7 @@ def teacher_pass(ready: Preparation, run: Run, layer: int) -> float:
     teacher = ready.teachers[0].run
     model, text = (
         load_model(ready.storage, teacher).eval(),
-        part_of(ready.storage.uri, teacher, "unlabelled").text,
+        encoded_part(ready.storage.uri, teacher, "unlabelled").text,
     )
     batches = plan_batches(text.piece_lengths, batch_tokens=BATCH_TOKENS, seed=0, epoch=0)
     with torch.inference_mode():
@@ -147,7 +147,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         asked = recipe(given.checkpoint, given.corpus, given.sentences, given.precision, given.layer)
         ready = prepare(asked, Storage(folder))
-        execute(folder, ready.teachers[0].run, worker=Worker(), report=lambda _: None)
+        execute_run(folder, ready.teachers[0].run, worker=Worker(), report=lambda _: None)
         read_once(ready, asked)
         (run,) = student_runs(asked, ready)
         contestants = {

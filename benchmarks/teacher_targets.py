@@ -17,7 +17,7 @@ from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.evaluate import predict
 from raykd.training.model_folder import load_model
 from raykd.training.worker import Worker
@@ -27,7 +27,7 @@ def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
     """The score of one teacher on the test of each language of the corpus that has no training text."""
     storage = Storage(store)
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
-    corpus, task = corpus_of(store, corpus_id), TASKS[run.task]
+    corpus, task = cached_corpus(store, corpus_id), TASKS[run.task]
     if not corpus.targets:
         raise SystemExit(f"{corpus_id} has no zero-shot languages; name a run of a zero-shot sweep")
     table = corpus.restricted(corpus.targets).parts["test"]

@@ -151,8 +151,8 @@ class UnlearntError(RunError):
             else "give another checkpoint in teachers.path, names for its labels in teachers.labels, or fine_tune: true"
         )
         return (
-            f"teachers: none predicts more than the most frequent label: {self.teacher_scores}. Nothing was computed from "
-            f"them; {hint}, and give that sweep another name (--set name=…)"
+            f"teachers: none predicts more than the most frequent label: {self.teacher_scores}. Nothing was computed "
+            f"from them; {hint}, and give that sweep another name (--set name=…)"
         )
 
 

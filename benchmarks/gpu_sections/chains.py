@@ -23,7 +23,7 @@ from torch import Tensor
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd import structures
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.structures import Chain, engine, reference
 
 OPERATIONS = ("nll", "marginals", "viterbi", "kbest10", "top_wk", "structural", "posterior")
@@ -42,7 +42,7 @@ def describe_device(place: Place) -> None:
     if place.device == "cuda":
         properties = torch.cuda.get_device_properties(0)
         print_row("GPU", f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
-    print_row("processor", processor())
+    print_row("processor", processor_name())
     print_row("Python", platform.python_version())
     print_row("PyTorch", torch.__version__)
     for name in PACKAGES:

@@ -16,8 +16,8 @@ from gpu_sections.checkpoint import make_checkpoint
 from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd.layers.model import Model
-from raykd.precompute.gpu_cost import OneGraph
-from raykd.precompute.latency import labelling, synthetic_batch
+from raykd.precompute.gpu_cost import GraphedLabeller
+from raykd.precompute.latency import labelling_call, synthetic_batch
 from raykd.training.prepare import student_runs
 
 STUDENTS = ((50, 100), (300, 600))
@@ -61,12 +61,12 @@ def _time_labelling(place: Place) -> None:
 
 def _labelling_ms(model: Model, sentences: int, device: str, rounds: int) -> float:
     batch = synthetic_batch(sentences, VOCABULARY).to(device)
-    return median_ms(labelling(model, batch), device, rounds=rounds)
+    return median_ms(labelling_call(model, batch), device, rounds=rounds)
 
 
 def _graph_ms(model: Model, sentences: int, rounds: int, *, bf16: bool) -> float:
     batch, device = synthetic_batch(sentences, VOCABULARY), torch.device("cuda")
-    return median_ms(OneGraph(model, batch, device, bf16=bf16), "cuda", rounds=rounds)
+    return median_ms(GraphedLabeller(model, batch, device, bf16=bf16), "cuda", rounds=rounds)
 
 
 def _time_steps(place: Place) -> None:

@@ -17,7 +17,7 @@ from gpu_sections.runner import Place
 from gpu_sections.tables import print_head, print_row
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.execute import training_plan_of
+from raykd.training.execute import training_plan
 from raykd.training.prepare import Preparation, prepare
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
@@ -110,7 +110,7 @@ def _trained(
     ready: Preparation, run: Run, folder: str, device: torch.device, *, interrupted: bool
 ) -> dict[str, Tensor]:
     """The weights after training; if `interrupted`, at the last step of the last epoch, and taken up in a new loop."""
-    plan = replace(training_plan_of(ready.storage.uri, run), checkpoint_steps=1)
+    plan = replace(training_plan(ready.storage.uri, run), checkpoint_steps=1)
 
     def loop() -> Distiller:
         made = distiller(ready.storage, run, folder=folder, plan=plan, worker=Worker(device=device))

@@ -16,7 +16,7 @@ from gpu_sections.tables import print_head, print_row
 from raykd.figures.results import RunResult
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.model_folder import MODEL, RESULT
 from raykd.training.worker import Worker
 
@@ -124,7 +124,7 @@ def run_ray_train(place: Place) -> None:
     # The same run in a store that has all but its result.
     shutil.copytree(folder / "store", folder / "alone", ignore=shutil.ignore_patterns("runs", "sweeps"))
     worker = Worker(device=torch.device(place.device))
-    alone = execute(str(folder / "alone"), run, worker=worker, report=lambda _: None)
+    alone = execute_run(str(folder / "alone"), run, worker=worker, report=lambda _: None)
     print_head("epoch", "loss under Ray Train", "loss without Ray")
     for one, other in zip(under_train.epochs, alone.epochs, strict=True):
         print_row(one["epoch"] + 1, f"{one['loss']:.6f}", f"{other['loss']:.6f}")

@@ -37,7 +37,7 @@ from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.worker_efficiency import EFFICIENT, worker_efficiencies
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
 from raykd.training.model_folder import is_trained, model_config
 
@@ -170,7 +170,7 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         if not sizes:  # all pieces of a checkpoint that is read whole
             continue
         saved = [f"{(pieces.full_size - pieces.used) * size * 4 / 1e6:.1f} MB at E {size}" for size in sizes]
-        test = corpus_of(sweep.storage.uri, own[0].corpus_id).parts["test"]
+        test = cached_corpus(sweep.storage.uri, own[0].corpus_id).parts["test"]
         what = (
             f"{pieces.size:,} of {pieces.full_size:,} pieces, which saves"
             if pieces.kept is not None

@@ -32,9 +32,9 @@ from raykd.recipes.resources import Resources, taken
 from raykd.recipes.run import Run
 from raykd.redact import redact
 from raykd.storage.store import Storage
-from raykd.training.device import given_device
+from raykd.training.device import assigned_device
 from raykd.training.epoch_report import EpochReport
-from raykd.training.execute import epoch_report, execute, find_result
+from raykd.training.execute import execute_run, find_result, launcher_report
 from raykd.training.worker import Worker
 
 CLOSING_S = 8.0
@@ -138,7 +138,7 @@ def _worker(config: PlainObject) -> None:
     resources, mailbox = Resources(**config["resources"]), config["mailbox"]
     torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
     context = ray.train.get_context()
-    device = given_device(resources.gpus_per_worker)
+    device = assigned_device(resources.gpus_per_worker)
     if device.type == "cuda":
         device = ray.train.torch.get_device()  # of several on its node, its own
     worker, number = Worker(context.get_world_rank(), context.get_world_size(), device), -1
@@ -153,13 +153,13 @@ class _StoppedError(Exception):
 
 def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int) -> None:
     def report(epoch: EpochReport) -> None:
-        own = epoch_report(run, epoch) if worker.rank == 0 else None
+        own = launcher_report(run, epoch) if worker.rank == 0 else None
         if not ray.get(mailbox.epoch.remote(number, epoch.epoch, own)):
             raise _StoppedError
 
     try:
         with reported(run.id) if worker.rank == 0 else nullcontext():
-            execute(store_uri, run, worker=worker, report=report)
+            execute_run(store_uri, run, worker=worker, report=report)
     except _StoppedError:
         return
     except Exception as error:

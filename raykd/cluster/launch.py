@@ -15,8 +15,8 @@ from raykd.identity import PlainObject
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.device import given_device
-from raykd.training.execute import epoch_report, execute, find_result
+from raykd.training.device import assigned_device
+from raykd.training.execute import execute_run, find_result, launcher_report
 from raykd.training.worker import Worker
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class Launcher:
         if not resources.under_ray_train:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
             gpus = resources.gpus_per_worker
-            worker = Worker(device=given_device(gpus), share=gpus or 1.0)
+            worker = Worker(device=assigned_device(gpus), share=gpus or 1.0)
             with reported(run.id):
-                return execute(
-                    store_uri, run, worker=worker, report=lambda epoch: report(epoch_report(run, epoch))
+                return execute_run(
+                    store_uri, run, worker=worker, report=lambda epoch: report(launcher_report(run, epoch))
                 )
         if self._group is None or not self._group.lives:
             from raykd.cluster.group import Group  # a single worker starts sooner without Ray Train

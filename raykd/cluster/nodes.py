@@ -25,7 +25,7 @@ from raykd.errors import PlacementError, StoreError
 from raykd.pluralise import pluralise
 from raykd.redact import redact
 from raykd.storage.store import Storage
-from raykd.training.node_check import WRITTEN_BYTES, fault_here
+from raykd.training.node_check import WRITTEN_BYTES, find_node_fault
 
 ANSWER_S = 60.0
 """How long nodes have for their answer: one that is asked first starts a process."""
@@ -180,7 +180,7 @@ class Nodes:
             # A process that has looked at all GPUs would go on with these when Ray gives it one.
             "max_calls": 1 if gpus else 0,
         }
-        question: Any = fault_here
+        question: Any = find_node_fault
         task: Any = ray.remote(**options)(question)
         return task.remote(self._store.uri, sign, __version__, gpus=gpus)
 

@@ -34,7 +34,7 @@ from raykd.errors import RunError
 from raykd.recipes.resources import Resources
 from raykd.redact import redact
 from raykd.storage.store import Storage
-from raykd.training.execute import stands
+from raykd.training.execute import result_is_visible
 
 ACTOR_ID = re.compile(r"actor_id[=:] ?([0-9a-f]{16,})")
 """In Ray's errors."""
@@ -60,7 +60,7 @@ def work(
         PlacementError: no node is left that can do a run.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
-    jobs = OpenJobs(scheduler, partial(stands, Storage(store_uri)), nodes, resources)
+    jobs = OpenJobs(scheduler, partial(result_is_visible, Storage(store_uri)), nodes, resources)
     if jobs.upcoming() is None:
         if jobs.fault is not None:
             raise jobs.fault

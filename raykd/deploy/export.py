@@ -44,9 +44,9 @@ from raykd.serving import labeller
 from raykd.storage.layout import LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
-from raykd.training.data import corpus_of, languages_of
-from raykd.training.evaluate import Decode, evaluation_plan, predict
-from raykd.training.label_sets import plain_legal
+from raykd.training.data import cached_corpus, sentence_languages
+from raykd.training.evaluate import Decode, evaluation_batches, predict
+from raykd.training.label_sets import legal_as_json
 from raykd.training.load import Tagger, load_tagger
 from raykd.training.model_folder import model_config
 from raykd.training.worker import Worker
@@ -188,7 +188,7 @@ def export_run(
 def _labels(tagger: Tagger) -> bytes:
     """What the numbers of labels stand for, and which may follow each other where that is read."""
     legal = tagger.model.legal
-    own = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": plain_legal(legal)})}
+    own = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": legal_as_json(legal)})}
     return json.dumps(own, ensure_ascii=False).encode()
 
 
@@ -202,7 +202,7 @@ def _trees(labels: TreeLabels, report: CorpusReport | None) -> Trees:
 
 
 def _corpus(store: Storage, run: Run) -> Corpus | None:
-    return corpus_of(store.uri, run.corpus_id) if store.names(f"corpora/{run.corpus_id}/") else None
+    return cached_corpus(store.uri, run.corpus_id) if store.names(f"corpora/{run.corpus_id}/") else None
 
 
 def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
@@ -259,7 +259,7 @@ def _compared(
         answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
 
     def score(answer: Sequence[Any]) -> float:
-        languages = list(languages_of(table))
+        languages = list(sentence_languages(table))
         return task.score(gold, answer, tag_set=corpus.tag_set, languages=languages)["source"].mean
 
     return Agreement(
@@ -308,7 +308,7 @@ def _gaps(output: Output, rows: np.ndarray) -> list[float]:
 def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
     """The trees of every sentence."""
     found: list[Any] = [None] * len(text)
-    for rows in evaluation_plan(text.piece_lengths, torch.device("cpu")):
+    for rows in evaluation_batches(text.piece_lengths, torch.device("cpu")):
         batch = text.gather(rows)
         scores = Chain(torch.from_numpy(session.scores(batch)), batch.lengths_B)
         for row, tree in zip(rows, decode(Output(scores), rows), strict=True):
@@ -321,7 +321,7 @@ def _labelled(
 ) -> list[np.ndarray]:
     """The labels of every sentence, as long as those in `like`."""
     found = list(like)
-    for rows in with_progress(evaluation_plan(text.piece_lengths, torch.device("cpu"))):
+    for rows in with_progress(evaluation_batches(text.piece_lengths, torch.device("cpu"))):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):
             found[row] = path[: len(like[row])]
     return found

@@ -23,8 +23,8 @@ from raykd.recipes.run import Run, validated
 from raykd.signals import EncoderOutput, Sizes
 from raykd.storage.layout import ENCODER, ENCODERS
 from raykd.storage.store import Storage
-from raykd.training.data import corpus_of
-from raykd.training.stored_features import FEATURES, frozen_configs, stored_texts
+from raykd.training.data import cached_corpus
+from raykd.training.stored_features import FEATURES, frozen_encoder_configs, stored_texts
 from raykd.transfer import Text
 
 SHARDS = 64
@@ -34,7 +34,7 @@ LOADER = "raykd.precompute.features:load_encoder"
 
 
 @dataclass(frozen=True)
-class Reading:
+class EncoderTask:
     """What one frozen encoder has to read for some runs."""
 
     config: FrozenConfig
@@ -49,7 +49,7 @@ class Reading:
         return sum(map(len, self.texts))
 
 
-def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[Reading]:
+def encoder_tasks(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[EncoderTask]:
     """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
     id the text that a teacher labels.
     """
@@ -57,7 +57,7 @@ def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -
     corpora: dict[str, list[Text]] = {}
     asked: dict[str, dict[str, Text]] = {}
     for run in runs:
-        for config in frozen_configs(run):
+        for config in frozen_encoder_configs(run):
             configs[config.id] = config
             if run.corpus_id not in corpora:
                 corpora[run.corpus_id] = _texts_of(storage.uri, run.corpus_id)
@@ -67,7 +67,7 @@ def readings(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -
     return [_reading(storage, configs[name], tuple(own.values())) for name, own in asked.items()]
 
 
-def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> Reading:
+def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> EncoderTask:
     text = Text.union(texts)
     new = different = text.first_rows
     damaged: list[Text] = []
@@ -77,9 +77,9 @@ def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> R
             damaged.append(stored)
         new = new[~found]
     if not len(new):
-        return Reading(config, len(different), tuple(damaged))
+        return EncoderTask(config, len(different), tuple(damaged))
     left = text if len(new) == len(text) else text.only(new)
-    return Reading(config, len(different), (*damaged, left))
+    return EncoderTask(config, len(different), (*damaged, left))
 
 
 def _is_whole(storage: Storage, config: FrozenConfig, text: Text) -> bool:
@@ -87,18 +87,18 @@ def _is_whole(storage: Storage, config: FrozenConfig, text: Text) -> bool:
     return all(part.complete for part in covered.parts)
 
 
-def feature_plan(storage: Storage, todo: Iterable[Reading]) -> PrecomputePlan | None:
+def feature_plan(storage: Storage, tasks_of_encoders: Iterable[EncoderTask]) -> PrecomputePlan | None:
     """The plan that computes what is missing; None where nothing is."""
-    tasks = tuple(_task(storage, each.config, text) for each in todo for text in each.texts)
+    tasks = tuple(_task(storage, each.config, text) for each in tasks_of_encoders for text in each.texts)
     return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
-def note_encoder(storage: Storage, config: FrozenConfig) -> None:
+def store_encoder_config(storage: Storage, config: FrozenConfig) -> None:
     """Note what an encoder is and where it lies, which may have changed since another sweep."""
     storage.child(ENCODERS, config.id).write_json(ENCODER, {"config": config.model_dump(mode="json")})
 
 
-def keep_reading(storage: Storage, reading: Reading) -> None:
+def mark_texts_encoded(storage: Storage, reading: EncoderTask) -> None:
     """Note that the features of the reading's texts are stored."""
     folder = storage.child(ENCODERS, reading.config.id)
     for text in reading.texts:
@@ -141,5 +141,5 @@ def _task(storage: Storage, config: FrozenConfig, text: Text) -> PrecomputeTask:
 
 def _texts_of(store_uri: str, corpus_id: str) -> list[Text]:
     """The sentences of all parts of a corpus."""
-    parts = corpus_of(store_uri, corpus_id).parts.values()
+    parts = cached_corpus(store_uri, corpus_id).parts.values()
     return [Text.of(part["tokens"]) for part in parts if part.num_rows]

@@ -19,25 +19,25 @@ from raykd.figures.results import Cost
 from raykd.figures.table import ENDINGS, LATENCY, TRAINING_SPEED_GPU, Runtime
 from raykd.identity import PlainObject
 from raykd.layers.model import Model
-from raykd.precompute.latency import labelling, synthetic_batch, time_in_turns
+from raykd.precompute.latency import labelling_call, synthetic_batch, time_in_turns
 from raykd.precompute.model_cost import (
     BATCHES,
     GPU,
-    MOST_BYTES,
-    MOST_TOGETHER,
-    Measured,
+    MAX_BYTES,
+    MAX_MODELS,
+    MeasuredCost,
     bytes_in_memory,
+    cost_shape,
+    find_sizes,
     pieces_per_s,
-    shape_of,
-    sizes_of,
-    training_step,
+    time_training_step,
 )
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred, fetched
-from raykd.training.device import given_device
+from raykd.training.device import assigned_device
 from raykd.training.model_folder import build_model
 
 WARM_UP = 3
@@ -53,7 +53,7 @@ def gpu_hardware() -> PlainObject:
     return {GPU: {"name": torch.cuda.get_device_name(), **versions}}
 
 
-class OneGraph:
+class GraphedLabeller:
     """Labels batches of one shape, each with one launch.
 
     Raises RuntimeError where the model cannot be captured: it reads a value while it computes.
@@ -64,7 +64,7 @@ class OneGraph:
         batch.map(lambda part: self._pinned.append(part.pin_memory()) or part)
         on_gpu = batch.to(device)
         on_gpu.map(lambda part: self._inputs.append(part) or part)
-        label = labelling(model, on_gpu)
+        label = labelling_call(model, on_gpu)
         # Weights that autocast keeps in bf16 would be freed while the graph still reads them.
         autocast = torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled=False)
         stream = torch.cuda.Stream()
@@ -94,7 +94,7 @@ class _Shape:
     sizes: Cost
 
 
-def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime]) -> list[Measured]:
+def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime]) -> list[MeasuredCost]:
     """Time the shapes of the first of `runs`, as many as are loaded together, in turns, on this process' GPU.
 
     Args:
@@ -108,13 +108,13 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
     Raises:
         RunError: this process has no GPU.
     """
-    device, shapes = given_device(1.0), list[_Shape]()
-    for run in runs[:MOST_TOGETHER]:
-        sizes = sizes_of(storage, run)
+    device, shapes = assigned_device(1.0), list[_Shape]()
+    for run in runs[:MAX_MODELS]:
+        sizes = find_sizes(storage, run)
         assert sizes is not None, "the processor is measured before"
         model = build_model(storage, run, dropout=0.0).eval().to(device)
         shape = _Shape(model, open_vocabulary(storage, run.vocabulary_id), sizes)
-        if shapes and sum(bytes_in_memory(each.model) for each in (*shapes, shape)) > MOST_BYTES:
+        if shapes and sum(bytes_in_memory(each.model) for each in (*shapes, shape)) > MAX_BYTES:
             break
         shapes.append(shape)
     notes: list[list[str]] = [[] for _ in shapes]
@@ -130,13 +130,13 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
         timings = time_in_turns(calls)
         speeds = [
             {
-                f"sentences_per_s{ENDINGS[runtime]}": _fullest(shape, device, runtime, own)
+                f"sentences_per_s{ENDINGS[runtime]}": _max_throughput(shape, device, runtime, own)
                 for runtime in runtimes
             }
             for shape, own in with_progress(list(zip(shapes, notes, strict=True)))
         ]
-    trainings = [training_step(shape.model, shape.vocabulary, device) for shape in shapes]
-    found = list[Measured]()
+    trainings = [time_training_step(shape.model, shape.vocabulary, device) for shape in shapes]
+    found = list[MeasuredCost]()
     for place, (run, shape) in enumerate(zip(runs, shapes, strict=False)):
         own = {name: timing for (at, name), timing in timings.items() if at == place}
         figures = {**{name: timing.p50_ms for name, timing in own.items()}, **speeds[place]}
@@ -145,8 +145,8 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
             figures[TRAINING_SPEED_GPU.name] = pieces_per_s(training)
             spreads[TRAINING_SPEED_GPU.name] = training.spread
         remarks = tuple(dict.fromkeys(notes[place]))
-        timed = Cost(figures, shape_of(storage, run), gpu_hardware(), spreads=spreads, notes=remarks)
-        found.append(Measured(shape.sizes, timed))
+        timed = Cost(figures, cost_shape(storage, run), gpu_hardware(), spreads=spreads, notes=remarks)
+        found.append(MeasuredCost(shape.sizes, timed))
     return found
 
 
@@ -156,7 +156,7 @@ def _call(
     """Labels the batch once with each call; where it cannot be captured, kernel by kernel, which is noted."""
     bf16 = runtime == "gpu_bf16"
     try:
-        return OneGraph(model, batch, device, bf16=bf16)
+        return GraphedLabeller(model, batch, device, bf16=bf16)
     except torch.cuda.OutOfMemoryError:
         raise
     except RuntimeError as error:
@@ -164,12 +164,12 @@ def _call(
 
     def label() -> object:
         with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-            return fetched(labelling(model, batch.to(device))())
+            return fetched(labelling_call(model, batch.to(device))())
 
     return label
 
 
-def _fullest(shape: _Shape, device: torch.device, runtime: Runtime, notes: list[str]) -> float:
+def _max_throughput(shape: _Shape, device: torch.device, runtime: Runtime, notes: list[str]) -> float:
     """Sentences a second with the batch that fills the GPU."""
     best, size = 0.0, SMALLEST
     while size <= LARGEST:

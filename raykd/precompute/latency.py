@@ -25,14 +25,14 @@ from raykd.layers.model import Model
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.layers.threads import one_thread
 from raykd.objectives.labels import negative_log_likelihood
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.progress import with_progress
 from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.structures import viterbi
 
 # What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
 PIECES, WORDS, CHARACTERS = 32, 24, 6
-PASSES, FEWEST, CALMEST = 30, 5, 6
+PASSES, MIN_PASSES, COUNTED_PASSES = 30, 5, 6
 """Passes over all that is timed, and as many as there are of a slow model, whose rounds take `SECONDS` together; those
 that count."""
 ROUNDS, PASS_S, WARM_UP = 10, 0.01, 5
@@ -59,10 +59,10 @@ class Timing:
 def hardware(on: str | None = None) -> PlainObject:
     """What a latency is measured on (this processor, or the one of another node), part of its identity in the cache."""
     versions = {"torch": str(torch.__version__), "onnxruntime": version("onnxruntime")}
-    return {"processor": on or processor(), **versions, "threads": 1}
+    return {"processor": on or processor_name(), **versions, "threads": 1}
 
 
-def labelling(model: Model, batch: TokenBatch) -> Callable[[], object]:
+def labelling_call(model: Model, batch: TokenBatch) -> Callable[[], object]:
     """Labels `batch` once with each call, decoding included. What generates writes a step for each word: an untrained
     model does not know where to end.
     """
@@ -85,7 +85,7 @@ def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timi
             _pass(call, WARM_UP)
         for number in with_progress(range(PASSES)):
             for name, call in calls.items():
-                if number >= FEWEST and spent_ms[name] > SECONDS * 1e3:
+                if number >= MIN_PASSES and spent_ms[name] > SECONDS * 1e3:
                     continue
                 # After another's turn the caches are another's. What is slower than a pass fills them itself.
                 if spent_ms[name] <= number * PASS_S * 2e3:
@@ -93,7 +93,7 @@ def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timi
                 rounds = _pass(call, ROUNDS)
                 passes[name].append(rounds)
                 spent_ms[name] += sum(rounds)
-    return {name: _of_the_calmest(own) for name, own in passes.items()}
+    return {name: _calmest_timing(own) for name, own in passes.items()}
 
 
 def time_training(model: Model, batch: TokenBatch) -> Timing:
@@ -148,9 +148,9 @@ def _pass(call: Callable[[], object], rounds: int) -> list[float]:
     return times
 
 
-def _of_the_calmest(passes: list[list[float]]) -> Timing:
+def _calmest_timing(passes: list[list[float]]) -> Timing:
     """The rounds of the passes with the lowest means."""
-    calmest = sorted(passes, key=statistics.fmean)[:CALMEST]
+    calmest = sorted(passes, key=statistics.fmean)[:COUNTED_PASSES]
     p50, p90 = np.quantile([round_ for own in calmest for round_ in own], (0.5, 0.9))
     medians = [statistics.median(own) for own in calmest]
     spread = statistics.stdev(medians) / float(p50) if len(medians) > 1 else 0.0

@@ -31,28 +31,28 @@ from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 from raykd.precompute.gpu_cost import gpu_hardware, measure_on_gpu
 from raykd.precompute.latency import hardware
-from raykd.precompute.machine_load import load_before
+from raykd.precompute.machine_load import current_load
 from raykd.precompute.model_cost import (
-    MOST_TOGETHER,
-    Measured,
+    MAX_MODELS,
+    MeasuredCost,
+    add_cost_note,
     find_cost,
-    keep_cost,
     measure_together,
-    note_cost,
+    store_cost,
 )
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.recipes.resources import LatencyTarget, Resources, gpu_probe, targeted
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 
-Measure = Callable[[Sequence[Run]], Sequence[Measured]]
+Measure = Callable[[Sequence[Run]], Sequence[MeasuredCost]]
 """Measures the first of some runs together: at least one."""
 LATENCIES = tuple(
     figure.name for figure in COSTS if figure.form == "milliseconds" and not figure.name.endswith("_p90")
 )
 GROUP = "shapes"
 """The name by which shapes that are measured together say how far they are."""
-NAMED = 3
+MAX_WARNINGS = 3
 """Contradictions that are named one by one."""
 
 
@@ -65,7 +65,7 @@ class Bench:
     """
 
     storage: Storage
-    on: PlainObject
+    hardware: PlainObject
     measure: Measure
     load: Callable[[], float]
     listener: Listener
@@ -78,7 +78,7 @@ class Bench:
         self.costs = {
             run.id: cost
             for run in runs
-            if (cost := find_cost(self.storage, run, self.on, self.runtimes)) is not None
+            if (cost := find_cost(self.storage, run, self.hardware, self.runtimes)) is not None
         }
         stored = [run for run in runs if run.id in self.costs]
         loaded = [run for run in stored if self.costs[run.id].loaded]
@@ -119,7 +119,7 @@ class Bench:
         remaining, moved = list(pending), ""
         while remaining:
             group = remaining if anchor is None else [anchor, *remaining]
-            most = min(len(remaining), MOST_TOGETHER - (anchor is not None))
+            most = min(len(remaining), MAX_MODELS - (anchor is not None))
             self.listener.started(Unit("latency", GROUP, {GROUP: ""}, counts=most if counts else 0))
             measured = list(self.measure(group))
             self.listener.ended(GROUP)
@@ -128,9 +128,9 @@ class Bench:
                 continue
             for run, measurement in zip(group, measured, strict=False):
                 if run is anchor:
-                    moved = moved or _moved(self.costs[run.id], measurement.cost)
+                    moved = moved or _describe_change(self.costs[run.id], measurement.cost)
                     continue
-                self.costs[run.id] = keep_cost(self.storage, run, measurement)
+                self.costs[run.id] = store_cost(self.storage, run, measurement)
                 if counts:
                     self.listener.advance("latency")
             remaining = remaining[len(measured) - (anchor is not None) :]
@@ -147,15 +147,16 @@ class Bench:
         if not pairs:
             return
         involved = list({run.id: run for pair in pairs for run in pair}.values())
+        slow, fast = (_describe_shape(self.costs[run.id]) for run in pairs[0])
         self.listener.note(
-            f"latency: {_name(self.costs[pairs[0][0].id])} was slower than {_name(self.costs[pairs[0][1].id])}, "
+            f"latency: {slow} was slower than {fast}, "
             f"which is larger; {pluralise(len(involved), 'shape')} of such pairs are timed again"
         )
         self._measure_beside(involved, None, counts=False)
-        for slow, fast in contradictions(involved, self.costs)[:NAMED]:
-            text = f"slower than {_name(self.costs[fast.id])}, though smaller in every size; timed twice"
-            self.costs[slow.id] = note_cost(self.storage, slow, self.on, text)
-            self.listener.warn(f"latency: {_name(self.costs[slow.id])} is {text}")
+        for small, large in contradictions(involved, self.costs)[:MAX_WARNINGS]:
+            text = f"slower than {_describe_shape(self.costs[large.id])}, though smaller in every size; timed twice"
+            self.costs[small.id] = add_cost_note(self.storage, small, self.hardware, text)
+            self.listener.warn(f"latency: {_describe_shape(self.costs[small.id])} is {text}")
 
     def _warn_of_load(self, runs: Sequence[Run]) -> None:
         loads = [cost.load for run in runs if (cost := self.costs[run.id]).loaded]
@@ -182,13 +183,13 @@ def _smaller(cost: Cost, other: Cost) -> bool:
     return (
         cost.shape != other.shape
         and cost.figures[PARAMETERS.name] <= other.figures[PARAMETERS.name]
-        and _within(cost.shape, other.shape)
+        and _is_within(cost.shape, other.shape)
     )
 
 
-def _within(value: Any, other: Any) -> bool:
+def _is_within(value: Any, other: Any) -> bool:
     if isinstance(value, Mapping) and isinstance(other, Mapping):
-        return value.keys() == other.keys() and all(_within(value[key], other[key]) for key in value)
+        return value.keys() == other.keys() and all(_is_within(value[key], other[key]) for key in value)
     if _is_size(value) and _is_size(other):
         return value <= other
     return value == other
@@ -211,23 +212,23 @@ def _differ(cost: Cost, other: Cost, name: str) -> bool:
     return beyond_spread(cost.figures[name], other.figures[name], *spreads)
 
 
-def _moved(stored: Cost, now: Cost) -> str:
+def _describe_change(stored: Cost, now: Cost) -> str:
     """How the latency of a shape differs from what was stored, in words; empty where it does not."""
     for name in LATENCIES:
         if name in stored.figures and name in now.figures and _differ(stored, now, name):
             values = f"{name} {now.figures[name]:.3g}, was {stored.figures[name]:.3g}"
-            return f"{_name(stored)} is timed otherwise than before ({values})"
+            return f"{_describe_shape(stored)} is timed otherwise than before ({values})"
     return ""
 
 
-def _name(cost: Cost) -> str:
+def _describe_shape(cost: Cost) -> str:
     """A shape's kind and sizes: `bilstm embedding_dim 16, hidden_dim 32`."""
     model = dict(cost.shape.get("model", {}))
     sizes = [f"{key} {value}" for key, value in model.items() if _is_size(value)]
     return f"{model.get('kind', 'a model')} {', '.join(sizes)}".rstrip()
 
 
-def measure_all(
+def measure_shapes(
     store_uri: str,
     runs: Sequence[Run],
     *,
@@ -249,15 +250,15 @@ def measure_all(
     check_gpu(runtimes, resources, cluster)
     while True:
         try:
-            on = _measured_on_one(store_uri, runs, resources, cluster, listener, nodes, others)
-            gpu = _measured_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {}
+            on = _measure_on_node(store_uri, runs, resources, cluster, listener, nodes, others)
+            gpu = _measure_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {}
             return {**on, **gpu}
         except (StoreError, RayTaskError):
             if nodes is None or not nodes.ask(again=True):
                 raise
 
 
-def _measured_on_one(
+def _measure_on_node(
     store_uri: str,
     runs: Sequence[Run],
     resources: Resources,
@@ -276,15 +277,15 @@ def _measured_on_one(
     check_target(target, now)
     node = latency_node(target, now)
     assert node is not None
-    on = hardware(_on(node, processor))
-    takes = _takes(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
+    on = hardware(_run_on(node, processor_name))
+    takes = _task_resources(target, node) | ({"CPU": 0.0} if cluster.slots_asleep else {})
 
-    def measure(some: Sequence[Run]) -> Sequence[Measured]:
+    def measure(some: Sequence[Run]) -> Sequence[MeasuredCost]:
         plain = [run.to_plain() for run in some]
-        return _on(node, _measure, measure_together, store_uri, plain, tuple(runtimes), takes=takes)
+        return _run_on(node, _measure, measure_together, store_uri, plain, tuple(runtimes), takes=takes)
 
     bench = Bench(
-        Storage(store_uri), on, measure, lambda: _on(node, load_before, takes=takes), listener, runtimes
+        Storage(store_uri), on, measure, lambda: _run_on(node, current_load, takes=takes), listener, runtimes
     )
     try:
         bench.run(runs)
@@ -293,7 +294,7 @@ def _measured_on_one(
     return on
 
 
-def _measured_on_gpu(
+def _measure_on_gpu(
     store_uri: str, runs: Sequence[Run], resources: Resources, listener: Listener, runtimes: Sequence[Runtime]
 ) -> PlainObject:
     """Returns what is known of the GPU."""
@@ -303,7 +304,7 @@ def _measured_on_gpu(
     on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=others, max_calls=1)
     on: Any = ray.get(on_a_gpu(gpu_hardware).remote())
 
-    def measure(some: Sequence[Run]) -> Sequence[Measured]:
+    def measure(some: Sequence[Run]) -> Sequence[MeasuredCost]:
         plain = [run.to_plain() for run in some]
         return ray.get(on_a_gpu(_measure).remote(measure_on_gpu, store_uri, plain, tuple(runtimes)))
 
@@ -323,22 +324,22 @@ def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topolo
 
 
 def _measure(
-    together: Callable[[Storage, Sequence[Run], Sequence[Runtime]], list[Measured]],
+    together: Callable[[Storage, Sequence[Run], Sequence[Runtime]], list[MeasuredCost]],
     store_uri: str,
     plain: Iterable[PlainObject],
     runtimes: Sequence[Runtime],
-) -> list[Measured]:
+) -> list[MeasuredCost]:
     with reported(GROUP):
         return together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
 
 
-def _takes(target: LatencyTarget | None, node: Node) -> dict[str, float]:
+def _task_resources(target: LatencyTarget | None, node: Node) -> dict[str, float]:
     """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
     probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
     return targeted(target or LatencyTarget()) | probe
 
 
-def _on(
+def _run_on(
     node: Node, function: Callable[..., Any], *arguments: Any, takes: Mapping[str, float] | None = None
 ) -> Any:
     """What `function` gives on this node."""

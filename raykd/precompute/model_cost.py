@@ -33,21 +33,21 @@ from raykd.precompute.latency import (
     PIECES,
     Timing,
     hardware,
-    labelling,
+    labelling_call,
     synthetic_batch,
     time_in_turns,
     time_training,
 )
-from raykd.precompute.machine_load import LoadMeter, load_before
+from raykd.precompute.machine_load import LoadMeter, current_load
 from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
-from raykd.training.data import labels_of
+from raykd.training.data import run_labels
 from raykd.training.model_folder import build_model, model_config
 
 FORMAT = 7
-MOST_TOGETHER, MOST_BYTES = 16, 2**30
+MAX_MODELS, MAX_BYTES = 16, 2**30
 """Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
 BUILT, TRAINED = 0.3, 0.6
 """The shares of a measurement after which models are built and their training is timed, about."""
@@ -62,7 +62,7 @@ Call = tuple[Runtime, str]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCost:
     """The cost of one run's shape, in the two parts that are stored: sizes, and what was timed."""
 
     sizes: Cost
@@ -71,10 +71,10 @@ class Measured:
     @property
     def cost(self) -> Cost:
         """Both parts together."""
-        return _beside(self.sizes, self.timed)
+        return _merge(self.sizes, self.timed)
 
 
-def _beside(cost: Cost, timed: Cost) -> Cost:
+def _merge(cost: Cost, timed: Cost) -> Cost:
     """`cost`, and what was timed of the same shape."""
     return replace(
         cost,
@@ -92,7 +92,7 @@ class ShapeModel:
     def __init__(self, storage: Storage, run: Run):
         self.model = build_model(storage, run, dropout=0.0).eval()
         self.vocabulary = open_vocabulary(storage, run.vocabulary_id)
-        self.shape = shape_of(storage, run)
+        self.shape = cost_shape(storage, run)
         self.no_export, self.float32 = "", b""
         limit = self.model.piece_limit
         if limit is not None and limit < PIECES:
@@ -147,7 +147,7 @@ def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callabl
     batches = {name: synthetic_batch(size, shape.vocabulary) for name, size in BATCHES.items()}
     calls: dict[Call, Callable[[], object]] = {}
     if shape.no_export or "torch" in runtimes:
-        calls |= {("torch", name): labelling(shape.model, batch) for name, batch in batches.items()}
+        calls |= {("torch", name): labelling_call(shape.model, batch) for name, batch in batches.items()}
     if not shape.no_export:
         files: dict[Runtime, bytes] = {"onnx": shape.float32}
         files |= {"int8": shape.int8} if "int8" in runtimes else {}
@@ -157,7 +157,9 @@ def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callabl
     return calls
 
 
-def _timed(shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing | None, load: float) -> Cost:
+def _timed_cost(
+    shape: ShapeModel, timings: Mapping[Call, Timing], training: Timing | None, load: float
+) -> Cost:
     figures: dict[str, float] = {}
     spreads: dict[str, float] = {}
     for (runtime, batch), timing in timings.items():
@@ -178,7 +180,7 @@ def pieces_per_s(training: Timing) -> float:
     return round(1e3 * BATCH * PIECES / training.p50_ms, 1)
 
 
-def training_step(
+def time_training_step(
     model: Model, vocabulary: StoredVocabulary, device: torch.device | str = "cpu"
 ) -> Timing | None:
     """A step of training on labels, of a copy of the model on its device; a distillation loss adds a tenth at most."""
@@ -197,7 +199,7 @@ def training_step(
 
 def measure_together(
     storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime] = ()
-) -> list[Measured]:
+) -> list[MeasuredCost]:
     """Measure the shapes of the first of `runs`, as many as fit into memory together, in turns.
 
     Args:
@@ -209,16 +211,16 @@ def measure_together(
         One cost for each of the first runs, at least for one.
     """
     report_progress(0.0, "waiting until the machine is quiet")
-    load, shapes = load_before(), list[ShapeModel]()
+    load, shapes = current_load(), list[ShapeModel]()
     with part_of_work(0.0, BUILT, "exporting models"):
-        for run in with_progress(runs[:MOST_TOGETHER]):
+        for run in with_progress(runs[:MAX_MODELS]):
             shape = ShapeModel(storage, run)
-            if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MOST_BYTES:
+            if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MAX_BYTES:
                 break
             shapes.append(shape)
     meter = LoadMeter()
     with part_of_work(BUILT, TRAINED, "timing training steps"):
-        trainings = [training_step(shape.model, shape.vocabulary) for shape in with_progress(shapes)]
+        trainings = [time_training_step(shape.model, shape.vocabulary) for shape in with_progress(shapes)]
     calls = [_calls(shape, runtimes) for shape in shapes]
     with part_of_work(TRAINED, 1.0, "timing labelling"):
         timings = time_in_turns(
@@ -226,12 +228,14 @@ def measure_together(
         )
     load = max(load, meter.share())
     return [
-        Measured(shape.sizes(), _timed(shape, {name: timings[place, name] for name in named}, training, load))
+        MeasuredCost(
+            shape.sizes(), _timed_cost(shape, {name: timings[place, name] for name in named}, training, load)
+        )
         for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
     ]
 
 
-def shape_of(storage: Storage, run: Run) -> PlainObject:
+def cost_shape(storage: Storage, run: Run) -> PlainObject:
     """All that a run's cost depends on; two runs of one shape cost the same."""
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     pieces = vocabulary.pieces
@@ -246,7 +250,7 @@ def shape_of(storage: Storage, run: Run) -> PlainObject:
         **other,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
         "context": [own.size for own in vocabulary.context],
-        "tags": len(labels_of(storage.uri, run)),
+        "tags": len(run_labels(storage.uri, run)),
     }
 
 
@@ -255,23 +259,23 @@ def shape_key(storage: Storage, run: Run) -> str:
     return _key(storage, run)
 
 
-def sizes_of(storage: Storage, run: Run) -> Cost | None:
+def find_sizes(storage: Storage, run: Run) -> Cost | None:
     """The sizes of a run's shape, if they are stored."""
-    return _stored(storage, shape_key(storage, run))
+    return _find(storage, shape_key(storage, run))
 
 
 def find_cost(
-    storage: Storage, run: Run, on: PlainObject | None = None, runtimes: Sequence[Runtime] = ()
+    storage: Storage, run: Run, machine: PlainObject | None = None, runtimes: Sequence[Runtime] = ()
 ) -> Cost | None:
     """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
     a processor, a GPU, or both) and in these runtimes beside the export in float32.
     """
-    cost = sizes_of(storage, run)
-    for part in _apart(on or hardware()):
-        timed = _stored(storage, _key(storage, run, hardware=part)) if cost is not None else None
+    cost = find_sizes(storage, run)
+    for part in _split_hardware(machine or hardware()):
+        timed = _find(storage, _key(storage, run, hardware=part)) if cost is not None else None
         if cost is None or timed is None:
             return None
-        cost = _beside(cost, timed)
+        cost = _merge(cost, timed)
     assert cost is not None
     needed = [ENDINGS[runtime] for runtime in runtimes if not (runtime == "int8" and cost.no_export)]
     if any(f"{LATENCY.name}{ending}" not in cost.figures for ending in needed):
@@ -279,20 +283,22 @@ def find_cost(
     return cost
 
 
-def keep_cost(storage: Storage, run: Run, measured: Measured) -> Cost:
+def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:
     """Store the cost of a run's shape, in the place of an earlier one."""
-    storage.write_json(_name(shape_key(storage, run)), measured.sizes.to_plain())
-    storage.write_json(_name(_key(storage, run, hardware=measured.timed.hardware)), measured.timed.to_plain())
+    storage.write_json(_file_name(shape_key(storage, run)), measured.sizes.to_plain())
+    storage.write_json(
+        _file_name(_key(storage, run, hardware=measured.timed.hardware)), measured.timed.to_plain()
+    )
     return measured.cost
 
 
-def note_cost(storage: Storage, run: Run, on: PlainObject, text: str) -> Cost:
+def add_cost_note(storage: Storage, run: Run, machine: PlainObject, text: str) -> Cost:
     """Add a sentence to a cost that is stored."""
-    sizes, timed = sizes_of(storage, run), _stored(storage, _key(storage, run, hardware=on))
+    sizes, timed = find_sizes(storage, run), _find(storage, _key(storage, run, hardware=machine))
     assert sizes is not None
     assert timed is not None
     notes = tuple(dict.fromkeys([*timed.notes, text]))
-    return keep_cost(storage, run, Measured(sizes, replace(timed, notes=notes)))
+    return store_cost(storage, run, MeasuredCost(sizes, replace(timed, notes=notes)))
 
 
 def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> Cost:
@@ -302,10 +308,10 @@ def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> 
     """
     storage = Storage(store_uri)
     cost = find_cost(storage, run, runtimes=runtimes)
-    return cost or keep_cost(storage, run, measure_together(storage, [run], runtimes)[0])
+    return cost or store_cost(storage, run, measure_together(storage, [run], runtimes)[0])
 
 
-def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _split_hardware(on: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The parts of a hardware, each with figures of its own in the store: the processor, the GPU."""
     parts = {name: value for name, value in on.items() if name != GPU}, {GPU: on.get(GPU)}
     return [part for part in parts if any(part.values())]
@@ -313,12 +319,12 @@ def _apart(on: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _key(storage: Storage, run: Run, **where: Mapping[str, Any]) -> str:
     sizes = [figure.name for figure in SIZES]  # with one more, all are measured again
-    return identity("cost", {"format": FORMAT, "sizes": sizes, "shape": shape_of(storage, run), **where})
+    return identity("cost", {"format": FORMAT, "sizes": sizes, "shape": cost_shape(storage, run), **where})
 
 
-def _name(key: str) -> str:
+def _file_name(key: str) -> str:
     return f"costs/{key}.json"
 
 
-def _stored(storage: Storage, key: str) -> Cost | None:
-    return storage.find_json(_name(key), Cost.from_plain)
+def _find(storage: Storage, key: str) -> Cost | None:
+    return storage.find_json(_file_name(key), Cost.from_plain)

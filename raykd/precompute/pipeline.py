@@ -43,7 +43,7 @@ class Placement:
     actors: int | None = None
     cpus_per_actor: float = 1.0
     gpus_per_actor: float = 0.0
-    others: Mapping[str, float] = field(default_factory=dict)
+    extra_resources: Mapping[str, float] = field(default_factory=dict)
     """Accelerator type and custom resources, by their names in Ray."""
     slots_asleep: bool = False
     """Whether the CPUs are those of slots that sleep: Ray is asked for none."""
@@ -108,7 +108,7 @@ def _pipeline(plan: Plan, rows: list[Row], placement: Placement, actors: int) ->
             compute=ray.data.ActorPoolStrategy(size=min(actors, len(rows))),
             num_cpus=0 if placement.slots_asleep else placement.cpus_per_actor,
             num_gpus=placement.gpus_per_actor,
-            resources=dict(placement.others),
+            resources=dict(placement.extra_resources),
             label_selector=elsewhere(placement.avoid) or None,
             max_restarts=0,
         )
@@ -145,7 +145,9 @@ def _quiet_ray_data() -> Iterator[None]:
 
 
 def _group(placement: Placement) -> Group:
-    return Group({"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor, **placement.others})
+    return Group(
+        {"CPU": placement.cpus_per_actor, "GPU": placement.gpus_per_actor, **placement.extra_resources}
+    )
 
 
 def _fitting_actors(placement: Placement, shards: int) -> int:

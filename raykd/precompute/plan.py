@@ -197,7 +197,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Precomputed:
+class PrecomputeResult:
     """What a precompute did: pipeline rows computed, and what stands now, for tokens of text in all.
 
     `largest_error` is the largest absolute error that float16 or 8 bits brought into a number.
@@ -246,7 +246,7 @@ def precompute(
     placement: Placement | None = None,
     on_range: Callable[[Row], None] | None = None,
     launch: Launch | None = None,
-) -> Precomputed:
+) -> PrecomputeResult:
     """Compute what is missing of the plan's transfer sets and commit them. Ray must be running. `on_range` is called
     with the `task`, the `first` row and the number of `sentences` of each range that is done.
 
@@ -298,7 +298,7 @@ def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
         )
 
 
-def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
+def _summary(plan: PrecomputePlan, computed: int) -> PrecomputeResult:
     parts = [part for task in plan.coverage() for part in task.parts]
     # An actor whose node had lost the store wrote them into a folder of that node's own.
     lost = [f"{part.folder.address}/{rows.name}" for part in parts for rows in part.pending]
@@ -306,7 +306,7 @@ def _summary(plan: PrecomputePlan, computed: int) -> Precomputed:
         problem = f"was computed and is not in the store ({pluralise(len(lost), 'shard')} in all)"
         raise StoreError(lost[0], problem, "mount the store on every node, and run it again for the rest")
     entries = [entry for part in parts for entry in part.standing]
-    return Precomputed(
+    return PrecomputeResult(
         computed_shards=computed,
         shards=len(entries),
         bytes=sum(entry.bytes for entry in entries),

@@ -11,7 +11,7 @@ _BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
 """Instructions on bf16, as x86 and Arm call them."""
 
 
-def processor() -> str:
+def processor_name() -> str:
     """Its name."""
     names = _lines("model name")
     return names[0] if names else platform.processor() or platform.machine()

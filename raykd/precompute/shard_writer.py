@@ -27,7 +27,7 @@ from raykd.progress import part_of_work, report_progress, with_progress
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.storage.store import Storage
 from raykd.structures import LegalTransitions
-from raykd.training.device import CPU_PIECES, given_device, pieces_at_once
+from raykd.training.device import CPU_PIECES, assigned_device, piece_budget
 from raykd.transfer import (
     Origin,
     RowRange,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class LoadedTeacher(Protocol):
+class SentenceReader(Protocol):
     """A teacher in memory."""
 
     def outputs(
@@ -61,7 +61,7 @@ class LoadedTeacher(Protocol):
         ...
 
 
-Loader = Callable[[Storage, str, torch.device], LoadedTeacher]
+Loader = Callable[[Storage, str, torch.device], SentenceReader]
 LABELLED = 0.7
 """The share of a range that labelling takes, about, where other signals are derived from what it gives."""
 
@@ -87,7 +87,7 @@ class TeacherHandle:
     decoding: str = ""
     legal: LegalTransitions | None = None
 
-    def load(self, device: torch.device) -> LoadedTeacher:
+    def load(self, device: torch.device) -> SentenceReader:
         """The teacher in the memory of this device."""
         report_progress(None, "loading the model")
         loader = self.loader
@@ -126,8 +126,8 @@ class ShardWriter:
         torch.set_num_threads(threads)
         self._store, self._shard_jobs = Storage(store), shard_jobs
         self._token_budget, self._gpus = token_budget, gpus
-        self._teacher: Callable[[TeacherHandle], LoadedTeacher] = lru_cache(maxsize=2)(
-            lambda handle: handle.load(given_device(gpus))
+        self._teacher: Callable[[TeacherHandle], SentenceReader] = lru_cache(maxsize=2)(
+            lambda handle: handle.load(assigned_device(gpus))
         )
         self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
 
@@ -145,9 +145,9 @@ class ShardWriter:
             entries = {name: entry.model_dump(mode="json") for name, entry in self._write(row)}
             return answer | {"entries": json.dumps(entries)}
         except Exception as error:
-            return answer | {"error": _as_data(error, row)}
+            return answer | {"error": _error_as_json(error, row)}
         finally:
-            _give_back()
+            _trim_memory()
 
     def _write(self, row: PlainObject) -> Iterator[tuple[str, ShardEntry]]:
         job, work = self._shard_jobs[row["task"]], json.loads(row["work"])
@@ -155,22 +155,22 @@ class ShardWriter:
         entries = {name: ShardEntry.model_validate(entry) for name, entry in work["standing"].items()}
         pending = [need for need in job.origins if need.name in work["pending"]]
         for need in [need for need in pending if SIGNALS[need.signal].once]:
-            entries[need.name] = self._once(job, need)
+            entries[need.name] = self._write_once(job, need)
             yield need.name, entries[need.name]
         taken = [need for need in pending if not (SIGNALS[need.signal].once or _is_derived(job, need))]
         derived = [need for need in pending if _is_derived(job, need)]
         if taken:
             with part_of_work(0.0, LABELLED if derived else 1.0, "labelling"):
-                found = self._taken(job, rows, taken)
+                found = self._write_taken(job, rows, taken)
             for need, entry in found.items():
                 entries[need.name] = entry
                 yield need.name, entry
         first = LABELLED if taken else 0.0
         for number, need in enumerate(derived):
             report_progress(first + (1 - first) * number / len(derived), f"computing {need.name}")
-            yield need.name, self._derived(job, need, rows, entries)
+            yield need.name, self._write_derived(job, need, rows, entries)
 
-    def _once(self, job: ShardJob, need: Need) -> ShardEntry:
+    def _write_once(self, job: ShardJob, need: Need) -> ShardEntry:
         """A signal that is stored once per teacher, taken from its output for any sentence."""
         origin, rows = job.origins[need], RowRange(0, 1)
         folder = origin_folder(self._store, origin)
@@ -184,7 +184,7 @@ class ShardWriter:
         columns, error = encode_columns(need, job.teacher.sizes, np.zeros(0, int), np.zeros(0, int), values)
         return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
 
-    def _taken(self, job: ShardJob, rows: RowRange, needs: Sequence[Need]) -> dict[Need, ShardEntry]:
+    def _write_taken(self, job: ShardJob, rows: RowRange, needs: Sequence[Need]) -> dict[Need, ShardEntry]:
         """Signals that are taken from the teacher's outputs for the sentences of `rows`."""
         folders = {need: origin_folder(self._store, job.origins[need]) for need in needs}
         # Another sweep may have written some since this one looked.
@@ -219,7 +219,7 @@ class ShardWriter:
         layers = tuple(sorted({need.layer for need in needs if need.layer is not None}))
         teacher = self._teacher(job.teacher)  # before its device is asked what is free
         share = self._gpus or 1.0
-        most = self._token_budget or pieces_at_once(given_device(self._gpus), share=share)
+        most = self._token_budget or piece_budget(assigned_device(self._gpus), share=share)
         for run in with_progress(buckets(lengths_N, most)):
             sentences = text.sentences(rows_N[run])
             collected: dict[tuple[Need, int, int], np.ndarray] = {}
@@ -233,13 +233,13 @@ class ShardWriter:
                     values[need][number] += own  # type: ignore[arg-type]
         return values
 
-    def _derived(
+    def _write_derived(
         self, job: ShardJob, need: Need, rows: RowRange, entries: Mapping[str, ShardEntry]
     ) -> ShardEntry:
         """A signal that is computed from stored ones, always from the rounded values."""
         signal, stored, first = SIGNALS[need.signal], {}, None
         for own in (each for each in job.origins if each.signal in signal.sources):
-            entry = entries.get(own.name) or self._once(job, own)
+            entry = entries.get(own.name) or self._write_once(job, own)
             batch = open_shard(origin_folder(self._store, job.origins[own]), entry)
             stored[own.signal] = decode_columns(own, batch)
             if not SIGNALS[own.signal].once:
@@ -299,7 +299,7 @@ def raise_error(error: str) -> None:
         raise getattr(errors, plain["kind"])(*plain["fields"])
 
 
-def _give_back() -> None:
+def _trim_memory() -> None:
     """Give free memory back to the system: batches have many sizes, and between them the C library would keep ever more
     of it.
     """
@@ -307,7 +307,7 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _as_data(error: Exception, row: PlainObject) -> str:
+def _error_as_json(error: Exception, row: PlainObject) -> str:
     # What a Ray Data function raises reaches the driver as text only, without its class and fields. So errors
     # travel as data: our own by name and fields, all others as a RunError.
     if not isinstance(error, RaykdError):

@@ -12,12 +12,12 @@ from raykd.cluster.nodes import Nodes
 from raykd.cluster.placement import reader_group, readers
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError, StoreError
-from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.features import encoder_tasks, feature_plan, mark_texts_encoded, store_encoder_config
 from raykd.precompute.pipeline import Row, range_id
 from raykd.precompute.plan import (
     Placement,
-    Precomputed,
     PrecomputePlan,
+    PrecomputeResult,
     PrecomputeTask,
     pending_rows,
     precompute,
@@ -28,23 +28,23 @@ from raykd.recipes.run import Run
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.execute import find_result
-from raykd.training.model_folder import legal_of, signals_id
-from raykd.training.prepare import PlannedTeacher, stored_of
+from raykd.training.model_folder import legal_transitions, teacher_signals_id
+from raykd.training.prepare import PlannedTeacher, storable_needs
 from raykd.transfer import Text
 
 LOADER = "raykd.precompute.open_teacher:load_teacher"
 
 
 def transfer_plan(
-    storage: Storage, asked: Iterable[tuple[PlannedTeacher, Sequence[Need]]]
+    storage: Storage, requests: Iterable[tuple[PlannedTeacher, Sequence[Need]]]
 ) -> PrecomputePlan | None:
     """One plan for all teachers, each once with all that is needed of it; None when no objective reads a teacher."""
     teachers: dict[str, PlannedTeacher] = {}
     needs: dict[str, list[Need]] = {}
-    for teacher, own in asked:
-        if stored := stored_of(teacher.config, own):
+    for teacher, own in requests:
+        if stored := storable_needs(teacher.config, own):
             teachers[teacher.run.id] = teacher
             needs.setdefault(teacher.run.id, []).extend(stored)
     tasks = tuple(_task(storage, teacher, needs[run_id]) for run_id, teacher in teachers.items())
@@ -52,15 +52,15 @@ def transfer_plan(
 
 
 def _task(storage: Storage, teacher: PlannedTeacher, needs: Sequence[Need]) -> PrecomputeTask:
-    needs = stored_of(teacher.config, needs)
+    needs = storable_needs(teacher.config, needs)
     # A teacher's id is known before it is trained; its weights only after.
     result = find_result(storage, teacher.run)
-    tag_set = corpus_of(storage.uri, teacher.run.corpus_id).tag_set
+    tag_set = cached_corpus(storage.uri, teacher.run.corpus_id).tag_set
     handle = TeacherHandle(
         storage.uri, teacher.run.id, LOADER, teacher.sizes(len(tag_set), needs),
         weights_sha256=result.weights_sha256 if result else "", offers=teacher.config.offers,
-        unit=TASKS[teacher.run.task].unit, signals_id=signals_id(teacher.run), decoding=teacher.run.decoding,
-        legal=legal_of(teacher.run, tag_set),
+        unit=TASKS[teacher.run.task].unit, signals_id=teacher_signals_id(teacher.run), decoding=teacher.run.decoding,
+        legal=legal_transitions(teacher.run, tag_set),
     )  # fmt: skip
     return PrecomputeTask(handle, teacher.text, needs)
 
@@ -77,11 +77,11 @@ def compute_features(
     """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
     stored yet: every sentence once. Return what was read, in words; empty where no model has a frozen encoder.
     """
-    every = readings(storage, runs, texts)
+    every = encoder_tasks(storage, runs, texts)
     if not every:
         return ""
     for each in every:
-        note_encoder(storage, each.config)
+        store_encoder_config(storage, each.config)
     plan, started = feature_plan(storage, every), time.monotonic()
     if plan is None:
         listener.begin("features", 0)
@@ -89,7 +89,7 @@ def compute_features(
         compute_missing("features", plan, resources, cluster, listener, nodes)
     seconds = time.monotonic() - started
     for each in every:
-        keep_reading(storage, each)
+        mark_texts_encoded(storage, each)
     through = "; ".join(f"{each.new:,} of {each.sentences:,} through {each.config.title}" for each in every)
     read = sum(each.new for each in every)
     speed = f"; {read / seconds:.0f} sentences/s" if read else ""
@@ -103,7 +103,7 @@ def compute_missing(
     cluster: Topology,
     listener: Listener,
     nodes: Nodes | None = None,
-) -> Precomputed:
+) -> PrecomputeResult:
     """Begin the phase, and compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is
     to blame for a fault, the others do the rest.
     """

@@ -140,6 +140,6 @@ def about_trial(trial: Trial) -> str:
 def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: PlainObject) -> RunEpoch:
     """What listeners are given of the `metrics` of an epoch."""
     return RunEpoch(
-        job, name, about, metrics["epoch"] + 1, plan_length(run).most_epochs, metrics["dev"], label,
+        job, name, about, metrics["epoch"] + 1, plan_length(run).max_epochs, metrics["dev"], label,
         metrics["tokens"], metrics["tokens_per_second"],
     )  # fmt: skip

@@ -51,7 +51,7 @@ from raykd.sweep.records import STATUS, TRACKING, SweepRecords, sweeps_in
 from raykd.training.checkpoint import read_checkpoint
 from raykd.training.embeddings import open_embeddings
 from raykd.training.model_folder import check_weights, is_trained
-from raykd.training.stored_text import open_encoded
+from raykd.training.stored_text import open_encoded_text
 from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_manifest
 
 
@@ -253,7 +253,7 @@ KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     ),
     LABEL_SETS: partial(_file, LABEL_SETS, lambda part: labels_from, "the labels are made again"),
     ENCODED: partial(
-        _folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded(storage.child(ENCODED, part)),
+        _folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded_text(storage.child(ENCODED, part)),
         "the text is encoded again",
     ),
     ENCODERS: _encoder,

@@ -126,7 +126,7 @@ class RunCourse:
         if selected > self._best:
             self._best, self._kept = selected, metrics["dev"]
         epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
-        self.done = self._length.done(*step, epochs, steps)
+        self.done = self._length.share_done(*step, epochs, steps)
         if self._has_points[step[0]]:
             self.points.append(Point(self.done, self._kept))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from raykd.corpora.vocabulary import count_words
 from raykd.figures.table import TORCH_LATENCY_BATCH, TRAINING_SPEED
 from raykd.objectives import ObjectiveConfig
-from raykd.precompute.features import Reading, readings
+from raykd.precompute.features import EncoderTask, encoder_tasks
 from raykd.precompute.latency import BATCH, PIECES
 from raykd.recipes.run import Run, validated
 from raykd.recipes.stored_vocabulary import open_vocabulary
@@ -24,8 +24,8 @@ from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.sweep.early_stopping import RunCourse
 from raykd.sweep.sweep import Sweep
-from raykd.training.data import corpus_of
-from raykd.training.execute import missing_results
+from raykd.training.data import cached_corpus
+from raykd.training.execute import unfinished_runs
 from raykd.training.live import live_needs
 from raykd.training.plan_length import unfreezing_steps
 from raykd.training.stored_features import encoder_ids
@@ -64,7 +64,7 @@ class Forecast:
     trial_s: float
     """Seconds of one trial, its runs side by side as far as they fit."""
     at_most: tuple[str, ...] = ()
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[EncoderTask, ...] = ()
     """What frozen encoders have still to read."""
     trained_share: float | None = None
     """The share of its plan by which a trial is counted in the phase `trials`; None: whole."""
@@ -81,7 +81,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     Confirmation and baseline are counted with as many students as the search has, and so at most; how many there are
     shows when it has ended.
     """
-    todo = [run for _, run in missing_results(sweep.storage, sweep.members)]
+    todo = [run for _, run in unfinished_runs(sweep.storage, sweep.members)]
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
     every = [setting.seeds[0] for setting in settings]
     seconds = fmean(sum(_run_s(sweep, run) for run in runs) for runs in every)
@@ -91,7 +91,7 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
     models = sweep.models()
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
     seeds = sweep.file.search.seeds_in_all
-    unread = readings(sweep.storage, models, sweep.teacher_texts())
+    unread = encoder_tasks(sweep.storage, models, sweep.teacher_texts())
     teachers = [_run_s(sweep, run) for run in todo]
     phases = {
         "features": _features_s(sweep, models, unread) / concurrent,
@@ -133,7 +133,7 @@ def _run_s(sweep: Sweep, run: Run) -> float:
     trained += sum(
         _reading_s(each.pieces, ms) for each in training for ms in _live_ms(sweep, run, each.needs)
     )
-    parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
+    parts, share = cached_corpus(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
     scored = (1 + sum(each.epochs for each in training)) * words_in(parts["dev"]) + words_in(parts["test"])
     return RUN_S + trained + share * scored / (BATCH * PIECES) * labelling_ms(sweep, run) / 1000
 
@@ -150,7 +150,7 @@ class _Training:
 
 
 def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
-    parts, share = corpus_of(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
+    parts, share = cached_corpus(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
     for stage in run.stages:
         names = {"labelled": ["train"], "unlabelled": ["unlabelled"]}.get(
             stage["text"], ["train", "unlabelled"]
@@ -185,7 +185,7 @@ def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:
         yield from (labelling_ms(sweep, known[source.teacher_id]) for source in run.sources)
 
 
-def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[Reading]) -> float:
+def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[EncoderTask]) -> float:
     """What frozen encoders have still to read, at the speed of the fastest model that reads them."""
     seconds = 0.0
     for reading in unread:
@@ -219,7 +219,7 @@ def _precompute_s(sweep: Sweep) -> float:
             batch_ms = labelling_ms(sweep, teacher.run)
             words = sum(
                 words_in(part)
-                for name, part in each.preparation.of_languages(teacher.languages)[0].parts.items()
+                for name, part in each.preparation.corpus_for(teacher.languages)[0].parts.items()
                 if name in ("train", "unlabelled")
             )
             share = pieces_per_word(sweep, teacher.run)
@@ -236,7 +236,7 @@ def pieces_per_word(sweep: Sweep, run: Run) -> float:
 
 @lru_cache(maxsize=64)
 def _pieces_per_word(store_uri: str, corpus_id: str, vocabulary_id: str) -> float:
-    train = corpus_of(store_uri, corpus_id).parts["train"].select(["tokens"])
+    train = cached_corpus(store_uri, corpus_id).parts["train"].select(["tokens"])
     rows = np.unique(np.linspace(0, train.num_rows - 1, min(SAMPLE, train.num_rows)).astype(np.int64))
     counts = count_words(train.take(pa.array(rows)))
     if not counts:

@@ -26,12 +26,12 @@ from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
 from raykd.training.execute import find_result
 from raykd.training.prepare import (
     Preparation,
-    Read,
+    ReadCorpus,
     prepare,
     seed_runs,
-    shared_texts,
-    step_needs,
-    transfer_needs,
+    share_texts,
+    stored_needs,
+    training_step_needs,
 )
 
 T = TypeVar("T")
@@ -192,22 +192,22 @@ class Settings:
         firsts = {key: own[0] for key, own in recipes.items()}
         read = _read_once()
         own = [prepare(recipe, self._storage, read) for recipe in with_progress([*firsts.values()])]
-        preparations = dict(zip(firsts, shared_texts(own), strict=True))
+        preparations = dict(zip(firsts, share_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         # The baseline may read the teachers' labels.
         every = {key: [*own, *(recipe.on_labels() for recipe in own)] for key, own in recipes.items()}
         return {
             key: Prepared(
                 preparation,
-                transfer_needs(every[key], unlabelled=preparation.unlabelled),
-                step_needs(every[key], unlabelled=preparation.unlabelled),
+                stored_needs(every[key], unlabelled=preparation.unlabelled),
+                training_step_needs(every[key], unlabelled=preparation.unlabelled),
                 differences[key],
             )
             for key, preparation in preparations.items()
         }
 
 
-def _read_once() -> Read:
+def _read_once() -> ReadCorpus:
     """A reader that keeps what it read: the alternatives of other sections have the same corpora."""
     known: dict[str, Corpus] = {}
 

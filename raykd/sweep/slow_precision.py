@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raykd.precompute.processor import lacks_bf16, processor
+from raykd.precompute.processor import lacks_bf16, processor_name
 from raykd.spec import Document, covering
 from raykd.sweep.spec import SweepFile, plain_sweep
 
@@ -22,9 +22,7 @@ def slow_precision(document: Document) -> list[str]:
     keys = dict.fromkeys(key for recipe in recipes for key in _keys(recipe))
     if not keys:
         return []
-    slow = (
-        f"this machine's processor ({processor()}) has no bf16, and is several times slower with it than with"
-    )
+    slow = f"this machine's processor ({processor_name()}) has no bf16, and is several times slower with it than with"
     return [f"{', '.join(keys)}: {slow} float32; set float32, or use GPUs (resources.gpus_per_worker)"]
 
 

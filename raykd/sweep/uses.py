@@ -34,9 +34,9 @@ from raykd.sweep.lease import NAME as LEASE
 from raykd.sweep.lease import refuse_if_held, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.training.embeddings import embeddings_id
-from raykd.training.model_folder import signals_id
+from raykd.training.model_folder import teacher_signals_id
 from raykd.training.stored_features import FEATURES, encoder_ids, text_ids
-from raykd.training.stored_text import encoded_id
+from raykd.training.stored_text import encoded_text_id
 from raykd.transfer import read_manifest, signal_id
 
 RUN_ID = re.compile(rf"run-{ID}")
@@ -192,11 +192,11 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     if run_id in used[kind]:
         return
     used[kind].add(run_id)
-    used[SIGNALS_OF] |= {signals_id(run)} if run.role == "teacher" else set()
+    used[SIGNALS_OF] |= {teacher_signals_id(run)} if run.role == "teacher" else set()
     used["corpora"].add(run.corpus_id)
     used["vocabularies"].add(run.vocabulary_id)
     used[LABEL_SETS] |= {run.labels_id} - {""}
-    used[ENCODED] |= {encoded_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
+    used[ENCODED] |= {encoded_text_id(run.corpus_id, part, run.vocabulary_id) for part in PARTS}
     for encoder in encoder_ids(run):
         used[ENCODERS].add(encoder)
         for text in text_ids(storage, encoder):

@@ -19,7 +19,7 @@ from raykd.recipes.run import Run
 from raykd.sweep.forecast import STEP_S
 from raykd.sweep.sweep import Sweep
 from raykd.training.model_folder import build_model
-from raykd.training.stages import train_only
+from raykd.training.stages import select_trainable
 
 UPDATE_S = 4.5e-9
 """Seconds in which Adam updates a parameter, of any batch and on every worker (benchmarks/ddp_simulation.py)."""
@@ -72,7 +72,7 @@ def _step(speed: float, update_s: float) -> Step:
 
 def _gradients(sweep: Sweep, run: Run) -> Gradients:
     """Those of a step that trains all of a model but what is fixed."""
-    trained = train_only(build_model(sweep.storage, run), None)
+    trained = select_trainable(build_model(sweep.storage, run), None)
     return Gradients.of(sum(each.numel() * each.element_size() for each in trained))
 
 

@@ -28,9 +28,9 @@ from raykd.signals import Need, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures.device import deferred
 from raykd.tasks import TASKS
-from raykd.training.label_sets import stored_labels
+from raykd.training.label_sets import read_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
-from raykd.training.stored_text import encoded_text
+from raykd.training.stored_text import find_or_encode
 from raykd.transfer import Covered, TransferSet, open_text
 from raykd.transfer.manifest import AGAIN
 
@@ -50,7 +50,7 @@ class Part:
     def __len__(self) -> int:
         return len(self.languages)
 
-    def at(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
+    def for_epoch(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
         """The part as it is read in an epoch, and where its `rows` are there: of a language model other pieces are
         masked in each epoch, and in each copy of a sentence.
         """
@@ -61,7 +61,7 @@ class Part:
         own = np.arange(len(rows)) if copies else rows
         return replace(self, text=text, labels=HiddenPieces(text)), own
 
-    def guided(self) -> Part:
+    def with_decoder_input(self) -> Part:
         """The part as it is trained on: a decoder is given the steps that it learns."""
         if not self.form.generates:
             return self
@@ -92,7 +92,7 @@ class TrainingData:
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
         """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
-        self.part, rows = self.part.at(seed, epoch, rows)
+        self.part, rows = self.part.for_epoch(seed, epoch, rows)
         lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
         if self._signals:
             # What else is read is read by the windows of the largest.
@@ -143,7 +143,7 @@ class TrainingData:
         return replace(teacher, on_labels=self.part.form.on_labels(self.part.labels, teacher.arcs, rows))
 
 
-def languages_of(table: pa.Table) -> np.ndarray:
+def sentence_languages(table: pa.Table) -> np.ndarray:
     """The language of each sentence; a name that occurs often is held once."""
     column = table["language"].combine_chunks().dictionary_encode()
     names = np.asarray(column.dictionary.to_pylist(), dtype=object)
@@ -151,29 +151,29 @@ def languages_of(table: pa.Table) -> np.ndarray:
 
 
 @lru_cache(maxsize=2)
-def corpus_of(store_uri: str, corpus_id: str) -> Corpus:
+def cached_corpus(store_uri: str, corpus_id: str) -> Corpus:
     """The stored corpus, mapped once per process: reused actors train many students on it."""
     return open_corpus(Storage(store_uri), corpus_id)
 
 
-def labels_of(store_uri: str, run: Run) -> Labels:
+def run_labels(store_uri: str, run: Run) -> Labels:
     """What the run's model predicts."""
     if run.labels_id:
-        return stored_labels(store_uri, run.labels_id)
+        return read_labels(store_uri, run.labels_id)
     form = TASKS[run.task].form
     if form.hides_pieces:
         return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
-    return form.predicted(corpus_of(store_uri, run.corpus_id).tag_set)
+    return form.predicted(cached_corpus(store_uri, run.corpus_id).tag_set)
 
 
-def part_of(store_uri: str, run: Run, *names: str) -> Part:
+def encoded_part(store_uri: str, run: Run, *names: str) -> Part:
     """These parts of the run's corpus, one after the other, encoded for its model."""
     own = (run.corpus_id, run.vocabulary_id, run.labels_id, run.task)
-    return _part(store_uri, *own, encoder_ids(run), names)
+    return _cached_part(store_uri, *own, encoder_ids(run), names)
 
 
 @lru_cache(maxsize=8)
-def _part(
+def _cached_part(
     store_uri: str,
     corpus_id: str,
     vocabulary_id: str,
@@ -182,27 +182,27 @@ def _part(
     encoders: tuple[str, ...],
     names: tuple[str, ...],
 ) -> Part:
-    storage, corpus = Storage(store_uri), corpus_of(store_uri, corpus_id)
+    storage, corpus = Storage(store_uri), cached_corpus(store_uri, corpus_id)
     vocabulary = open_vocabulary(storage, vocabulary_id)
-    texts = [encoded_text(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
+    texts = [find_or_encode(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
     text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
     form = TASKS[task].form
     table = pa.concat_tables([corpus.parts[name].select(form.columns) for name in names])
     if form.hides_pieces:
         hiding = MaskedText(text, vocabulary.pieces.special, vocabulary.pieces.size)
-        return Part(form, hiding, HiddenPieces(hiding), languages_of(table))
-    labels: Labels = stored_labels(store_uri, labels_id) if labels_id else corpus.tag_set
+        return Part(form, hiding, HiddenPieces(hiding), sentence_languages(table))
+    labels: Labels = read_labels(store_uri, labels_id) if labels_id else corpus.tag_set
     features = FeatureReader(storage, encoders).find(table["tokens"])
     context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
     text = replace(text, features=features, context=context)
-    return Part(form, text, form.targets(table, pos=corpus.pos, labels=labels), languages_of(table))
+    return Part(form, text, form.targets(table, pos=corpus.pos, labels=labels), sentence_languages(table))
 
 
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
     """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
     beside = any(stage["text"] != "labelled" for stage in run.stages)
-    part = part_of(store_uri, run, "train", *(["unlabelled"] if beside else [])).guided()
-    labelled = corpus_of(store_uri, run.corpus_id).parts["train"].num_rows
+    part = encoded_part(store_uri, run, "train", *(["unlabelled"] if beside else [])).with_decoder_input()
+    labelled = cached_corpus(store_uri, run.corpus_id).parts["train"].num_rows
     rows = {
         "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),
     }[text]  # fmt: skip
@@ -228,7 +228,10 @@ def _rows_in_stored_text(
     """Where the sentences of the run's own text are in the larger text that the signals were computed for."""
     if not text_id:
         return None
-    parts, wanted = corpus_of(storage.uri, run.corpus_id).parts, pc.field("language").isin(list(languages))
+    parts, wanted = (
+        cached_corpus(storage.uri, run.corpus_id).parts,
+        pc.field("language").isin(list(languages)),
+    )
     hashes = [
         sentence_hashes(pa.table(batch).filter(wanted)["tokens"])
         for name in ("train", "unlabelled")

@@ -29,7 +29,7 @@ WORKSPACE, DETERMINISTIC_WORKSPACES = "CUBLAS_WORKSPACE_CONFIG", (":4096:8", ":1
 """The variable that says how cuBLAS works, and those of its values with which it is deterministic."""
 
 
-def given_device(gpus: float) -> torch.device:
+def assigned_device(gpus: float) -> torch.device:
     """Return the device of a process whose role was given so many GPUs, or a part of one: `gpus_per_worker`.
 
     Ray shows a process that asked for GPUs its own alone, and one that asked for none all of them.
@@ -50,13 +50,13 @@ def given_device(gpus: float) -> torch.device:
 
 
 @contextmanager
-def deterministic(device: torch.device, *, wanted: bool) -> Iterator[None]:
+def deterministic(device: torch.device, *, enabled: bool) -> Iterator[None]:
     """Compute with deterministic algorithms alone where that is `wanted`; afterwards the process is as it was.
 
     Raises:
         RunError: an operation has no such algorithm, or cuBLAS was told to work otherwise.
     """
-    if not wanted:
+    if not enabled:
         yield
         return
     workspace = os.environ.get(WORKSPACE)
@@ -88,7 +88,7 @@ def deterministic(device: torch.device, *, wanted: bool) -> Iterator[None]:
         cudnn.deterministic, cudnn.benchmark = before
 
 
-def pieces_at_once(device: torch.device, *, share: float = 1.0) -> int:
+def piece_budget(device: torch.device, *, share: float = 1.0) -> int:
     """Return how many pieces, padding included, a model reads at once when it labels on a device.
 
     On a GPU they follow the memory that is free, in powers of two: so batches stay the same while it changes a little.

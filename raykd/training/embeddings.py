@@ -34,7 +34,7 @@ from raykd.training.model_folder import load_model, model_config
 FORMAT = 1
 
 
-def start_embeddings(model: Model, storage: Storage, run: Run) -> None:
+def initialise_embeddings(model: Model, storage: Storage, run: Run) -> None:
     """Give `model`, the untrained one of `run`, the vectors of pieces that it starts from; others stay as drawn.
 
     Raises:
@@ -61,7 +61,7 @@ def embeddings_id(run: Run) -> str:
     )
 
 
-def embeddings_from(student: Student, teachers: Mapping[str, Run]) -> dict[str, str] | None:
+def embedding_source(student: Student, teachers: Mapping[str, Run]) -> dict[str, str] | None:
     """Whose vectors those of `student`, a pinned configuration, start from: as `Run.embeddings_from`. `teachers`: name
     → run of those that cover its languages.
 

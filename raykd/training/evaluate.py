@@ -22,13 +22,13 @@ from raykd.layers.model import Model, Output
 from raykd.progress import with_progress
 from raykd.tasks import Task
 from raykd.training.data import Part
-from raykd.training.device import pieces_at_once
+from raykd.training.device import piece_budget
 from raykd.training.worker import Worker
 
 
-def evaluation_plan(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
+def evaluation_batches(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
     """The batches in which sentences of these lengths, in pieces, are labelled on this `share` of a `device`."""
-    most = pieces_at_once(device, share=share)
+    most = piece_budget(device, share=share)
     return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
 
 
@@ -45,7 +45,7 @@ def predict(
     Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
     """
     model.eval()
-    plan = evaluation_plan(text.piece_lengths, worker.device, share=worker.share)
+    plan = evaluation_batches(text.piece_lengths, worker.device, share=worker.share)
     found: list[tuple[int, Labelling]] = []
     with torch.inference_mode(), _in_float32(model):
         for rows in with_progress(plan[worker.rank :: worker.world]):

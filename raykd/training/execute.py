@@ -22,9 +22,9 @@ from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training.checkpoint import Progress
-from raykd.training.data import corpus_of, labels_of, part_of, training_data
+from raykd.training.data import cached_corpus, encoded_part, run_labels, training_data
 from raykd.training.device import deterministic
-from raykd.training.embeddings import start_embeddings
+from raykd.training.embeddings import initialise_embeddings
 from raykd.training.epoch_report import EpochReport
 from raykd.training.evaluate import score_part
 from raykd.training.live import live_needs, live_teacher
@@ -38,7 +38,7 @@ from raykd.training.model_folder import (
     load_model,
     write_model,
 )
-from raykd.training.node_check import sees
+from raykd.training.node_check import wait_for_file
 from raykd.training.stages import StagePlan, TrainingPlan
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
@@ -54,7 +54,7 @@ def find_result(storage: Storage, run: Run) -> RunResult | None:
     return storage.child(*run.folder).find_json(RESULT, RunResult.from_plain)
 
 
-def stands(storage: Storage, run: Run) -> bool:
+def result_is_visible(storage: Storage, run: Run) -> bool:
     """Whether the result of a run that a node has just finished is in the store as this process sees it.
 
     Raises:
@@ -66,15 +66,15 @@ def stands(storage: Storage, run: Run) -> bool:
     # A network folder may go on showing for a minute what it showed before, unless something is written into it.
     folder.write(SIGN, b"")
     folder.remove(SIGN)
-    return sees(folder, RESULT)
+    return wait_for_file(folder, RESULT)
 
 
-def missing_results(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
+def unfinished_runs(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
     """Those of `runs` that are not finished yet."""
     return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
-def keep_place(storage: Storage, run: Run) -> None:
+def update_model_paths(storage: Storage, run: Run) -> None:
     """Note where a finished run's checkpoint or encoder is now: named by its content, it may have moved since."""
     folder = storage.child(*run.folder)
     plain = json.loads(json.dumps(run.to_plain()))
@@ -82,7 +82,9 @@ def keep_place(storage: Storage, run: Run) -> None:
         folder.write_json(MODEL, plain)
 
 
-def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[EpochReport], None]) -> RunResult:
+def execute_run(
+    store_uri: str, run: Run, *, worker: Worker, report: Callable[[EpochReport], None]
+) -> RunResult:
     """Train, select on dev, evaluate once on test, and store the model with its result. Found results are returned.
     What is not trained is evaluated only: a teacher that is given, an ensemble whose members are finished.
 
@@ -91,11 +93,13 @@ def execute(store_uri: str, run: Run, *, worker: Worker, report: Callable[[Epoch
     found = find_result(Storage(store_uri), run)
     if found is not None:
         return found
-    with deterministic(worker.device, wanted=validated(TrainingConfig, run.training).deterministic):
-        return _execute(store_uri, run, worker, report)
+    with deterministic(worker.device, enabled=validated(TrainingConfig, run.training).deterministic):
+        return _train_and_evaluate(store_uri, run, worker, report)
 
 
-def _execute(store_uri: str, run: Run, worker: Worker, report: Callable[[EpochReport], None]) -> RunResult:
+def _train_and_evaluate(
+    store_uri: str, run: Run, worker: Worker, report: Callable[[EpochReport], None]
+) -> RunResult:
     storage = Storage(store_uri)
     started, first = time.monotonic(), TRAINED if is_trained(run) else 0.0
     report_progress(None, "loading")
@@ -108,7 +112,7 @@ def _execute(store_uri: str, run: Run, worker: Worker, report: Callable[[EpochRe
             return evaluate("dev", trained).by_part["dev"]["source"]
 
         distiller = Distiller(
-            model, training_plan_of(store_uri, run), evaluate=on_dev, folder=folder, worker=worker
+            model, training_plan(store_uri, run), evaluate=on_dev, folder=folder, worker=worker
         )
         with part_of_work(0.0, first):
             progress = distiller.train(report)
@@ -134,8 +138,8 @@ def _execute(store_uri: str, run: Run, worker: Worker, report: Callable[[EpochRe
 
 
 def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model) -> Scores:
-    held_out = part_of(store_uri, run, part)
-    corpus = corpus_of(store_uri, run.corpus_id)
+    held_out = encoded_part(store_uri, run, part)
+    corpus = cached_corpus(store_uri, run.corpus_id)
     groups = score_part(
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
     )
@@ -149,7 +153,7 @@ def _starting_model(storage: Storage, run: Run) -> Model:
     weights of another run.
     """
     model = build_model(storage, run)
-    start_embeddings(model, storage, run)
+    initialise_embeddings(model, storage, run)
     if run.start_from:
         _take_weights(model, storage, run, **run.start_from)
     return model
@@ -176,14 +180,14 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
         raise StoreError(start.address, error.problem, hint) from error
 
 
-def epoch_report(run: Run, epoch: EpochReport) -> PlainObject:
+def launcher_report(run: Run, epoch: EpochReport) -> PlainObject:
     """What launchers report of an epoch: its metrics below one key, apart from what Tune adds beside it."""
     return {"epoch_report": epoch.metrics(), "run_id": run.id}
 
 
-def training_plan_of(store_uri: str, run: Run) -> TrainingPlan:
+def training_plan(store_uri: str, run: Run) -> TrainingPlan:
     """How the run is trained."""
-    tags = len(labels_of(store_uri, run))
+    tags = len(run_labels(store_uri, run))
     return TrainingPlan(
         [_stage_plan(store_uri, run, stage) for stage in run.stages], tags, run.sampling_alpha
     )

@@ -36,12 +36,12 @@ def store_labels(
 
 
 @lru_cache(maxsize=4)
-def stored_labels(store_uri: str, name: str) -> Labels:
+def read_labels(store_uri: str, name: str) -> Labels:
     """The labels called `name`."""
     return Storage(store_uri).read_json(labels_file(name), labels_from)
 
 
-def plain_legal(legal: LegalTransitions) -> PlainObject:
+def legal_as_json(legal: LegalTransitions) -> PlainObject:
     """JSON-able form, as an export carries it: which labels, by number, may be `first` and `last`, and which may come
     next after each label, as the place `after` of its list in `next`; most labels share one.
     """

@@ -20,7 +20,7 @@ from raykd.signals import Need, TeacherBatch
 from raykd.storage.layout import MODEL
 from raykd.storage.store import Storage
 from raykd.structures import kbest
-from raykd.training.data import labels_of
+from raykd.training.data import run_labels
 from raykd.training.model_folder import load_model
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class LiveTeacher:
         layers = {
             signal: tuple(need.layer for need in needs if need.signal == signal) for signal in LAYER_SIGNALS
         }
-        self._asked: dict[str, Any] = {
+        self._layer_requests: dict[str, Any] = {
             "layers": tuple(dict.fromkeys(layers["hidden"] + layers["hidden_int8"])),
             "pieces": layers["piece_states"], "attention": layers["attention"],
         }  # fmt: skip
         self._k = max((need.k for need in needs), default=0)
         self._limits: tuple[int, ...] = ()
 
-    def beside(self, student: Model) -> Self:
+    def paired_with(self, student: Model) -> Self:
         """The same teacher, which refuses texts that it and `student` would cut at different pieces."""
         both = (self._model, student)
         limits = tuple(model.piece_limit for model in both if isinstance(model, HFTagger) and model.pools)
@@ -78,11 +78,13 @@ class LiveTeacher:
                 "or give encoders that read the same number of pieces"
             )
         with torch.no_grad():
-            output = self._model(text, **self._asked)
-        given = replace(stored, pieces=full_states(output.pieces), attention=full_states(output.attention))
+            output = self._model(text, **self._layer_requests)
+        given = replace(
+            stored, pieces=at_least_float32(output.pieces), attention=at_least_float32(output.attention)
+        )
         asked = [need for need in self._needs if need.signal in ("hidden", "hidden_int8")]
         if asked:
-            states = full_states(output.hidden)
+            states = at_least_float32(output.hidden)
             own = {need: (states[need.layer or 0], output.distribution.lengths_B) for need in asked}
             given = replace(given, hidden={**given.hidden, **own})
         if self._reads_scores:
@@ -117,7 +119,7 @@ def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher
         raise RunError(f"{len(run.sources)} teachers would read each batch; set teachers.scope: all")
     storage = Storage(store_uri)
     teacher = storage.read_json(f"teachers/{run.sources[0].teacher_id}/{MODEL}", Run.from_plain)
-    return LiveTeacher(load_model(storage, teacher), needs, tags=len(labels_of(store_uri, run)))
+    return LiveTeacher(load_model(storage, teacher), needs, tags=len(run_labels(store_uri, run)))
 
 
 def live_needs(run: Run, needs: Sequence[Need]) -> tuple[Need, ...]:
@@ -125,6 +127,6 @@ def live_needs(run: Run, needs: Sequence[Need]) -> tuple[Need, ...]:
     return live_signals(needs, stores=any(source.signals for source in run.sources))
 
 
-def full_states(states: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+def at_least_float32(states: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
     """What a model gives of its layers in at least float32, as losses are computed."""
     return {layer: each.to(torch.promote_types(each.dtype, torch.float32)) for layer, each in states.items()}

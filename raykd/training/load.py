@@ -28,7 +28,7 @@ from raykd.training.model_folder import (
     RESULT,
     VOCABULARY,
     WEIGHTS,
-    address,
+    file_address,
     is_trained,
     model_config,
     trained_model,
@@ -180,10 +180,10 @@ def _model(folder: Storage, run: Run, vocabulary: StoredVocabulary, tag_set: Lab
     try:
         return trained_model(folder, run, vocabulary, tag_set)
     except StoreError as error:
-        if error.name.startswith(address(folder, "")):
+        if error.name.startswith(file_address(folder, "")):
             raise
         hint = "the model reads this checkpoint, which is not part of its folder: "
-        hint += f"set its path in {address(folder, MODEL)} to where the same files are now, and remove "
+        hint += f"set its path in {file_address(folder, MODEL)} to where the same files are now, and remove "
         hint += f"the line {SEAL!r} there"
         raise StoreError(error.name, error.problem, hint) from error
 

@@ -29,7 +29,7 @@ from raykd.structures import LegalTransitions
 from raykd.students import Student, StudentConfig
 from raykd.tasks import TASKS
 from raykd.teachers import Teacher, TeacherConfig
-from raykd.training.data import labels_of
+from raykd.training.data import run_labels
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
@@ -71,7 +71,7 @@ def read_weights(model: Model, folder: Storage) -> None:
     try:
         load_weights(model, data)
     except StoreError as error:
-        raise StoreError(address(folder, WEIGHTS), error.problem, error.hint) from error
+        raise StoreError(file_address(folder, WEIGHTS), error.problem, error.hint) from error
 
 
 def check_weights(folder: Storage, data: bytes) -> None:
@@ -79,14 +79,14 @@ def check_weights(folder: Storage, data: bytes) -> None:
     written = folder.read_json(RESULT, RunResult.from_plain).weights_sha256
     if (found := sha256(data).hexdigest()) != written:
         problem = f"the weights are damaged: their checksum is {found[:12]}…, the result says {written[:12]}…"
-        raise StoreError(address(folder, WEIGHTS), problem, DOCTOR)
+        raise StoreError(file_address(folder, WEIGHTS), problem, DOCTOR)
 
 
 def write_model(storage: Storage, run: Run, model: Model) -> str:
     """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
     folder = storage.child(*run.folder)
     folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
-    folder.write_json(LABELS, labels_of(storage.uri, run).to_plain())
+    folder.write_json(LABELS, run_labels(storage.uri, run).to_plain())
     folder.write_json(MODEL, run.to_plain())
     if run.members:
         results = [
@@ -113,19 +113,19 @@ def is_trained(run: Run) -> bool:
     return model_config(run).trained and not run.members
 
 
-def legal_of(run: Run, labels: Labels) -> LegalTransitions | None:
+def legal_transitions(run: Run, labels: Labels) -> LegalTransitions | None:
     """The labellings among which a run's model seeks the best one; None: all of them."""
     return labels.legal() if run.decoding == "legal" else None
 
 
-def signals_id(run: Run) -> str:
+def teacher_signals_id(run: Run) -> str:
     """The identity of what a teacher gives for a sentence: its id; of weights that raykd did not train without its
     decoding, which changes its best paths alone.
     """
     return run.id if run.members or is_trained(run) else replace(run, decoding="").id
 
 
-def address(folder: Storage, name: str) -> str:
+def file_address(folder: Storage, name: str) -> str:
     """The address of the file `name`, for messages."""
     return f"{folder.address}/{name}"
 
@@ -149,12 +149,12 @@ def _untrained(
         dropout=dropout,
     )
     model = config.build(inputs) if architecture is None else config.rebuild(architecture, inputs)
-    model.legal = legal_of(run, labels)
+    model.legal = legal_transitions(run, labels)
     return model
 
 
 def _stored(storage: Storage, run: Run) -> tuple[StoredVocabulary, Labels]:
-    return open_vocabulary(storage, run.vocabulary_id), labels_of(storage.uri, run)
+    return open_vocabulary(storage, run.vocabulary_id), run_labels(storage.uri, run)
 
 
 def _ensemble(run: Run, members: Sequence[Model]) -> Model:

@@ -11,13 +11,13 @@ from raykd.storage.cache import cache_folder
 from raykd.storage.store import Storage
 from raykd.storage.streams import temporary_path
 
-LOOKS, LOOK_S = 3, 1.0
+ATTEMPTS, PAUSE_S = 3, 1.0
 """How often one looks for what another machine has just written, and the seconds between: a network folder shows a new
 file a moment later."""
 WRITTEN_BYTES = 1 << 16
 
 
-def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) -> str:
+def find_node_fault(store_uri: str, sign: str, driver_version: str, *, gpus: bool) -> str:
     """What keeps the node that executes this from a sweep's work, with what to do about it; empty where nothing does.
 
     sign: a file that the driver has just written into the store. gpus: whether models are to compute on GPUs here.
@@ -28,7 +28,7 @@ def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) ->
         return "PyTorch cannot use its GPUs: look at `nvidia-smi` there, and at the driver's version"
     store = Storage(store_uri)
     try:
-        if not sees(store, sign):
+        if not wait_for_file(store, sign):
             return (
                 f"the store {store.address} is not the driver's there: mount it on that node, "
                 "or give a store that every node reaches (s3://…)"
@@ -41,11 +41,11 @@ def fault_here(store_uri: str, sign: str, driver_version: str, *, gpus: bool) ->
     return "" if store.is_local else _cache_fault()
 
 
-def sees(store: Storage, name: str) -> bool:
+def wait_for_file(store: Storage, name: str) -> bool:
     """Whether this process sees the file `name`, which another machine has just written, after a few looks."""
-    for look in range(LOOKS):
+    for look in range(ATTEMPTS):
         if look:
-            time.sleep(LOOK_S)
+            time.sleep(PAUSE_S)
         if store.exists(name):
             return True
     return False

@@ -55,12 +55,12 @@ class PlanLength:
         return [1.0 / len(self.stages)] * len(self.stages)
 
     @property
-    def most_epochs(self) -> int | None:
+    def max_epochs(self) -> int | None:
         """How many epochs the run may have in all; None where a stage has no such limit."""
         limits = [stage.epochs and stage.epochs * stage.steps for stage in self.stages]
         return None if None in limits else sum(limit or 0 for limit in limits)
 
-    def done(self, stage: int, step: int, epochs: float, optimiser_steps: float) -> float:
+    def share_done(self, stage: int, step: int, epochs: float, optimiser_steps: float) -> float:
         """Return the share of the run that is done, from 0 to 1.
 
         Args:

@@ -29,12 +29,12 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.students import Student
 from raykd.teachers import Teacher
-from raykd.training.embeddings import embeddings_from
+from raykd.training.embeddings import embedding_source
 from raykd.training.label_sets import store_labels
-from raykd.training.model_folder import signals_id
+from raykd.training.model_folder import teacher_signals_id
 from raykd.transfer import Text, signal_id
 
-Read = Callable[[CorpusConfig], Corpus]
+ReadCorpus = Callable[[CorpusConfig], Corpus]
 """From a section `corpus` to the corpus."""
 
 
@@ -56,7 +56,7 @@ class PlannedTeacher:
     def signal_id(self, need: Need, text: Text) -> str:
         """The id of one of its signals for `text`."""
         run = self.run
-        return signal_id(need, teacher_id=signals_id(run), text_id=text.id, decoding=run.decoding)
+        return signal_id(need, teacher_id=teacher_signals_id(run), text_id=text.id, decoding=run.decoding)
 
     @property
     def members(self) -> tuple[tuple[str, Run], ...]:
@@ -95,13 +95,13 @@ class Preparation:
         """Whether the corpus has text without labels."""
         return self.corpus.parts["unlabelled"].num_rows > 0
 
-    def of_languages(self, languages: tuple[str, ...]) -> tuple[Corpus, str]:
+    def corpus_for(self, languages: tuple[str, ...]) -> tuple[Corpus, str]:
         """The corpus of some languages, and its id in the store."""
         if languages not in self.parts:
             self.parts[languages] = restricted_corpus(self.corpus, self.corpus_id, languages, self.storage)
         return self.parts[languages]
 
-    def text_of(self, languages: tuple[str, ...]) -> Text:
+    def text_for(self, languages: tuple[str, ...]) -> Text:
         """What students of these languages are trained on."""
         if languages not in self.texts:
             stored = self.parts.get(languages)
@@ -109,7 +109,7 @@ class Preparation:
         return self.texts[languages]
 
 
-def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Preparation:
+def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) -> Preparation:
     """Find the corpus in the store, or read it and keep it there, and name the teachers. `read` replaces `read_corpus`.
 
     Raises:
@@ -121,7 +121,7 @@ def prepare(recipe: Recipe, storage: Storage, read: Read = read_corpus) -> Prepa
     return replace(ready, teachers=tuple(_teachers(recipe, ready, read)))
 
 
-def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[PlannedTeacher]:
+def _teachers(recipe: Recipe, ready: Preparation, read: ReadCorpus) -> Iterable[PlannedTeacher]:
     if not recipe.teachers.offers:
         return
     corpus, storage = ready.corpus, ready.storage
@@ -131,16 +131,16 @@ def _teachers(recipe: Recipe, ready: Preparation, read: Read) -> Iterable[Planne
     trained_on, trained_id = _teacher_corpus(recipe, ready, read)
     for languages in groups:
         if trained_id == ready.corpus_id:
-            own, own_id = ready.of_languages(languages)
+            own, own_id = ready.corpus_for(languages)
         else:
             own, own_id = restricted_corpus(trained_on, trained_id, languages, storage)
         # What is given is named by its weights, not by where it is.
         teacher = recipe.teachers.pinned(_one(languages))
         run = model_run(recipe, teacher, own, own_id, storage)
-        yield PlannedTeacher(run, languages, ready.text_of(languages), teacher)
+        yield PlannedTeacher(run, languages, ready.text_for(languages), teacher)
 
 
-def _teacher_corpus(recipe: Recipe, ready: Preparation, read: Read) -> tuple[Corpus, str]:
+def _teacher_corpus(recipe: Recipe, ready: Preparation, read: ReadCorpus) -> tuple[Corpus, str]:
     """What teachers are trained on, and its id: the students' corpus, unless `teacher_corpus` says otherwise."""
     corpus = ready.corpus
     if not recipe.teachers.trained:
@@ -148,11 +148,11 @@ def _teacher_corpus(recipe: Recipe, ready: Preparation, read: Read) -> tuple[Cor
         none = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
         evaluated = replace(corpus, parts={**corpus.parts, **none})
         return evaluated, write_corpus(evaluated, ready.storage)
-    own = {} if recipe.teacher_corpus is None else plain(recipe.teacher_corpus)
+    own = {} if recipe.teacher_corpus is None else as_json(recipe.teacher_corpus)
     own = {name: value for name, value in own.items() if value != "same"}
     if not own:
         return corpus, ready.corpus_id
-    config = {**plain(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
+    config = {**as_json(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
     asked = TypeAdapter(CorpusConfig).validate_json(json.dumps(config))
     other, name = find_corpus(asked, ready.storage, read)
     return _same_tags(other, corpus, recipe), name
@@ -162,12 +162,12 @@ def _uncapped(recipe: Recipe) -> PlainObject:
     """What another cap changes beside itself: no class is capped, and the rest that a cap leaves as unlabelled text,
     which teachers do not use, is not asked for: without a cap nothing is left.
     """
-    unlabelled = plain(recipe.corpus).get("unlabelled")
+    unlabelled = as_json(recipe.corpus).get("unlabelled")
     if isinstance(unlabelled, dict):
         unlabelled = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
     elif unlabelled == REST:
         unlabelled = None
-    named = {"unlabelled": unlabelled} if "unlabelled" in plain(recipe.corpus) else {}
+    named = {"unlabelled": unlabelled} if "unlabelled" in as_json(recipe.corpus) else {}
     return {"cap_per_class": None, **named}
 
 
@@ -188,7 +188,7 @@ def training_text(corpus: Corpus) -> Text:
     return Text.of(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
 
 
-def shared_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
+def share_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
     """The preparations with one text for each teacher: what any of them needs of it, computed once.
 
     A teacher that several preparations have is asked about the union of their texts, the largest first; each of them
@@ -216,12 +216,12 @@ def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: s
     stages: tuple[PlainObject, ...] = ()
     training: PlainObject = {}
     if isinstance(config, Teacher):
-        role, training = "teacher", plain(config.training)
+        role, training = "teacher", as_json(config.training)
         length = {name: getattr(config, name) for name in Duration.model_fields}
         gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
         stages = (resolved_stage(gold, recipe, unlabelled=False),)
     return Run(
-        role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=plain(config), stages=stages,
+        role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=as_json(config), stages=stages,
         training=training, sampling_alpha=alpha,
         decoding=recipe.decoding if recipe.labels.form.constrained and config.gives_chain else "",
     )  # fmt: skip
@@ -240,11 +240,11 @@ def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tup
     if recipe.names_seed:
         return tuple(student_runs(recipe.of_seed(offset), preparation) for offset in range(seeds))
     runs = student_runs(recipe, preparation)
-    return tuple(tuple(with_seed(run, offset) for run in runs) for offset in range(seeds))
+    return tuple(tuple(with_seed_offset(run, offset) for run in runs) for offset in range(seeds))
 
 
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
-    corpus, name = preparation.of_languages(languages)
+    corpus, name = preparation.corpus_for(languages)
     student = _resolved_student(recipe, preparation).pinned(_one(languages))
     stem = model_run(recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
@@ -263,10 +263,10 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
             preparation.storage, recipe.labels, student.encoding, corpus, name, _place(recipe)
         ),
         stages=tuple(resolved_stage(stage, recipe, unlabelled=unlabelled) for stage in recipe.all_stages),
-        training=plain(recipe.training),
+        training=as_json(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
-        embeddings_from=embeddings_from(
+        embeddings_from=embedding_source(
             student, {t.name: t.run for t in preparation.teachers if set(languages) & set(t.languages)}
         ),
     )
@@ -333,7 +333,7 @@ def _one(languages: Sequence[str]) -> str | None:
     return languages[0] if len(languages) == 1 else None
 
 
-def with_seed(run: Run, offset: int) -> Run:
+def with_seed_offset(run: Run, offset: int) -> Run:
     """The same run with another seed."""
     return replace(run, training={**run.training, "seed": run.training["seed"] + offset})
 
@@ -344,19 +344,19 @@ def recipe_needs(recipe: Recipe, *, unlabelled: bool) -> tuple[Need, ...]:
     return tuple(dict.fromkeys(needs))
 
 
-def transfer_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
+def stored_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
     """The stored signals that serve every stage of `recipes`, which have the same teachers, together."""
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
-    return stored_of(recipes[0].teachers, needs)
+    return storable_needs(recipes[0].teachers, needs)
 
 
-def step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
+def training_step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
     """What the stages of `recipes`, which have the same teachers, are given in the training step, each once."""
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
     return live_signals(needs, stores=recipes[0].teachers.stores)
 
 
-def stored_of(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
+def storable_needs(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
     """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
     step.
     """
@@ -370,8 +370,8 @@ def _source(
     covered = tuple(language for language in teacher.languages if language in languages)
     if not covered:
         return None
-    own = preparation.text_of(covered)
-    stored = stored_of(teacher.config, needs)
+    own = preparation.text_for(covered)
+    stored = storable_needs(teacher.config, needs)
     signals = {need.name: teacher.signal_id(need, own) for need in stored}
     if own.id == teacher.text.id:
         return Source(teacher.run.id, covered, signals)
@@ -379,6 +379,6 @@ def _source(
     return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
 
 
-def plain(config: BaseModel) -> PlainObject:
+def as_json(config: BaseModel) -> PlainObject:
     """A configuration model as JSON-able data."""
     return config.model_dump(mode="json")

@@ -56,7 +56,7 @@ class TrainingPlan:
     """Optimiser steps between checkpoints inside a long epoch; counted in steps, because saving is a collective."""
 
 
-def train_only(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
+def select_trainable(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
     """The parameters of the layer groups; the others are not trained. None trains all but those that are fixed."""
     known = model.layer_groups()
     groups = list(known) if groups is None else groups

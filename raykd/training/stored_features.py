@@ -70,14 +70,14 @@ class StoredFeatures:
         return torch.cat([encoder.gather(np.asarray(rows)) for encoder in self.encoders], -1)
 
 
-def frozen_configs(run: Run) -> tuple[Part, ...]:
+def frozen_encoder_configs(run: Run) -> tuple[Part, ...]:
     """The frozen encoders and tables that the run's model reads."""
     return tuple(validated(part_class(each), each) for each in run.model.get("contextual") or ())
 
 
 def encoder_ids(run: Run) -> tuple[str, ...]:
     """The identities of what the run's model reads, in its order."""
-    return tuple(config.id for config in frozen_configs(run))
+    return tuple(config.id for config in frozen_encoder_configs(run))
 
 
 class FeatureReader:

@@ -28,7 +28,7 @@ BLOCK_SENTENCES = 50_000
 """Some 20 MiB of numbers."""
 
 
-def encoded_text(
+def find_or_encode(
     storage: Storage, corpus_id: str, part: str, table: pa.Table, vocabulary: StoredVocabulary
 ) -> EncodedText:
     """The sentences of `table`, which is the `part` of the corpus, as `vocabulary` encodes them; mapped.
@@ -36,7 +36,7 @@ def encoded_text(
     Raises:
         StoreError: a block is damaged.
     """
-    name = encoded_id(corpus_id, part, vocabulary.id)
+    name = encoded_text_id(corpus_id, part, vocabulary.id)
     folder = storage.child(ENCODED, name)
     text = _found(folder)
     if text is None:
@@ -44,17 +44,17 @@ def encoded_text(
         with node_lock(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(ENCODED_MANIFEST):
                 _write(folder, table, vocabulary)
-        text = open_encoded(folder)
+        text = open_encoded_text(folder)
     return text
 
 
-def encoded_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
+def encoded_text_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
     """The name under which a corpus part is stored as a vocabulary encodes it."""
     decides = {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary_id}
     return identity("encoded", decides)
 
 
-def open_encoded(folder: Storage) -> EncodedText:
+def open_encoded_text(folder: Storage) -> EncodedText:
     """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
     return _joined(folder, folder.read_json(ENCODED_MANIFEST))
 

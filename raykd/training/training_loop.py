@@ -41,7 +41,7 @@ from raykd.training.epoch_report import EpochReport
 from raykd.training.learner import TOTAL, Learner
 from raykd.training.learning_rate import LearningRate, make_optimiser
 from raykd.training.plan_length import PlanLength, StageLength
-from raykd.training.stages import TrainingPlan, labelled_share, split_held_out, train_only
+from raykd.training.stages import TrainingPlan, labelled_share, select_trainable, split_held_out
 from raykd.training.worker import Worker
 
 TRAINED = 0.9
@@ -121,7 +121,7 @@ class Distiller:
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, State] | None) -> None:
         training = self.stage.training
         self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
-        self._parameters = [*train_only(self.model, groups), *self.loss.parameters()]
+        self._parameters = [*select_trainable(self.model, groups), *self.loss.parameters()]
         learner = Learner(self.model, self.loss, self.stage.objective, self._live)
         # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
         unused = not self.stage.objective.reads_labels
@@ -160,11 +160,13 @@ class Distiller:
         """The shares of the run that are done before and after an epoch of so many optimiser steps."""
         progress = self.progress
         epochs = progress.epoch - progress.first_epoch
-        before = self._length.done(progress.stage, progress.step, epochs, progress.steps)
-        return before, self._length.done(progress.stage, progress.step, epochs + 1, progress.steps + steps)
+        before = self._length.share_done(progress.stage, progress.step, epochs, progress.steps)
+        return before, self._length.share_done(
+            progress.stage, progress.step, epochs + 1, progress.steps + steps
+        )
 
     def _title(self, epoch: int) -> str:
-        most = self._length.most_epochs
+        most = self._length.max_epochs
         return f"epoch {epoch + 1}" if most is None else f"epoch {epoch + 1}/{most}"
 
     def _ended(self) -> bool:

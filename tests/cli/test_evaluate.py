@@ -14,7 +14,7 @@ from raykd.deploy.export import export_run
 from raykd.figures.results import RunResult
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.prepare import prepare, student_runs
 from tests.sweep.in_process import call, code_of
 from tests.training.small import executed, recipe, train_teachers
@@ -33,7 +33,7 @@ def exported(folder, **changes):
         export_run(
             ready.storage.child(*run.folder), Storage(str(folder / "student" / name)), store=ready.storage
         )
-    test = corpus_of(ready.storage.uri, ready.corpus_id) if hasattr(ready, "corpus_id") else ready.corpus
+    test = cached_corpus(ready.storage.uri, ready.corpus_id) if hasattr(ready, "corpus_id") else ready.corpus
     for language in ("en", "de"):
         own = test.parts["test"].filter(pc.field("language") == language)
         (folder / f"{language}.conll").write_text(conll_text(own, test.tag_set))

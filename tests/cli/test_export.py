@@ -17,7 +17,7 @@ from raykd.storage.store import Storage
 from raykd.sweep.outcome import finished
 from raykd.sweep.records import Record, SweepRecords
 from raykd.training.execute import find_result
-from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.prepare import prepare, student_runs, with_seed_offset
 from tests.scores import scores
 from tests.sweep.in_process import code_of
 from tests.sweep.samples import COST
@@ -29,7 +29,7 @@ def swept(tmp_path_factory):
     """A store, its path with signs of URIs, with a sweep of one student for each of two languages, with two seeds."""
     asked = recipe(student={"scope": "language"}, objective={"kind": "gold"}, schedule={"epochs": 1})
     ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("export") / "a#1 50%?")))
-    runs = [with_seed(run, offset) for offset in (0, 1) for run in student_runs(asked, ready)]
+    runs = [with_seed_offset(run, offset) for offset in (0, 1) for run in student_runs(asked, ready)]
     for run in runs:
         executed(ready, run)
         assert find_result(ready.storage, run) is not None

@@ -19,7 +19,7 @@ from raykd.cluster.growth import Autoscaler, wait_for_slots
 from raykd.cluster.placement import latency_node, preflight
 from raykd.cluster.topology import Group
 from raykd.precompute import measurement
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.recipes.resources import AddedNodes, LatencyTarget, Resources
 from tests.silent import Silent
 
@@ -72,9 +72,9 @@ def main() -> None:
     node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())
     assert node is not None
     driver = ray.get_runtime_context().get_node_id()
-    where = measurement._on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
+    where = measurement._run_on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
     seen["pinned"] = where == node.id != driver
-    seen["processor"] = measurement._on(node, processor) == processor()
+    seen["processor"] = measurement._run_on(node, processor_name) == processor_name()
     print(json.dumps(seen), flush=True)
     ray.shutdown()
     cluster.shutdown()

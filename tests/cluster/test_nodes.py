@@ -14,7 +14,7 @@ from raykd.cluster.topology import Group, Node, Topology
 from raykd.errors import PlacementError, StoreError
 from raykd.storage.store import Storage
 from raykd.training import node_check
-from raykd.training.node_check import fault_here
+from raykd.training.node_check import find_node_fault
 
 
 class Cluster:
@@ -143,19 +143,19 @@ def test_the_selector_names_every_node_that_is_avoided():
 
 def test_a_node_that_sees_the_store_and_writes_into_it_has_no_fault(tmp_path):
     Storage(str(tmp_path)).write("nodes/sign", b"")
-    assert fault_here(str(tmp_path), "nodes/sign", __version__, gpus=False) == ""
+    assert find_node_fault(str(tmp_path), "nodes/sign", __version__, gpus=False) == ""
     assert Storage(str(tmp_path)).names() == ["nodes/sign"]
 
 
 def test_a_folder_of_the_same_name_is_not_the_store(tmp_path, monkeypatch):
-    monkeypatch.setattr(node_check, "LOOK_S", 0.0)
-    fault = fault_here(str(tmp_path / "store"), "nodes/sign", __version__, gpus=False)
+    monkeypatch.setattr(node_check, "PAUSE_S", 0.0)
+    fault = find_node_fault(str(tmp_path / "store"), "nodes/sign", __version__, gpus=False)
     assert f"the store {tmp_path}/store is not the driver's there: mount it" in fault
     assert not (tmp_path / "store").exists(), "it is not made"
 
 
 def test_another_version_is_a_fault(tmp_path):
-    assert "the driver 0.0.1: install the same" in fault_here(str(tmp_path), "x", "0.0.1", gpus=False)
+    assert "the driver 0.0.1: install the same" in find_node_fault(str(tmp_path), "x", "0.0.1", gpus=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a small file system, for root alone")

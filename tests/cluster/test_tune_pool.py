@@ -24,7 +24,7 @@ from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 from raykd.training import node_check
 from raykd.training.execute import find_result
-from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.prepare import prepare, student_runs, with_seed_offset
 from tests.sweep.samples import result_of, run_of
 from tests.training.small import recipe
 
@@ -103,7 +103,7 @@ class Tuner:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    monkeypatch.setattr(node_check, "LOOK_S", 0.0)
+    monkeypatch.setattr(node_check, "PAUSE_S", 0.0)
 
     def run(tuner: Tuner, scheduler: Scheduler, nodes: Any = None) -> list[tuple[str, int]]:
         monkeypatch.setattr(tune_pool.tune, "Tuner", tuner)
@@ -229,7 +229,7 @@ def test_where_the_driver_cannot_reach_the_store_no_job_has_failed(run, monkeypa
     def gone(*_: Any) -> bool:
         raise StoreError("x", "cannot be looked up", "check the network", True)
 
-    monkeypatch.setattr(tune_pool, "stands", gone)
+    monkeypatch.setattr(tune_pool, "result_is_visible", gone)
     scheduler = Scheduler("ab", seeds=1)
     with pytest.raises(StoreError, match="cannot be looked up"):
         run(Tuner(), scheduler, Nodes())
@@ -306,7 +306,7 @@ class Stopping:
 def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
     (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
-    runs = [with_seed(run, seed) for seed in range(2)]
+    runs = [with_seed_offset(run, seed) for seed in range(2)]
     scheduler = Stopping(*runs)
     work(scheduler, store_uri=str(tmp_path), resources=Resources(), concurrent=1)
     assert scheduler.outcomes["job 0"] == Outcome("PRUNED", message="stopped after epoch 1")
@@ -479,7 +479,7 @@ def test_several_workers_take_run_after_run_whatever_becomes_of_one(ray_cluster,
     gold = recipe(objective={"kind": "gold"}, schedule={"epochs": 3}, corpus={"unlabelled": 0})
     (run,) = student_runs(gold, prepare(gold, Storage(str(tmp_path))))
     diverging = replace(run, training={**run.training, "learning_rate": 1e37})
-    scheduler = Stopping(run, with_seed(run, 1), diverging, with_seed(run, 2))
+    scheduler = Stopping(run, with_seed_offset(run, 1), diverging, with_seed_offset(run, 2))
     resources = Resources(workers=2, cpus_per_worker=0.5)
     work(scheduler, store_uri=str(tmp_path), resources=resources, concurrent=1)
     assert scheduler.outcomes["job 0"] == Outcome("PRUNED", message="stopped after epoch 1")
@@ -549,7 +549,7 @@ def test_a_slot_waits_while_the_scheduler_is_at_work_and_is_replaced_where_it_di
             slot.kill()
             slot.wait()
 
-    scheduler = InTurn(between, *(with_seed(run, seed) for seed in range(3)))
+    scheduler = InTurn(between, *(with_seed_offset(run, seed) for seed in range(3)))
     work(scheduler, store_uri=str(tmp_path), resources=Resources(), concurrent=1)
     assert scheduler.states == ["COMPLETE"] * 3
     assert len(slots) == 2

@@ -15,8 +15,8 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 from raykd.training import device, evaluate
-from raykd.training.data import corpus_of, part_of
-from raykd.training.execute import training_plan_of
+from raykd.training.data import cached_corpus, encoded_part
+from raykd.training.execute import training_plan
 from raykd.training.worker import Worker
 from raykd.transfer import windows
 from raykd.transfer.windows import WINDOW_BYTES
@@ -34,7 +34,7 @@ def trained(
     `projected`: its first stage has an objective with parameters of its own. `window_bytes`: the bound of a window.
     """
     windows.WINDOW_BYTES = window_bytes
-    plan = training_plan_of(storage.uri, run)
+    plan = training_plan(storage.uri, run)
     if projected:
         plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]])
     folder = f"{run.id}-{worker.world}"
@@ -53,8 +53,8 @@ def trained(
         windows.WINDOW_BYTES = WINDOW_BYTES
     # Batches small enough that every worker gets some of them.
     device.CPU_PIECES = 120
-    task, tag_set = TASKS[run.task], corpus_of(storage.uri, run.corpus_id).tag_set
-    dev = part_of(storage.uri, run, "dev")
+    task, tag_set = TASKS[run.task], cached_corpus(storage.uri, run.corpus_id).tag_set
+    dev = encoded_part(storage.uri, run, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
     paths = evaluate.predict(loop.model, dev.text, partial(task.form.best, dev.labels), worker=worker)
     return {

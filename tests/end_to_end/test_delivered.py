@@ -28,7 +28,7 @@ from raykd.forms.tag_schemes import from_bioes, to_bioes
 from raykd.recipes.recipe import Recipe
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.prepare import prepare
 from tests.long import mostly_slow
 from tests.serving.test_pairs import pairs
@@ -96,7 +96,7 @@ def of_words(folder: Path, *, score=spans_score, role: str = "student", **change
     ready, run, export = trained(
         folder, Recipe.model_validate({**TREE, **gold, **made, "corpus": corpus}), role=role
     )
-    corpus = corpus_of(ready.storage.uri, run.corpus_id)
+    corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     tables = {
         language: corpus.parts["test"].filter(
             [own == language for own in corpus.parts["test"]["language"].to_pylist()]
@@ -152,7 +152,7 @@ def of_utterances(folder: Path, decoder: str) -> Delivered:
         files, objective={"kind": "gold"}, student={"decoder": decoder, **sizes}, schedule={"epochs": 4}
     )
     ready, run, export = trained(folder, asked)
-    corpus = corpus_of(ready.storage.uri, run.corpus_id)
+    corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     rows = corpus.parts["test"].to_pylist()
     gold = [corpus.tag_set.decode(row["tags"]) for row in rows]
     return Delivered(

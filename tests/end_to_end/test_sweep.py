@@ -13,7 +13,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.sweep import GAPS
 from raykd.recipes.run import Run
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.worker import Worker
 from tests.end_to_end.command import Command, running, stamps
 from tests.end_to_end.sweeps import TREE, conll_corpus, sweep_file
@@ -135,7 +135,7 @@ def test_every_run_ended_as_an_undisturbed_one(swept, tmp_path):
         assert len(done) == 6
         for path in done:
             run = Run.from_plain(stored(path / "model.json"))
-            undisturbed = execute(str(quiet), run, worker=Worker(), report=lambda _: None)
+            undisturbed = execute_run(str(quiet), run, worker=Worker(), report=lambda _: None)
             disturbed = stored(path / "result.json")
             assert without_times(disturbed) == without_times(undisturbed.to_plain())
             assert not (path / "checkpoint.pt").exists()

@@ -12,10 +12,10 @@ from raykd.corpora.encoded_text import TokenBatch
 from raykd.errors import PlacementError
 from raykd.layers.model import Model
 from raykd.precompute import gpu_cost
-from raykd.precompute.gpu_cost import OneGraph, gpu_hardware, measure_on_gpu
-from raykd.precompute.latency import Timing, hardware, labelling, synthetic_batch
+from raykd.precompute.gpu_cost import GraphedLabeller, gpu_hardware, measure_on_gpu
+from raykd.precompute.latency import Timing, hardware, labelling_call, synthetic_batch
 from raykd.precompute.measurement import check_gpu
-from raykd.precompute.model_cost import find_cost, keep_cost, measure_cost
+from raykd.precompute.model_cost import find_cost, measure_cost, store_cost
 from raykd.recipes.resources import Resources
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
@@ -37,9 +37,9 @@ def labels_as_on_the_cpu(storage: Storage, run: Run) -> None:
     shorter = torch.tensor([0, 2, 5])
     other = batch.map(lambda part: part.flip(0) if part.dim() > 1 else part - shorter)
     with torch.no_grad():
-        expected = [labelling(model, each)()[0] for each in (batch, other)]
+        expected = [labelling_call(model, each)()[0] for each in (batch, other)]
         with gpu() as waits:
-            call = OneGraph(there.to(GPU), batch, GPU, bf16=False)
+            call = GraphedLabeller(there.to(GPU), batch, GPU, bf16=False)
             before = waits.total()
             found = call()[0]
             assert waits.total() == before + 1, "the labels are fetched"
@@ -111,7 +111,7 @@ def test_what_a_gpu_timed_stands_beside_what_the_processor_timed(tmp_path, timed
         measured = measure_on_gpu(storage, runs, ["gpu", "gpu_bf16"])
     for run, before, own in zip(runs, alone, measured, strict=True):
         assert find_cost(storage, run, hardware() | on) is None
-        keep_cost(storage, run, own)
+        store_cost(storage, run, own)
         assert find_cost(storage, run) == before, "the processor's stay what they are"
         both = find_cost(storage, run, hardware() | on, ["gpu", "gpu_bf16"])
         assert both.figures.keys() - before.figures.keys() == FIGURES
@@ -125,13 +125,13 @@ def test_what_cannot_be_captured_is_timed_kernel_by_kernel_and_says_so(tmp_path,
     ready = prepared(str(tmp_path), recipe(schedule=SHORT))
     run = student_of(ready, schedule=SHORT)
     measure_cost(ready.storage.uri, run)
-    honest = gpu_cost.labelling
+    honest = gpu_cost.labelling_call
 
     def reads(model: Model, batch: TokenBatch):
         label = honest(model, batch)
         return lambda: (int(batch.lengths_B.max()), label())[1]
 
-    monkeypatch.setattr(gpu_cost, "labelling", reads)
+    monkeypatch.setattr(gpu_cost, "labelling_call", reads)
     with gpu():
         (measured,) = measure_on_gpu(ready.storage, [run], ["gpu"])
     (remark,) = measured.cost.remarks

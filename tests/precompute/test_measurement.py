@@ -10,9 +10,9 @@ import pytest
 
 from raykd.figures.results import Cost
 from raykd.precompute import machine_load, measurement
-from raykd.precompute.machine_load import LoadMeter, load_before
+from raykd.precompute.machine_load import LoadMeter, current_load
 from raykd.precompute.measurement import Bench, contradictions
-from raykd.precompute.model_cost import MOST_TOGETHER, Measured
+from raykd.precompute.model_cost import MAX_MODELS, MeasuredCost
 from raykd.storage.store import Storage
 from tests.silent import Silent
 
@@ -31,13 +31,13 @@ class Shape:
     def id(self) -> str:
         return f"{self.kind} {self.embedding} {self.hidden}"
 
-    def measured(self, ms: float, load: float = 0.0) -> Measured:
+    def measured(self, ms: float, load: float = 0.0) -> MeasuredCost:
         shape = {
             "model": {"kind": self.kind, "embedding_dim": self.embedding, "hidden_dim": self.hidden},
             "tags": 9,
         }
         sizes = Cost({"parameters": self.embedding * self.hidden}, shape)
-        return Measured(
+        return MeasuredCost(
             sizes, Cost({"latency_ms": ms}, shape, HARDWARE, spreads={"latency_ms": 0.01}, load=load)
         )
 
@@ -50,8 +50,8 @@ class Timer:
     load: float = 0.0
     groups: list[list[str]] = field(default_factory=list)
 
-    def __call__(self, shapes: Sequence[Any]) -> list[Measured]:
-        group = list(shapes)[:MOST_TOGETHER]
+    def __call__(self, shapes: Sequence[Any]) -> list[MeasuredCost]:
+        group = list(shapes)[:MAX_MODELS]
         self.groups.append([shape.id for shape in group])
         call = len(self.groups)
         return [
@@ -81,9 +81,9 @@ class Heard(Silent):
 @pytest.fixture(autouse=True)
 def _shapes_are_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shape is kept by its id in place of what a run says of it."""
-    kept: dict[str, Measured] = {}
+    kept: dict[str, MeasuredCost] = {}
 
-    def keep(storage: Any, run: Any, measured: Measured) -> Cost:
+    def keep(storage: Any, run: Any, measured: MeasuredCost) -> Cost:
         kept[run.id] = measured
         return measured.cost
 
@@ -91,13 +91,13 @@ def _shapes_are_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         from dataclasses import replace
 
         old = kept[run.id]
-        return keep(storage, run, Measured(old.sizes, replace(old.timed, notes=(*old.timed.notes, text))))
+        return keep(storage, run, MeasuredCost(old.sizes, replace(old.timed, notes=(*old.timed.notes, text))))
 
     monkeypatch.setattr(
         measurement, "find_cost", lambda s, run, *_: kept[run.id].cost if run.id in kept else None
     )
-    monkeypatch.setattr(measurement, "keep_cost", keep)
-    monkeypatch.setattr(measurement, "note_cost", note)
+    monkeypatch.setattr(measurement, "store_cost", keep)
+    monkeypatch.setattr(measurement, "add_cost_note", note)
 
 
 def bench(timer: Timer, *, load: float = 0.0) -> tuple[Bench, Heard]:
@@ -121,7 +121,7 @@ def test_shapes_are_timed_together_and_once():
 def test_new_shapes_are_timed_beside_a_known_one_in_every_group():
     timer = Timer()
     bench(timer)[0].run(SHAPES)
-    new: Any = [Shape(16, 100 + number) for number in range(MOST_TOGETHER + 1)]
+    new: Any = [Shape(16, 100 + number) for number in range(MAX_MODELS + 1)]
     made, heard = bench(timer)
     made.run([*SHAPES, *new])
     assert [group[0] for group in timer.groups[1:]] == ["bilstm 16 16", "bilstm 16 16"]
@@ -130,9 +130,9 @@ def test_new_shapes_are_timed_beside_a_known_one_in_every_group():
 
 
 def test_where_nothing_is_known_later_groups_are_timed_beside_one_of_the_first():
-    timer, many = Timer(), [Shape(16, 100 + number) for number in range(2 * MOST_TOGETHER)]
+    timer, many = Timer(), [Shape(16, 100 + number) for number in range(2 * MAX_MODELS)]
     bench(timer)[0].run(many)  # type: ignore[arg-type]
-    assert [len(group) for group in timer.groups] == [MOST_TOGETHER, MOST_TOGETHER, 2]
+    assert [len(group) for group in timer.groups] == [MAX_MODELS, MAX_MODELS, 2]
     assert {group[0] for group in timer.groups} == {"bilstm 16 100"}
 
 
@@ -151,7 +151,7 @@ def test_a_known_shape_that_moved_causes_all_to_be_timed_again():
 
 
 def test_a_machine_that_never_is_as_fast_as_before_is_told_of():
-    many: Any = [Shape(16, 100 + number) for number in range(MOST_TOGETHER + 1)]
+    many: Any = [Shape(16, 100 + number) for number in range(MAX_MODELS + 1)]
     made, heard = bench(Timer(lambda call, shape: 1.2**call))
     made.run(many)
     assert len(heard.notes) == len(heard.warnings) == 1
@@ -214,14 +214,14 @@ def test_what_was_measured_under_load_is_measured_again_on_a_quiet_machine_and_e
 def test_the_load_is_what_others_used(monkeypatch):
     monkeypatch.undo()
     times = iter([(10.0, 20.0, 5.0), (16.0, 30.0, 8.0)])
-    monkeypatch.setattr(machine_load, "_counted", lambda: next(times))
+    monkeypatch.setattr(machine_load, "_processor_seconds", lambda: next(times))
     assert LoadMeter().share() == pytest.approx(0.3)
 
 
 def test_the_start_of_others_is_waited_for(monkeypatch):
     shares, slept = iter([0.9, 0.1, 0.9]), list[float]()
     monkeypatch.setattr(LoadMeter, "share", lambda meter: next(shares))
-    assert load_before(slept.append) == 0.1
+    assert current_load(slept.append) == 0.1
     assert len(slept) == 2
     monkeypatch.setattr(LoadMeter, "share", lambda meter: 0.8)
-    assert load_before(slept.append) == 0.8
+    assert current_load(slept.append) == 0.8

@@ -15,15 +15,15 @@ from raykd.figures.sizes import parameters
 from raykd.figures.table import EXPORTED, PARAMETERS, SIZES
 from raykd.precompute import latency, measurement, model_cost
 from raykd.precompute.latency import synthetic_batch
-from raykd.precompute.measurement import measure_all
+from raykd.precompute.measurement import measure_shapes
 from raykd.precompute.model_cost import find_cost, measure_cost
-from raykd.precompute.processor import processor
+from raykd.precompute.processor import processor_name
 from raykd.recipes.resources import Resources
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.sweep.settings import joined_cost
 from raykd.training.execute import build_model
-from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.prepare import prepare, student_runs, with_seed_offset
 from tests.silent import Silent
 from tests.training.small import recipe, student_of
 
@@ -34,7 +34,7 @@ def timed(monkeypatch):
     seen = []
     for name in ("PASSES", "WARM_UP"):
         monkeypatch.setattr(latency, name, 1)
-    honest, session = model_cost.labelling, model_cost.Session
+    honest, session = model_cost.labelling_call, model_cost.Session
 
     def noted(call, name):
         first = [True]
@@ -48,7 +48,9 @@ def timed(monkeypatch):
             super().__init__(file)
             self.labels = noted(super().labels, len(file))
 
-    monkeypatch.setattr(model_cost, "labelling", lambda model, batch: noted(honest(model, batch), "torch"))
+    monkeypatch.setattr(
+        model_cost, "labelling_call", lambda model, batch: noted(honest(model, batch), "torch")
+    )
     monkeypatch.setattr(model_cost, "Session", Noted)
     return seen
 
@@ -64,7 +66,7 @@ def test_runs_of_one_shape_are_measured_once_by_what_ships(tmp_path, timed):
     assert timed == [(len(file), 1)], "of one session, whatever the batch"
     assert torch.get_num_threads() == threads
     longer = student_of(preparation, schedule={"epochs": 9})
-    for other in (student_of(preparation, asked.on_gold()), with_seed(run, 3), longer):
+    for other in (student_of(preparation, asked.on_gold()), with_seed_offset(run, 3), longer):
         assert other.id != run.id
         assert measure_cost(storage.uri, other) == first == find_cost(storage, other)
     assert len(timed) == 1
@@ -182,16 +184,16 @@ def test_shapes_are_measured_beside_slots_that_sleep_and_found_by_where_they_wer
     full_ray_cluster, tmp_path, monkeypatch
 ):
     """Seen: a driver with another processor than its workers did not find what they had measured."""
-    monkeypatch.setattr(latency, "processor", lambda: "the driver's")
+    monkeypatch.setattr(latency, "processor_name", lambda: "the driver's")
     # What was timed while others worked would be timed again as soon as they do not.
-    monkeypatch.setattr(measurement, "load_before", lambda: 1.0)
+    monkeypatch.setattr(measurement, "current_load", lambda: 1.0)
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     runs = [preparation.teachers[0].run, student_of(preparation)]
     how = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}
     for began in ((2, 0), (2, 2)):
         seen = Counted()
-        on = measure_all(str(tmp_path), runs, listener=seen, **how)
-        assert on["processor"] == processor() != "the driver's"
+        on = measure_shapes(str(tmp_path), runs, listener=seen, **how)
+        assert on["processor"] == processor_name() != "the driver's"
         assert (seen.began, seen.advanced) == ([began], 2 - began[1])
     for run in runs:
         found = find_cost(preparation.storage, run, on)

@@ -9,7 +9,7 @@ import torch
 from raykd.corpora.corpus import open_corpus
 from raykd.precompute.open_teacher import load_teacher
 from raykd.storage.store import Storage
-from raykd.training.prepare import Preparation, prepare, shared_texts, student_runs
+from raykd.training.prepare import Preparation, prepare, share_texts, student_runs
 from raykd.transfer import open_text
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.loops import stage_data
@@ -99,7 +99,7 @@ def same_batches(one, other) -> bool:
 def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
     recipes = [sized(corpus, teachers={"scope": scope}) for corpus in SIZES]
     storage = Storage(str(tmp_path / "shared"))
-    both = shared_texts([prepare(asked, storage) for asked in recipes])
+    both = share_texts([prepare(asked, storage) for asked in recipes])
     assert [teacher.run.id for teacher in both[0].teachers] == [
         teacher.run.id for teacher in both[1].teachers
     ]

@@ -10,7 +10,7 @@ import pytest
 from raykd.recipes.run import Run
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.training.prepare import prepare, transfer_needs, with_seed
+from raykd.training.prepare import prepare, stored_needs, with_seed_offset
 from tests.training.small import recipe, student_of
 
 GOLD = {"objective": {"kind": "gold"}}
@@ -171,8 +171,8 @@ def test_the_teachers_width_is_a_number_in_the_run(small):
 
 def test_seeds_count_from_the_recipes_own(small):
     run = student_of(small, training={"seed": 5})
-    assert with_seed(run, 0).id == run.id
-    assert with_seed(run, 2).id == student_of(small, training={"seed": 7}).id
+    assert with_seed_offset(run, 0).id == run.id
+    assert with_seed_offset(run, 2).id == student_of(small, training={"seed": 7}).id
 
 
 def test_a_run_crosses_processes_as_plain_data(small):
@@ -195,10 +195,10 @@ def test_the_stored_signals_serve_every_objective():
     asked = [{"kind": "gold"}, {"kind": "top_wk", "k": 3}, {"kind": "top_k", "k": 7}, {"kind": "posterior"}]
     recipes = [recipe(objective=objective) for objective in asked]
     everything = (Need("emissions"), Need("transitions"), Need("kbest", 7))
-    assert transfer_needs(recipes, unlabelled=True) == everything
+    assert stored_needs(recipes, unlabelled=True) == everything
     # Unlabelled text is labelled by the teacher's best path, whatever the objective reads; gold alone reads none.
-    assert transfer_needs([recipe()], unlabelled=True) == (*everything[:2], Need("kbest", 1))
-    assert transfer_needs([recipe()], unlabelled=False) == everything[:2]
-    assert transfer_needs(recipes[:1], unlabelled=True) == ()
+    assert stored_needs([recipe()], unlabelled=True) == (*everything[:2], Need("kbest", 1))
+    assert stored_needs([recipe()], unlabelled=False) == everything[:2]
+    assert stored_needs(recipes[:1], unlabelled=True) == ()
     stages = recipe(stages=(*STAGES, {"objective": {"kind": "top_k", "k": 2}}))
-    assert transfer_needs([stages], unlabelled=True) == (*everything[:2], Need("kbest", 2))
+    assert stored_needs([stages], unlabelled=True) == (*everything[:2], Need("kbest", 2))

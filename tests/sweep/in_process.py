@@ -26,7 +26,7 @@ from raykd.sweep.phases import costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.teachers import Teachers
 from raykd.sweep.sweep import Sweep
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.worker import Worker
 from tests.silent import Silent
 from tests.transfer.samples import here
@@ -43,7 +43,7 @@ def without_ray() -> Iterator[list[Any]]:
             try:
                 for run in job.runs:
                     report = partial(_report, scheduler, job.key, run.id)
-                    results.append(execute(store_uri, run, worker=Worker(), report=report))
+                    results.append(execute_run(store_uri, run, worker=Worker(), report=report))
                     done.append(run)
             except _StoppedError as stopped:
                 scheduler.ended(job.key, Outcome("PRUNED", message=str(stopped)))
@@ -52,7 +52,7 @@ def without_ray() -> Iterator[list[Any]]:
             else:
                 scheduler.ended(job.key, Outcome("COMPLETE", tuple(results)))
 
-    def measure_all(store_uri: str, runs: Any, *, listener: Any, runtimes: Any = (), **_: Any) -> Any:
+    def measure_shapes(store_uri: str, runs: Any, *, listener: Any, runtimes: Any = (), **_: Any) -> Any:
         listener.begin("latency", len(runs))
         for run in runs:
             measure_cost(store_uri, run, runtimes)
@@ -61,7 +61,7 @@ def without_ray() -> Iterator[list[Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "work", work)
-        patch.setattr(costs, "measure_all", measure_all)
+        patch.setattr(costs, "measure_shapes", measure_shapes)
         patch.setattr(transfer, "precompute", partial(precompute, launch=here))
         patch.setattr(cluster, "connected", _one_cpu)
         patch.setattr(lease, "SETTLE_S", 0.0)

@@ -120,11 +120,11 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
     done, published = list[str](), list[tuple[str, ...]]()
     with without_ray(), pytest.MonkeyPatch.context() as patch:
-        for module, name in ((driver, "work"), (costs, "measure_all")):
+        for module, name in ((driver, "work"), (costs, "measure_shapes")):
             really = getattr(module, name)
 
             def counted(*given: Any, name: str = name, really: Any = really, **options: Any) -> Any:
-                asleep = name == "measure_all" and options["cluster"].slots_asleep
+                asleep = name == "measure_shapes" and options["cluster"].slots_asleep
                 done.append(f"{name}, slots asleep" if asleep else name)
                 return really(*given, **options)
 
@@ -138,7 +138,9 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     assert listener.begun == list(phases)
     ends = [phases[:count] for count in range(len(phases) + 1)]
     assert published == ends
-    assert done == (["work", "measure_all, slots asleep"] if works == 1 else ["work", "measure_all", "work"])
+    assert done == (
+        ["work", "measure_shapes, slots asleep"] if works == 1 else ["work", "measure_shapes", "work"]
+    )
 
 
 PREPARATIONS = """\

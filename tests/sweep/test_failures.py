@@ -49,14 +49,14 @@ def trials(folder: Path) -> list[Trial]:
 
 def failing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
     """Students with these objectives fail from now on."""
-    really = in_process.execute
+    really = in_process.execute_run
 
     def execute(store_uri: str, run: Any, **options: Any) -> Any:
         if run.role == "student" and run.stages[0]["objective"]["kind"] in kinds:
             raise RunError("[the disk] is full")
         return really(store_uri, run, **options)
 
-    monkeypatch.setattr(in_process, "execute", execute)
+    monkeypatch.setattr(in_process, "execute_run", execute)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raykd.cluster.topology import Topology
-from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.features import encoder_tasks, feature_plan, mark_texts_encoded, store_encoder_config
 from raykd.precompute.plan import precompute
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.spec import load
@@ -184,10 +184,10 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
     # The teacher reads what is stored: it does not run the encoder again.
     speed = words(sweep, "train", "unlabelled") / 1024 / 3
     assert expected.phases["precompute"] == pytest.approx(PHASE_S + speed)
-    for reading in readings(sweep.storage, sweep.models(), sweep.teacher_texts()):
-        note_encoder(sweep.storage, reading.config)
+    for reading in encoder_tasks(sweep.storage, sweep.models(), sweep.teacher_texts()):
+        store_encoder_config(sweep.storage, reading.config)
         precompute(feature_plan(sweep.storage, [reading]), launch=here)
-        keep_reading(sweep.storage, reading)
+        mark_texts_encoded(sweep.storage, reading)
     with without_ray():
         assert forecast(sweep, 1).phases["features"] == 0
 
@@ -223,7 +223,7 @@ def test_strategies_of_another_scope_have_other_shapes_and_all_are_measured(tmp_
     expected, sweep = of(tmp_path, text)
     corpora = {run.corpus_id for run in sweep.shapes()}
     whole = sweep.preparation
-    assert corpora == {whole.corpus_id, *(whole.of_languages((name,))[1] for name in ("en", "de"))}
+    assert corpora == {whole.corpus_id, *(whole.corpus_for((name,))[1] for name in ("en", "de"))}
     # One student, or two of half the text: as many pieces either way.
     both = run_s(sweep, 4 * words(sweep, "train"), epochs=4, share=1.0)
     assert expected.phases["trials"] == pytest.approx(PHASE_S + 2 * (2 * both + RUN_S))

@@ -14,7 +14,7 @@ from raykd.errors import PlacementError
 from raykd.figures.results import Cost
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu
-from raykd.precompute.model_cost import GPU, Measured, keep_cost, measure_cost, sizes_of
+from raykd.precompute.model_cost import GPU, MeasuredCost, find_sizes, measure_cost, store_cost
 from raykd.spec import load
 from raykd.storage.store import Storage
 from raykd.sweep.phases import costs
@@ -31,7 +31,7 @@ ON_GPUS = SMALL + "resources: {students: {gpus_per_worker: 0.5}}\n"
 def a_gpu(monkeypatch: pytest.MonkeyPatch, *, training: float) -> Iterator[None]:
     """Sweeps compute here, on two CPUs and a GPU on which so many pieces a second are trained."""
 
-    def measure_all(
+    def measure_shapes(
         store_uri: str, runs: Any, *, resources: Any, listener: Any, runtimes: Any, **_: Any
     ) -> Any:
         check_gpu(runtimes, resources, here)
@@ -42,9 +42,9 @@ def a_gpu(monkeypatch: pytest.MonkeyPatch, *, training: float) -> Iterator[None]
             for each in runtimes:
                 figures |= {f"latency_ms_{each}": 0.25, f"latency_ms_batch32_{each}": 0.5}
                 figures[f"sentences_per_s_{each}"] = 1e5 if run.role == "student" else 1e4
-            sizes = sizes_of(storage, run)
+            sizes = find_sizes(storage, run)
             assert sizes is not None
-            keep_cost(storage, run, Measured(sizes, Cost(figures, sizes.shape, ON)))
+            store_cost(storage, run, MeasuredCost(sizes, Cost(figures, sizes.shape, ON)))
         return hardware() | (ON if runtimes else {})
 
     @contextmanager
@@ -53,7 +53,7 @@ def a_gpu(monkeypatch: pytest.MonkeyPatch, *, training: float) -> Iterator[None]
 
     here = Topology.of({"CPU": 2.0, "GPU": 1.0})
     with without_ray():
-        monkeypatch.setattr(costs, "measure_all", measure_all)
+        monkeypatch.setattr(costs, "measure_shapes", measure_shapes)
         monkeypatch.setattr(cluster, "connected", connected)
         yield
 

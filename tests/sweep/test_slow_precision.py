@@ -55,7 +55,7 @@ def test_a_system_that_says_nothing_of_its_processor_is_believed(notes, monkeypa
     notes(OLD)
     monkeypatch.setattr(processor, "CPUINFO", tmp_path / "nothing")
     assert slow_precision(load(tmp_path / "precise.yaml", ["training.precision=bf16"])) == []
-    assert processor.processor()
+    assert processor.processor_name()
 
 
 def test_check_and_plan_say_it(notes, tmp_path, capsys):

@@ -20,7 +20,7 @@ from raykd.spec.yaml12 import parse
 from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.prepare import student_runs
 from raykd.training.worker import Worker
 from tests.corpora_root import corpora_root
@@ -150,7 +150,7 @@ def test_the_small_form_runs(name, store, encoder):
     preparation = prepared(store, *recipes)
     runs = {run.id: run for recipe in recipes for run in student_runs(recipe, preparation)}
     for run in runs.values():
-        result = execute(store, run, worker=Worker(), report=lambda _: None)
+        result = execute_run(store, run, worker=Worker(), report=lambda _: None)
         # A language model may be worse than one to which every piece is as probable as any other.
         least = -1.0 if run.task == "masked_lm" else 0.0
         assert least <= (result.scores.mean("test") or 0.0) <= 1

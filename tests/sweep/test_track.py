@@ -23,8 +23,8 @@ from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.track import export_students, gains_of
 from raykd.tasks import TASKS
 from raykd.tracking.sweep_pages import Ending, Gain
-from raykd.training.execute import execute
-from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.execute import execute_run
+from raykd.training.prepare import prepare, student_runs, with_seed_offset
 from raykd.training.worker import Worker
 from tests.scores import scores
 from tests.sweep.in_process import code_of, without_ray
@@ -48,9 +48,9 @@ def finished(store: Storage, scope: str) -> list[Run]:
     """The runs of one setting with two seeds, seed by seed."""
     asked = recipe(objective={"kind": "gold"}, student={"scope": scope}, schedule={"epochs": 1})
     runs = student_runs(asked, prepare(asked, store))
-    seeds = [with_seed(run, offset) for offset in range(2) for run in runs]
+    seeds = [with_seed_offset(run, offset) for offset in range(2) for run in runs]
     for run in seeds:
-        execute(store.uri, run, worker=Worker(), report=lambda _: None)
+        execute_run(store.uri, run, worker=Worker(), report=lambda _: None)
     return seeds
 
 

@@ -21,7 +21,7 @@ from raykd.layers.model import load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
 from raykd.structures import viterbi
 from raykd.teachers import HFSequenceClassifierTeacher, HFTokenClassifierTeacher
-from raykd.training.stages import train_only
+from raykd.training.stages import select_trainable
 from tests.layers.batches import make_batch
 from tests.teachers.checkpoints import IOB2, PIECES, make_checkpoint
 
@@ -71,7 +71,7 @@ def test_a_pruned_checkpoint_gives_the_same_on_its_corpus(checkpoint):
 def test_what_is_frozen_stays_and_all_else_is_trained(checkpoint):
     teacher = HFTokenClassifierTeacher(path=checkpoint, freeze=("embeddings", 1), **FINE)
     model, pieces = built(teacher)
-    optimiser = torch.optim.SGD(train_only(model, None), 1.0)
+    optimiser = torch.optim.SGD(select_trainable(model, None), 1.0)
     before = {name: value.clone() for name, value in model.named_parameters()}
     model.train()
     (-model(batch_of(pieces)).distribution.emissions_BTY[..., 0].sum()).backward()
@@ -236,7 +236,7 @@ def test_checkpoints_of_other_architectures_are_fine_tuned(tmp_path):
     sizes = {"n_layer": 1, "n_head": 2, "n_positions": 16}
     gpt2 = other_architecture(tmp_path / "gpt2", partial(GPT2Config, **sizes), GPT2ForTokenClassification)
     model, _ = built(HFTokenClassifierTeacher(path=gpt2, freeze=("embeddings",), **FINE))
-    assert {id(p) for p in train_only(model, None)} == {
+    assert {id(p) for p in select_trainable(model, None)} == {
         id(p) for name, p in model.named_parameters() if "wte" not in name
     }
     sizes = {
@@ -248,6 +248,6 @@ def test_checkpoints_of_other_architectures_are_fine_tuned(tmp_path):
     albert = other_architecture(
         tmp_path / "albert", partial(AlbertConfig, **sizes), AlbertForTokenClassification
     )
-    assert train_only(built(HFTokenClassifierTeacher(path=albert, **FINE))[0], None)
+    assert select_trainable(built(HFTokenClassifierTeacher(path=albert, **FINE))[0], None)
     with pytest.raises(StoreError, match=r"no list of layers.*freeze embeddings alone"):
         built(HFTokenClassifierTeacher(path=albert, freeze=(1,), **FINE))

@@ -61,9 +61,9 @@ def watched(reach: Callable[[str], None]) -> Callable[[EpochReport], None]:
 
 def execute(store: str, run: Run, moment: str) -> None:
     """The run in this process, killed at `moment`."""
-    training_plan_of = module.training_plan_of
-    module.training_plan_of = lambda *of: replace(training_plan_of(*of), checkpoint_steps=CHECKPOINT_STEPS)
-    module.execute(store, run, worker=Worker(), report=watched(killer(moment)))
+    training_plan_of = module.training_plan
+    module.training_plan = lambda *of: replace(training_plan_of(*of), checkpoint_steps=CHECKPOINT_STEPS)
+    module.execute_run(store, run, worker=Worker(), report=watched(killer(moment)))
 
 
 def main(store: str, run: Run, moments: list[str]) -> None:

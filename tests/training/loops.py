@@ -12,7 +12,7 @@ from raykd.figures.results import Score
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.data import TrainingData
-from raykd.training.execute import build_model, training_plan_of
+from raykd.training.execute import build_model, training_plan
 from raykd.training.stages import TrainingPlan
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
@@ -32,7 +32,7 @@ def distiller(
     """
     model = build_model(storage, run)
     loop = Distiller(
-        model.double() if double else model, plan or training_plan_of(storage.uri, run), evaluate=whim,
+        model.double() if double else model, plan or training_plan(storage.uri, run), evaluate=whim,
         folder=storage.child(folder), worker=worker or Worker(),
     )  # fmt: skip
     open_stage = loop._open_stage
@@ -54,7 +54,7 @@ def first_batches(loop: Distiller) -> list[np.ndarray]:
 
 def stage_data(storage: Storage, run: Run, stage: int = 0) -> TrainingData:
     """What a stage of `run` is trained on."""
-    return training_plan_of(storage.uri, run).stages[stage].data()
+    return training_plan(storage.uri, run).stages[stage].data()
 
 
 def whim(model: nn.Module) -> Score:

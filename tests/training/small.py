@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from raykd.figures.results import RunResult
-from raykd.precompute.features import feature_plan, keep_reading, note_encoder, readings
+from raykd.precompute.features import encoder_tasks, feature_plan, mark_texts_encoded, store_encoder_config
 from raykd.precompute.latency import Timing
 from raykd.precompute.plan import precompute
 from raykd.precompute.transfer import transfer_plan
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.training.execute import execute
-from raykd.training.prepare import Preparation, prepare, student_runs, transfer_needs
+from raykd.training.execute import execute_run
+from raykd.training.prepare import Preparation, prepare, stored_needs, student_runs
 from raykd.training.worker import Worker
 from tests.transfer.samples import here
 
@@ -61,14 +61,14 @@ def read_features(preparation: Preparation, *recipes: Recipe) -> int:
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
     runs += [run for each in recipes for run in student_runs(each, preparation)]
     texts = {teacher.run.id: teacher.text for teacher in preparation.teachers}
-    todo = readings(preparation.storage, runs, texts)
+    todo = encoder_tasks(preparation.storage, runs, texts)
     for each in todo:
-        note_encoder(preparation.storage, each.config)
+        store_encoder_config(preparation.storage, each.config)
     plan = feature_plan(preparation.storage, todo)
     if plan is not None:
         precompute(plan, launch=here)
     for each in todo:
-        keep_reading(preparation.storage, each)
+        mark_texts_encoded(preparation.storage, each)
     return sum(each.new for each in todo)
 
 
@@ -81,7 +81,7 @@ def train_teachers(preparation: Preparation) -> None:
 
 def computed(preparation: Preparation, *recipes: Recipe) -> None:
     """The signals that serve all `recipes`, computed in this process."""
-    needs = transfer_needs(recipes, unlabelled=preparation.unlabelled)
+    needs = stored_needs(recipes, unlabelled=preparation.unlabelled)
     asked = [(teacher, needs) for teacher in preparation.teachers]
     plan = transfer_plan(preparation.storage, asked)
     if plan is not None:
@@ -96,7 +96,7 @@ def student_of(preparation: Preparation, asked: Recipe | None = None, **changes:
 
 def executed(preparation: Preparation, run: Run) -> RunResult:
     """The run, executed in this process."""
-    return execute(preparation.storage.uri, run, worker=Worker(), report=lambda _: None)
+    return execute_run(preparation.storage.uri, run, worker=Worker(), report=lambda _: None)
 
 
 def called_once(calls: Mapping[Any, Callable[[], object]]) -> dict[Any, Timing]:

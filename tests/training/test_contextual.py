@@ -26,9 +26,9 @@ from raykd.storage.layout import WEIGHTS
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.tasks import TASKS
-from raykd.training.data import part_of, training_data
+from raykd.training.data import encoded_part, training_data
 from raykd.training.evaluate import predict
-from raykd.training.execute import find_result, keep_place
+from raykd.training.execute import find_result, update_model_paths
 from raykd.training.model_folder import build_model, load_model
 from raykd.training.prepare import prepare
 from raykd.training.stored_features import FeatureReader, encoder_ids
@@ -62,7 +62,7 @@ def test_a_student_is_distilled_from_a_teacher_with_a_frozen_encoder(tmp_path, e
     stored = storage.child(*run.folder).read(WEIGHTS)
     loaded = load_model(storage, run)
     load_weights(build_model(storage, run), stored)
-    batch = part_of(storage.uri, run, "dev").text.gather(np.arange(4))
+    batch = encoded_part(storage.uri, run, "dev").text.gather(np.arange(4))
     assert batch.context == ()
     assert batch.features_BTD is not None
     with torch.inference_mode():
@@ -97,7 +97,7 @@ def test_a_teacher_whose_encoder_moved_is_found_and_gives_its_outputs(tmp_path, 
     after = prepare(with_encoder(str(moved)), before.storage)
     run = after.teachers[0].run
     assert find_result(after.storage, run) is not None
-    keep_place(after.storage, run)
+    update_model_paths(after.storage, run)
     ((_, _, output),) = load_teacher(after.storage, run.id).outputs([["Anna", "."]], 100)
     assert output.distribution.lengths_B.tolist() == [2]
 
@@ -180,7 +180,7 @@ def test_stored_features_give_what_the_encoder_gives(tmp_path, encoder):
     ready = prepared(str(tmp_path / "store"), asked)
     run = student_of(ready, asked)
     executed(ready, run)
-    part = part_of(ready.storage.uri, run, "test")
+    part = encoded_part(ready.storage.uri, run, "test")
     sentences = ready.corpus.parts["test"]["tokens"].to_pylist()
     loaded = raykd.load(tmp_path / "store" / "runs" / run.id)
     decode = partial(TASKS["ner"].form.best, part.labels)
@@ -198,7 +198,7 @@ def test_several_workers_of_one_text_read_several_encoders(tmp_path, encoder):
     encoders, tables = zip(*(encoder_ids(teacher.run) for teacher in ready.teachers), strict=True)
     assert len(set(encoders)) == 1
     assert len(set(tables)) == 2
-    batch = part_of(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
+    batch = encoded_part(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
     assert batch.features_BTD.shape[2] == 2 * 16 + 2
     assert len(executed(ready, student_of(ready, asked)).epochs) == 2
     assert measure_cost(ready.storage.uri, ready.teachers[0].run)["latency_ms_torch"] > 0

@@ -12,7 +12,7 @@ from raykd.precompute.open_teacher import load_teacher
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.structures import kbest
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.execute import load_model
 from raykd.training.prepare import prepare
 from tests.teachers.checkpoints import make_checkpoint
@@ -42,7 +42,7 @@ def test_the_stored_paths_of_teachers_are_the_best_legal_ones(store, decoding, c
     asked = recipe(teachers={**MAXENT, **changes}, objective={**TOP_K, "k": k}, decoding=decoding)
     ready = prepared(store, asked)
     run = student_of(ready, asked)
-    corpus = corpus_of(store, run.corpus_id)
+    corpus = cached_corpus(store, run.corpus_id)
     data = stage_data(ready.storage, run)
     rows = np.arange(len(data.part))
     teacher = data.gather(rows, torch.device("cpu")).teacher

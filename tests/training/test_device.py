@@ -20,9 +20,9 @@ from raykd.precompute.pipeline import Placement
 from raykd.precompute.shard_writer import ShardWriter
 from raykd.recipes.resources import Resources, Role
 from raykd.storage.store import Storage
-from raykd.training.device import WORKSPACE, deterministic, given_device, pieces_at_once
-from raykd.training.evaluate import evaluation_plan
-from raykd.training.execute import execute
+from raykd.training.device import WORKSPACE, assigned_device, deterministic, piece_budget
+from raykd.training.evaluate import evaluation_batches
+from raykd.training.execute import execute_run
 from raykd.training.prepare import prepare, student_runs
 from raykd.training.worker import Worker
 from raykd.transfer import Text
@@ -45,9 +45,9 @@ def test_a_gpu_is_used_where_it_was_given_and_missed_where_it_is_not_seen(seen, 
         with pytest.raises(
             RunError, match=rf"gpus_per_worker: {gpus:g} was given, and PyTorch .* sees no GPU"
         ):
-            given_device(gpus)
+            assigned_device(gpus)
     else:
-        assert given_device(gpus) == torch.device("cuda" if gpus else "cpu")
+        assert assigned_device(gpus) == torch.device("cuda" if gpus else "cpu")
 
 
 @pytest.mark.parametrize("gpus", [0.0, 0.5])
@@ -60,7 +60,7 @@ def test_a_run_computes_where_its_role_was_placed(seen, gpus, tmp_path, monkeypa
     def execute(*_, worker: Worker, report):
         workers.append(worker)
 
-    monkeypatch.setattr(launch, "execute", execute)
+    monkeypatch.setattr(launch, "execute_run", execute)
     resources = Resources(teachers=Role(gpus_per_worker=1.0), gpus_per_worker=gpus).of("students")
     if gpus and not seen:
         with pytest.raises(RunError, match="sees no GPU"):
@@ -124,10 +124,10 @@ def test_what_is_read_at_once_follows_the_memory_that_is_free(monkeypatch, free,
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: GIB + kept)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: GIB)
     gpu = torch.device("cuda")
-    assert pieces_at_once(gpu, share=share) == pieces
-    longest = max(len(rows) for rows in evaluation_plan(np.full(9000, 1), gpu, share=share))
+    assert piece_budget(gpu, share=share) == pieces
+    longest = max(len(rows) for rows in evaluation_batches(np.full(9000, 1), gpu, share=share))
     assert longest == pieces
-    assert pieces_at_once(torch.device("cpu"), share=share) == 1000
+    assert piece_budget(torch.device("cpu"), share=share) == 1000
 
 
 @pytest.mark.parametrize("gpus", [0.0, 0.0625])
@@ -190,12 +190,12 @@ def test_a_deterministic_run_leaves_no_trace_and_is_taken_up_with_equal_bits(sma
         reported(epoch)
         raise KeyboardInterrupt
 
-    expected = execute(str(stores[0]), run, worker=Worker(), report=reported)
+    expected = execute_run(str(stores[0]), run, worker=Worker(), report=reported)
     assert modes() == usual
     with pytest.raises(KeyboardInterrupt):
-        execute(str(stores[1]), run, worker=Worker(), report=interrupted)
+        execute_run(str(stores[1]), run, worker=Worker(), report=interrupted)
     assert modes() == usual
-    found = execute(str(stores[1]), run, worker=Worker(), report=reported)
+    found = execute_run(str(stores[1]), run, worker=Worker(), report=reported)
     assert modes() == usual
     assert within == [EQUAL] * 4, "two epochs in each store"
     assert found.weights_sha256 == expected.weights_sha256
@@ -206,7 +206,7 @@ def test_other_runs_compute_as_the_process_does(small, tmp_path, usual):
     shutil.copytree(small.storage.uri, tmp_path / "store")
     run = student_of(small, objective={"kind": "gold"}, schedule={"epochs": 1})
     within = list[tuple[bool, ...]]()
-    execute(str(tmp_path / "store"), run, worker=Worker(), report=lambda _: within.append(modes()))
+    execute_run(str(tmp_path / "store"), run, worker=Worker(), report=lambda _: within.append(modes()))
     assert within == [usual]
 
 
@@ -225,16 +225,16 @@ def test_a_worker_with_a_gpu_sets_how_cublas_works_before_it_starts(monkeypatch)
     gpu = torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setenv(WORKSPACE, ":0:0")
-    given_device(1.0)
+    assigned_device(1.0)
     with (
         pytest.raises(RunError, match="is :0:0; set it to :4096:8 or :16:8"),
-        deterministic(gpu, wanted=True),
+        deterministic(gpu, enabled=True),
     ):
         pytest.fail("it computes")
     monkeypatch.delenv(WORKSPACE)
-    given_device(0.0)
+    assigned_device(0.0)
     assert WORKSPACE not in os.environ
-    given_device(1.0)
+    assigned_device(1.0)
     assert os.environ[WORKSPACE] == ":4096:8"
-    with deterministic(gpu, wanted=True):
-        assert pieces_at_once(gpu) == 2048
+    with deterministic(gpu, enabled=True):
+        assert piece_budget(gpu) == 2048

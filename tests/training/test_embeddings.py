@@ -23,7 +23,7 @@ from raykd.training import embeddings
 from raykd.training.embeddings import embeddings_id, open_embeddings
 from raykd.training.execute import _starting_model, find_result
 from raykd.training.model_folder import build_model, load_model
-from raykd.training.prepare import prepare, student_runs, with_seed
+from raykd.training.prepare import prepare, student_runs, with_seed_offset
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.small import executed, prepared, recipe, student_of, train_teachers
 
@@ -124,7 +124,7 @@ def test_it_is_computed_once_for_all_runs_that_start_so(one, monkeypatch):
     monkeypatch.setattr(embeddings, "_computed", lambda *args: (calls.append(args), honest(*args))[1])
     asked = recipe(teachers={"scope": "all"}, student=of("ppa", remove=1), **GOLD)
     run = student_of(one, asked)
-    models = [_starting_model(one.storage, with_seed(run, offset)) for offset in (0, 1)]
+    models = [_starting_model(one.storage, with_seed_offset(run, offset)) for offset in (0, 1)]
     other = student_of(
         one, recipe(teachers={"scope": "all"}, student={**of("ppa", remove=1), "hidden_dim": 9})
     )

@@ -15,7 +15,7 @@ from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.tasks import TASKS
 from raykd.training import device, evaluate
-from raykd.training.data import corpus_of, part_of
+from raykd.training.data import cached_corpus, encoded_part
 from raykd.training.prepare import prepare
 from raykd.training.worker import Worker
 from tests.training.small import recipe, student_of
@@ -49,8 +49,8 @@ def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
     asked = recipe()
     preparation = prepare(asked, Storage(str(tmp_path)))
     run = student_of(preparation, asked)
-    part = part_of(str(tmp_path), run, "dev")
-    table = corpus_of(str(tmp_path), run.corpus_id).parts["dev"]
+    part = encoded_part(str(tmp_path), run, "dev")
+    table = cached_corpus(str(tmp_path), run.corpus_id).parts["dev"]
     tag_set = preparation.corpus.tag_set
     lookup = Lookup(part, len(tag_set))
     scored = evaluate.score_part(lookup, part, TASKS["ner"], tag_set, worker=Worker())["source"]

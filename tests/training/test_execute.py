@@ -14,16 +14,16 @@ SETTING = {"student": {"embedding_dim": 8}, "objective": {"kind": "gold"}, "sche
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.setattr(node_check, "LOOK_S", 0.0)
+    monkeypatch.setattr(node_check, "PAUSE_S", 0.0)
     return run_of(SETTING)
 
 
 def test_a_result_stands_when_its_file_is_there(run, tmp_path):
     store = Storage(str(tmp_path))
-    assert not execute.stands(store, run)
+    assert not execute.result_is_visible(store, run)
     assert not store.names(), "nothing is left of the question"
     store.child(*run.folder).write_json(RESULT, result_of(run, 0.5).to_plain())
-    assert execute.stands(store, run)
+    assert execute.result_is_visible(store, run)
 
 
 def test_a_network_folder_shows_a_result_once_it_is_written_into(run, tmp_path, monkeypatch):
@@ -35,5 +35,5 @@ def test_a_network_folder_shows_a_result_once_it_is_written_into(run, tmp_path, 
     monkeypatch.setattr(
         Storage, "write", lambda own, name, data: (written.append(name), write(own, name, data))
     )
-    assert execute.stands(store, run)
+    assert execute.result_is_visible(store, run)
     assert folder.names() == [RESULT]

@@ -26,7 +26,7 @@ from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures import unscored
 from raykd.students import PretrainedStudent
-from raykd.training.data import Batch, part_of
+from raykd.training.data import Batch, encoded_part
 from raykd.training.learner import Learner
 from raykd.training.live import LiveTeacher, live_needs, live_teacher
 from raykd.training.load import load_tagger
@@ -120,7 +120,7 @@ def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
 def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision, tolerance):
     """With the gradients of all weights, the embedding among them, which is the head's last layer too."""
     ready, run, _ = distilled
-    part, rows = part_of(ready.storage.uri, run, "train"), np.arange(0, 60, 5)
+    part, rows = encoded_part(ready.storage.uri, run, "train"), np.arange(0, 60, 5)
     gold: Any = part.labels
     batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
     dtype = torch.float64 if precision == "float32" else torch.float32
@@ -179,7 +179,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
         Sizes(1, {layer: live.hidden_size(layer) for layer in (0, 3)}),
     )
     rows = np.array([0, 7, 45])
-    part, _ = part_of(ready.storage.uri, run, "train").at(3, 1, rows)
+    part, _ = encoded_part(ready.storage.uri, run, "train").for_epoch(3, 1, rows)
     batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
     with torch.no_grad():
         found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
@@ -279,7 +279,7 @@ def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean < pieces
     loaded = load_tagger(ready.storage.child(*run.folder).uri)
     assert loaded.model.model.config.vocab_size == pieces + 7
-    read = loaded.model.eval()(part_of(ready.storage.uri, run, "dev").text.gather(np.arange(2)))
+    read = loaded.model.eval()(encoded_part(ready.storage.uri, run, "dev").text.gather(np.arange(2)))
     assert read.distribution.tags == pieces
 
 
@@ -304,12 +304,12 @@ def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
     short, long = (encode_text([["an"] * count], pieces).gather(np.array([0])) for count in (14, 15))
     need = Need("piece_states", layer=1)
     live = LiveTeacher(teacher, [need], tags=2)
-    assert live.beside(student).read(short, TeacherBatch()).pieces[1].shape[1] == 16
+    assert live.paired_with(student).read(short, TeacherBatch()).pieces[1].shape[1] == 16
     with pytest.raises(
         RunError, match="17 pieces, of which the teacher reads 16 and the student 24; shorten"
     ):
         live.read(long, TeacherBatch())
-    assert live.beside(teacher).read(long, TeacherBatch()).pieces[1].shape[1] == 16
+    assert live.paired_with(teacher).read(long, TeacherBatch()).pieces[1].shape[1] == 16
 
 
 def test_refusals(root, encoders, tmp_path):

@@ -27,9 +27,9 @@ from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.storage.store import Storage
 from raykd.students import BiLSTMStudent
 from raykd.tasks import TASKS
-from raykd.training.data import corpus_of, part_of
+from raykd.training.data import cached_corpus, encoded_part
 from raykd.training.evaluate import predict
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.load import COPY, Tagger
 from raykd.training.model_folder import (
     ARCHITECTURE,
@@ -85,14 +85,14 @@ def teacher(store: Path, asked: Recipe) -> Run:
 def executed(store: Path, run: Run) -> Path:
     """The folder of the finished run."""
     for each in (*run.members, run):
-        execute(str(store), each, worker=Worker(), report=lambda _: None)
+        execute_run(str(store), each, worker=Worker(), report=lambda _: None)
     return store.joinpath(*run.folder)
 
 
 def dev_of(store: Path, run: Run) -> tuple[list[list[str]], list[list[str]]]:
     """The sentences of the dev part, and what the stored run labels them with."""
-    storage, corpus = Storage(str(store)), corpus_of(str(store), run.corpus_id)
-    part = part_of(storage.uri, run, "dev")
+    storage, corpus = Storage(str(store)), cached_corpus(str(store), run.corpus_id)
+    part = encoded_part(storage.uri, run, "dev")
     decode = partial(TASKS[run.task].form.best, part.labels)
     paths = predict(load_model(storage, run), part.text, decode, worker=Worker())
     return corpus.parts["dev"]["tokens"].to_pylist(), [corpus.tag_set.decode(path) for path in paths]
@@ -127,7 +127,7 @@ def test_what_is_loaded_is_what_was_evaluated(tmp_path, kind):
     folder = executed(store, run)
     sentences, labels = dev_of(store, run)
     assert len({label for sentence in labels for label in sentence}) > 1
-    part = part_of(str(store), run, "dev")
+    part = encoded_part(str(store), run, "dev")
     there = moved(folder, store, tmp_path / "elsewhere")
 
     tagger = raykd.load(there)

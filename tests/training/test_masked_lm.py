@@ -17,7 +17,7 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
-from raykd.training.data import part_of, training_data
+from raykd.training.data import encoded_part, training_data
 from raykd.training.load import load_tagger
 from raykd.training.model_folder import build_model
 from raykd.training.prepare import prepare
@@ -94,7 +94,7 @@ def test_perplexity_falls_and_the_score_is_made_of_it(pretrained):
 def test_perplexity_is_that_of_the_model_in_transformers(pretrained):
     """The masked pieces of dev, read by the plain class with the plain loss."""
     ready, run, result = pretrained
-    part = part_of(ready.storage.uri, run, "dev")
+    part = encoded_part(ready.storage.uri, run, "dev")
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
     model = tagger.model.model.eval()
     by_language: dict[str, list[float]] = {}
@@ -175,7 +175,7 @@ def test_a_checkpoint_is_pretrained_on_from_where_it_stands(root, pretrained, ch
     own = prepare(asked, Storage(str(tmp_path / "store")))
     on = student_of(own, asked)
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
-    batch = part_of(own.storage.uri, on, "dev").text.gather(np.arange(6))
+    batch = encoded_part(own.storage.uri, on, "dev").text.gather(np.arange(6))
     with torch.inference_mode():
         torch.testing.assert_close(
             build_model(own.storage, on).eval()(batch).distribution.emissions_BTY,
@@ -253,7 +253,7 @@ def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, arc
 
 def test_one_worker_and_two_see_the_same_masks(pretrained):
     ready, run, _ = pretrained
-    part, rows = part_of(ready.storage.uri, run, "train").at(5, 2, np.arange(12))
+    part, rows = encoded_part(ready.storage.uri, run, "train").for_epoch(5, 2, np.arange(12))
     whole = part.text.gather(rows)
     for own in (rows[::2], rows[1::2]):
         half = part.text.gather(own)

@@ -16,7 +16,7 @@ from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
 from raykd.structures.labelled_arcs import LabelledArcs
 from raykd.sweep.doctor import examine, repair
-from raykd.training.data import corpus_of, labels_of
+from raykd.training.data import cached_corpus, run_labels
 from raykd.training.prepare import prepare
 from tests.training.loops import stage_data
 from tests.training.small import executed, prepared, recipe, student_of
@@ -54,12 +54,12 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
     kind, root, ready = bank
     run = student_of(ready, parsing(root, kind))
     assert set(run.sources[0].signals) == {"arcs", "relations"}
-    labels = labels_of(ready.storage.uri, run)
+    labels = run_labels(ready.storage.uri, run)
     assert isinstance(labels, TreeLabels)
     assert run.labels_id.startswith("labels-")
     data, rows = stage_data(ready.storage, run), np.array([3, 0, 30, 17])
     batch = data.gather(rows, torch.device("cpu"))
-    parts = corpus_of(ready.storage.uri, run.corpus_id).parts
+    parts = cached_corpus(ready.storage.uri, run.corpus_id).parts
     sentences = parts["train"].to_pylist() + parts["unlabelled"].to_pylist()
     teacher = load_teacher(ready.storage, ready.teachers[0].run.id)
     heads_BTY = torch.from_numpy(data.part.labels.meant(rows))
@@ -112,7 +112,7 @@ def test_a_student_that_is_loaded_parses_as_it_was_scored(bank):
     run = student_of(ready, parsing(root, kind, objective={"kind": "structural"}))
     result = executed(ready, run)
     loaded = raykd.load(ready.storage.child(*run.folder).uri)
-    corpus = corpus_of(ready.storage.uri, run.corpus_id)
+    corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     rows = corpus.parts["test"].to_pylist()
     words, pos = [row["tokens"] for row in rows], [[corpus.pos[p] for p in row["pos"]] for row in rows]
     gold = [
@@ -155,7 +155,7 @@ def test_labels_are_those_of_the_encoding(tmp_path, encoding):
         own: student_of(ready, parsing(root, student={**STUDENT, "encoding": own}))
         for own in ("relative_pos", encoding)
     }
-    labels = labels_of(ready.storage.uri, runs[encoding])
+    labels = run_labels(ready.storage.uri, runs[encoding])
     assert labels.encoding == encoding
     assert all(("@@" in tag) == (encoding == "relative_position") for tag in labels.tags if "ROOT" not in tag)
     assert (runs["relative_pos"].id == runs[encoding].id) == (encoding == "relative_pos")
@@ -180,12 +180,12 @@ def test_damaged_labels_are_refused_by_name_and_found_by_the_doctor(tmp_path):
     path = tmp_path / "store" / "labels" / f"{run.labels_id}.json"
     path.write_text(path.read_text().replace("@NOUN@", "@VERB@", 1))
     with pytest.raises(StoreError, match=rf"labels/{run.labels_id}\.json"):
-        labels_of(ready.storage.uri, run)
+        run_labels(ready.storage.uri, run)
     (damage,) = examine(ready.storage).damages
     assert (damage.name, damage.again) == (f"labels/{run.labels_id}.json", "the labels are made again")
     repair(ready.storage, examine(ready.storage))
     assert student_of(ready, parsing(root)).labels_id == run.labels_id
-    assert len(labels_of(ready.storage.uri, run))
+    assert len(run_labels(ready.storage.uri, run))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from raykd.errors import StoreError
 from raykd.storage.layout import CHECKPOINT, RESULT, WEIGHTS
 from raykd.storage.store import Storage
-from raykd.training.execute import training_plan_of
+from raykd.training.execute import training_plan
 from tests.training.interrupted import CHECKPOINT_STEPS
 from tests.training.loops import distiller, same, weights_of, without_times
 from tests.training.projected import with_projection
@@ -108,7 +108,7 @@ def interrupted(loop, *, step: int | None = None, epoch: int | None = None) -> b
 )
 def test_every_kind_of_state_is_restored(small, tmp_path, training):
     run = student_of(small, training=training, schedule={"epochs": 3}, objective={"kind": "posterior"})
-    plan = replace(training_plan_of(small.storage.uri, run), checkpoint_steps=CHECKPOINT_STEPS)
+    plan = replace(training_plan(small.storage.uri, run), checkpoint_steps=CHECKPOINT_STEPS)
 
     def loop(folder: str):
         return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)
@@ -155,7 +155,7 @@ def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
     # The first stage's objective has parameters of its own.
     first = {"objective": {"kind": "emission"}, "text": "labelled", "schedule": {"epochs": 2}}
     run = student_of(small, stages=(first, *STAGES[1:]))
-    plan = training_plan_of(small.storage.uri, run)
+    plan = training_plan(small.storage.uri, run)
     plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]], checkpoint_steps=2)
 
     def loop(folder: str):
@@ -171,7 +171,7 @@ def test_interrupted_in_every_stage_of_d4_2(small, tmp_path, steps):
     asked = recipe(stages=D4_2, schedule={"epochs": 1}, student={"projection": "teacher"})
     computed(small, asked)
     run = student_of(small, asked)
-    plan = replace(training_plan_of(small.storage.uri, run), checkpoint_steps=1)
+    plan = replace(training_plan(small.storage.uri, run), checkpoint_steps=1)
 
     def loop(folder: str):
         return distiller(small.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)

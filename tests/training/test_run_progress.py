@@ -12,7 +12,7 @@ from raykd.progress import listen_to_progress
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 from raykd.training.epoch_report import EpochReport
-from raykd.training.execute import execute
+from raykd.training.execute import execute_run
 from raykd.training.plan_length import PlanLength, StageLength
 from raykd.training.prepare import prepare, student_runs
 from raykd.training.worker import Worker
@@ -46,7 +46,7 @@ def done(
 
     with listen_to_progress((lambda share, doing: said.append((share, doing))) if listened else None):
         try:
-            return execute(store.uri, run, worker=Worker(), report=report), said
+            return execute_run(store.uri, run, worker=Worker(), report=report), said
         except KilledError:
             return None, said
 
@@ -109,9 +109,9 @@ def test_a_run_that_goes_on_says_where(whole, tmp_path):
     ],
 )
 def test_the_share_of_a_plan(stages, place, share):
-    assert PlanLength(tuple(stages)).done(*place) == pytest.approx(share)
+    assert PlanLength(tuple(stages)).share_done(*place) == pytest.approx(share)
 
 
 def test_the_most_epochs_of_a_plan():
-    assert PlanLength((StageLength(2, None, steps=3), StageLength(4, 10))).most_epochs == 10
-    assert PlanLength((StageLength(2, None), StageLength(None, 10))).most_epochs is None
+    assert PlanLength((StageLength(2, None, steps=3), StageLength(4, 10))).max_epochs == 10
+    assert PlanLength((StageLength(2, None), StageLength(None, 10))).max_epochs is None

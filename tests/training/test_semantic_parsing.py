@@ -23,7 +23,7 @@ from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
 from raykd.tasks.semantic_parsing import SEMANTIC_PARSING
-from raykd.training.data import corpus_of, part_of, training_data
+from raykd.training.data import cached_corpus, encoded_part, training_data
 from raykd.training.evaluate import score_part
 from raykd.training.prepare import prepare
 from raykd.training.worker import Worker
@@ -123,8 +123,8 @@ def test_it_learns_trees_and_is_scored_by_language(trained):
 def test_the_loaded_model_says_what_was_scored(trained):
     ready, run, result = trained
     loaded = raykd.load(ready.storage.child(*run.folder).uri)
-    corpus = corpus_of(ready.storage.uri, run.corpus_id)
-    part = part_of(ready.storage.uri, run, "test")
+    corpus = cached_corpus(ready.storage.uri, run.corpus_id)
+    part = encoded_part(ready.storage.uri, run, "test")
     english = [i for i, language in enumerate(part.languages) if language == "en"]
     words = [own[1:] for own in part.labels.tokens.to_pylist()]
     gold = [
@@ -147,7 +147,9 @@ def model_and_batch(trained, *rows, **settings):
     model = raykd.load(ready.storage.child(*run.folder).uri).model
     for name, value in settings.items():
         setattr(model, name, value)
-    return model, part_of(ready.storage.uri, run, "test").guided().text.gather(np.array(rows))
+    return model, encoded_part(ready.storage.uri, run, "test").with_decoder_input().text.gather(
+        np.array(rows)
+    )
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -207,12 +209,12 @@ def test_training_is_given_the_steps_and_counts_them(trained):
     for row in rows:
         steps = labels.decode(batch.text.steps_BS[row, : batch.text.step_lengths_B[row]].tolist())
         assert tree_of(steps, len(words[row])) is not None
-    assert part_of(ready.storage.uri, run, "test").text.gather(rows).steps_BS is None
+    assert encoded_part(ready.storage.uri, run, "test").text.gather(rows).steps_BS is None
 
 
 def test_what_is_no_tree_is_wrong_and_nothing_breaks(trained):
     ready, run, _ = trained
-    part = part_of(ready.storage.uri, run, "test")
+    part = encoded_part(ready.storage.uri, run, "test")
     gold = [np.array(part.labels.labels.encode(steps)) for steps in part.labels.lists()]
     draw = np.random.default_rng(0)
     count = len(part.labels.labels)
@@ -233,7 +235,7 @@ def test_equal_words_count_as_each_other(root, tmp_path):
     files = dict.fromkeys(("train", "dev", "test"), "t.txt")
     asked = parsing(tmp_path, "mtop", corpus={"languages": ("en",), "zero_shot_languages": (), **files})
     ready = prepare(asked, Storage(str(tmp_path / "store")))
-    part = part_of(ready.storage.uri, student_of(ready, asked), "test")
+    part = encoded_part(ready.storage.uri, student_of(ready, asked), "test")
     (steps,) = part.labels.lists()
     assert "@1" in steps
     names = part.labels.labels
@@ -254,7 +256,7 @@ def test_one_worker_and_two_take_the_same_step(trained):
         if isinstance(each, torch.nn.Dropout):
             each.p = 0.3
     ready, run, _ = trained
-    text = part_of(ready.storage.uri, run, "train").guided().text
+    text = encoded_part(ready.storage.uri, run, "train").with_decoder_input().text
 
     def scores(rows, places):
         with masks_of(5, torch.tensor(places)):
@@ -418,7 +420,7 @@ def test_a_corpus_without_trees_is_refused(root):
 def test_scores_are_those_of_any_number_of_workers(trained):
     """The loop of all tasks evaluates it: what is found is put together by the rows of the sentences."""
     ready, run, result = trained
-    part = part_of(ready.storage.uri, run, "dev")
+    part = encoded_part(ready.storage.uri, run, "dev")
     model, _ = model_and_batch(trained, 0)
     found = score_part(model, part, SEMANTIC_PARSING, ready.corpus.tag_set, worker=Worker())
     assert found["source"].mean == pytest.approx(result.scores.get("dev").mean)

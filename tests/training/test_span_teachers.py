@@ -13,7 +13,7 @@ from raykd.recipes.recipe_faults import recipe_faults
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.store import Storage
 from raykd.structures import Spans, log_partition, score, token_marginals, viterbi
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.execute import load_model
 from raykd.training.prepare import prepare
 from tests.training.loops import distiller, opened, stage_data
@@ -36,7 +36,7 @@ def test_what_is_stored_is_what_the_teacher_gives(spans):
     run = student_of(spans, teachers=TEACHER, student=STUDENT)
     assert set(run.sources[0].signals) == {"token_marginals", "kbest"}
     data = stage_data(spans.storage, run)
-    parts = corpus_of(spans.storage.uri, run.corpus_id).parts
+    parts = cached_corpus(spans.storage.uri, run.corpus_id).parts
     labelled, rows = parts["train"].num_rows, np.arange(len(data.part))
     batch = data.gather(rows, torch.device("cpu"))
     sentences = parts["train"].to_pylist() + parts["unlabelled"].to_pylist()

@@ -19,7 +19,7 @@ from raykd.objectives.losses import Loss
 from raykd.signals import Sizes
 from raykd.storage.layout import WEIGHTS
 from raykd.training import execute as module
-from raykd.training.execute import training_plan_of
+from raykd.training.execute import training_plan
 from raykd.training.model_folder import build_model
 from raykd.training.stages import labelled_share, split_held_out
 from tests.training.loops import changed, distiller, opened, same, weights_of
@@ -173,7 +173,7 @@ def test_a_stage_may_begin_with_a_new_head(small):
 
 def test_an_unknown_layer_group_is_refused_by_name(small):
     run = student_of(small, stages=(GOLD,))
-    plan = training_plan_of(small.storage.uri, run)
+    plan = training_plan(small.storage.uri, run)
     plan = replace(plan, stages=[replace(plan.stages[0], layers=["tail"])])
     with pytest.raises(RunError, match="no layer group 'tail'; it has head, encoder, embeddings"):
         distiller(small.storage, run, folder="tail", plan=plan).train(lambda _: None)
@@ -192,7 +192,7 @@ def test_unfreezing_omits_a_head_that_the_objective_does_not_read(small):
 def test_layers_without_effect_are_named(small):
     stages = ({"objective": {"kind": "representation", "layer": 1}},)
     run = student_of(small, stages=stages, student={"projection": "teacher"})
-    plan = training_plan_of(small.storage.uri, run)
+    plan = training_plan(small.storage.uri, run)
     plan = replace(plan, stages=[replace(plan.stages[0], layers=["head"])])
     loop = distiller(small.storage, run, folder="no-effect", plan=plan)
     with pytest.raises(RunError, match=r"stage 1: the layers that it trains \(head\) have no effect"):
@@ -279,7 +279,7 @@ def test_the_share_of_labelled_text_is_that_of_what_is_drawn(alpha):
 def test_a_stages_own_training_replaces_what_it_names(small):
     own = {"learning_rate": 5e-3, "optimiser": "sgd", "batch_tokens": 100}
     run = student_of(small, stages=(GOLD, {**GOLD, "training": own}), training={"gradient_clip": 3.0})
-    first, second = training_plan_of(small.storage.uri, run).stages
+    first, second = training_plan(small.storage.uri, run).stages
     assert (first.training.learning_rate, first.training.optimiser) == (1e-2, "adam")
     assert second.training == first.training.model_copy(update=own)
     loop = distiller(small.storage, run, folder="training")
@@ -314,7 +314,7 @@ def test_selection_by_loss_is_on_text_that_is_not_trained_on(small):
 
 
 def test_something_is_always_trained_on(small):
-    (stage,) = training_plan_of(
+    (stage,) = training_plan(
         small.storage.uri, student_of(small, stages=({**GOLD, "select": "loss", "held_out": 0.99},))
     ).stages
     rows, held_out = split_held_out(np.arange(3), stage)
@@ -323,7 +323,7 @@ def test_something_is_always_trained_on(small):
 
 def test_an_objectives_own_parameters_are_trained_and_do_not_ship(small, monkeypatch):
     run = student_of(small, stages=({"objective": {"kind": "emission"}, "text": "labelled"}, GOLD))
-    plan = training_plan_of(small.storage.uri, run)
+    plan = training_plan(small.storage.uri, run)
     plan = replace(plan, stages=[with_projection(plan.stages[0]), *plan.stages[1:]])
     loop = opened(distiller(small.storage, run, folder="projected", plan=plan))
     drawn = weights_of(loop.loss)
@@ -337,7 +337,7 @@ def test_an_objectives_own_parameters_are_trained_and_do_not_ship(small, monkeyp
     assert reports[1].losses["projected"] < reports[0].losses["projected"]
     assert not any(torch.equal(kept[0][1][name], drawn[name]) for name in drawn)
     assert len(kept[1][1]) == 0, "the second stage has none"
-    monkeypatch.setattr(module, "training_plan_of", lambda *_: plan)
+    monkeypatch.setattr(module, "training_plan", lambda *_: plan)
     result = executed(small, run)
     shipped = load(small.storage.child(*run.folder).read(WEIGHTS))
     assert set(shipped) == set(build_model(small.storage, run).state_dict())

@@ -15,7 +15,7 @@ from raykd.errors import RunError
 from raykd.precompute.open_teacher import load_teacher
 from raykd.storage.store import Storage
 from raykd.structures import log_partition, score, viterbi
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from raykd.training.prepare import prepare
 from tests.training.loops import distiller, first_batches, opened, same, stage_data, weights_of
 from tests.training.small import executed, recipe, student_of
@@ -49,7 +49,7 @@ def best_path(small, language: str, words: list[str]) -> list[int]:
 def test_labels_are_gold_and_where_there_are_none_the_teachers_best_path(small, objective):
     run = student_of(small, objective=objective)
     data = stage_data(small.storage, run)
-    parts = corpus_of(small.storage.uri, run.corpus_id).parts
+    parts = cached_corpus(small.storage.uri, run.corpus_id).parts
     labelled = parts["train"].num_rows
     assert len(data.part) == len(data.rows) == labelled + parts["unlabelled"].num_rows
     rows = np.array([labelled - 1, labelled, 0, len(data.part) - 1, labelled + 3])
@@ -95,7 +95,7 @@ def test_gold_alone_has_no_lambda_and_no_unlabelled_text(small):
     loop.train(reports.append)
     assert {report.kd_weight for report in reports} == {0.0}
     assert [dict(report.losses) for report in reports] == [{"gold": report.loss} for report in reports]
-    assert len(loop.data.part) == corpus_of(small.storage.uri, run.corpus_id).parts["train"].num_rows
+    assert len(loop.data.part) == cached_corpus(small.storage.uri, run.corpus_id).parts["train"].num_rows
 
 
 def test_top_1_is_trained_on_all_text_at_no_lambda(small):
@@ -104,7 +104,7 @@ def test_top_1_is_trained_on_all_text_at_no_lambda(small):
     loop.train(reports.append)
     assert {report.kd_weight for report in reports} == {0.0}
     assert [dict(report.losses) for report in reports] == [{"top_1": report.loss} for report in reports]
-    parts = corpus_of(small.storage.uri, run.corpus_id).parts
+    parts = cached_corpus(small.storage.uri, run.corpus_id).parts
     assert len(loop.data.part) == parts["train"].num_rows + parts["unlabelled"].num_rows
     rates = [
         student_of(small, objective={"kind": "top_1"}, schedule={"anneal_rate": rate}) for rate in (0.5, 1.5)

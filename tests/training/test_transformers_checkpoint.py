@@ -9,7 +9,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.storage.store import Storage
-from raykd.training.data import part_of
+from raykd.training.data import encoded_part
 from raykd.training.load import load_tagger
 from raykd.training.prepare import prepare
 from raykd.training.transformers_checkpoint import export_checkpoint
@@ -39,7 +39,7 @@ def test_transformers_reads_the_same_labels(exported):
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
     model = AutoModelForTokenClassification.from_pretrained(folder).eval()
     assert model.config.id2label == dict(enumerate(tagger.tag_set.tags))
-    part = part_of(ready.storage.uri, run, "dev").text
+    part = encoded_part(ready.storage.uri, run, "dev").text
     batch = part.gather(np.array([0]))
     # Its words are cut into windows where they are longer than it reads.
     assert int(batch.piece_lengths_B[0]) <= model.config.max_position_embeddings

@@ -16,7 +16,7 @@ from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
-from raykd.training.data import corpus_of
+from raykd.training.data import cached_corpus
 from tests.sweep.in_process import call, code_of
 from tests.training.small import TREE, executed, prepared, recipe, student_of
 
@@ -123,7 +123,7 @@ def test_a_student_that_is_loaded_says_what_was_scored(ready, files):
     result = executed(ready, run)
     folder = ready.storage.child(*run.folder)
     loaded = raykd.load(folder.uri)
-    corpus = corpus_of(ready.storage.uri, run.corpus_id)
+    corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     rows = corpus.parts["test"].to_pylist()
     gold = [corpus.tag_set.decode(row["tags"]) for row in rows]
     words = [row["tokens"][1:] for row in rows]
@@ -149,7 +149,7 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
     assert exported.agreement.differing["model.onnx"] == 0
     assert exported.agreement.score_label == "exact match"
     model, labeller = raykd.load(folder.uri), raykd.load(str(tmp_path))
-    rows = corpus_of(ready.storage.uri, run.corpus_id).parts["test"]["tokens"].to_pylist()
+    rows = cached_corpus(ready.storage.uri, run.corpus_id).parts["test"]["tokens"].to_pylist()
     words = [row[1:] for row in rows]
     assert labeller.intents_and_slots(words) == model.intents_and_slots(words)
     assert labeller.label(words) == model.label(words)

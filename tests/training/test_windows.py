@@ -14,8 +14,8 @@ from raykd.precompute.plan import precompute
 from raykd.precompute.transfer import transfer_plan
 from raykd.storage.store import Storage
 from raykd.training.data import training_data
-from raykd.training.execute import training_plan_of
-from raykd.training.prepare import prepare, transfer_needs
+from raykd.training.execute import training_plan
+from raykd.training.prepare import prepare, stored_needs
 from raykd.training.worker import Worker
 from raykd.transfer import windows
 from tests.training.loops import distiller, first_batches, opened, same, weights_of, without_times
@@ -34,7 +34,7 @@ def sharded(tmp_path_factory):
     """The small recipe, each teacher's signals in shards of 9 sentences."""
     preparation = prepare(ASKED, Storage(str(tmp_path_factory.mktemp("sharded") / "store")))
     train_teachers(preparation)
-    needs = transfer_needs([ASKED], unlabelled=preparation.unlabelled)
+    needs = stored_needs([ASKED], unlabelled=preparation.unlabelled)
     plan = transfer_plan(preparation.storage, [(teacher, needs) for teacher in preparation.teachers])
     precompute(replace(plan, shard_sentences=9), launch=here)
     return preparation
@@ -88,7 +88,7 @@ def test_every_row_of_an_epoch_once_window_by_window(sharded, asked):
 def test_an_interrupted_run_ends_as_an_undisturbed_one_and_leaves_no_thread(sharded, tmp_path):
     stage = {"objective": {"kind": "posterior"}, "select": "loss", "held_out": 0.2, "schedule": {"epochs": 2}}
     run = student_of(sharded, stages=(stage,), training={"batch_tokens": 120})
-    plan = replace(training_plan_of(sharded.storage.uri, run), checkpoint_steps=3)
+    plan = replace(training_plan(sharded.storage.uri, run), checkpoint_steps=3)
 
     def loop(folder: str):
         return distiller(sharded.storage, run, folder=f"{tmp_path.name}/{folder}", plan=plan)

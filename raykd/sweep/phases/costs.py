@@ -14,7 +14,7 @@ from raykd.figures.results import Cost
 from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
 from raykd.pluralise import pluralise
 from raykd.precompute.latency import hardware
-from raykd.precompute.measurement import check_gpu, measure_all
+from raykd.precompute.measurement import check_gpu, measure_shapes
 from raykd.precompute.model_cost import GPU, find_cost, shape_key
 from raykd.recipes.run import Run
 from raykd.sweep.outcome import against_teachers, with_cost
@@ -54,7 +54,7 @@ def measure_costs(
     """
     shapes = sweep.shapes()
     runs = _timed_runs(sweep, shapes)
-    sweep.timed_on = measure_all(
+    sweep.timed_on = measure_shapes(
         sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener,
         nodes=sweep.nodes, runtimes=_runtimes(sweep, runtimes),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykd.precompute.plan import Precomputed, estimate
+from raykd.precompute.plan import PrecomputeResult, estimate
 from raykd.precompute.transfer import compute_missing
 from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.teacher_rows import refuse_unlearnt
@@ -19,7 +19,7 @@ class Precompute(Phase):
 
     def __init__(self, context: PhaseContext):
         super().__init__(context)
-        self.computed: Precomputed | None = None
+        self.computed: PrecomputeResult | None = None
         """None where no objective reads what is stored of a teacher."""
         self._found_files = 0
 

@@ -8,7 +8,7 @@ from raykd.errors import RunError
 from raykd.recipes.run import Run
 from raykd.sweep.phases.interface import Phase, PhaseContext
 from raykd.sweep.scheduler import RunList
-from raykd.training.execute import find_result, keep_place, missing_results
+from raykd.training.execute import find_result, unfinished_runs, update_model_paths
 
 NamedRuns = Sequence[tuple[str, Run]]
 
@@ -28,7 +28,7 @@ class RunsPhase(Phase):
 
     def missing(self, runs: NamedRuns) -> list[tuple[str, Run]]:
         """Those of the runs that have no result in the store."""
-        return missing_results(self.sweep.storage, list({run.id: (name, run) for name, run in runs}.values()))
+        return unfinished_runs(self.sweep.storage, list({run.id: (name, run) for name, run in runs}.values()))
 
     def planned(self) -> int:
         return len(self.missing([each for runs in self.groups for each in runs]))
@@ -63,7 +63,7 @@ class Teachers(RunsPhase):
         yield from super().run()
         storage = self.sweep.storage
         for _, run in {run.id: (name, run) for runs in self.groups for name, run in runs}.values():
-            keep_place(storage, run)
+            update_model_paths(storage, run)
         for _, run in self.trained:
             result = find_result(storage, run)
             self._charge(result.wall_s if result is not None else 0.0)
