@@ -93,7 +93,7 @@ def ours(corpus: Corpus, batch_words: int) -> Contestant:
         )
     ).eval()
     texts = {part: encode_text(corpus.parts[part], words, letters) for part in PARTS}
-    gold = {part: TreeColumn.of(corpus.parts[part], corpus.pos, corpus.tag_set) for part in PARTS}
+    gold = {part: TreeColumn.from_table(corpus.parts[part], corpus.pos, corpus.tag_set) for part in PARTS}
 
     def score(part: str, tree: bool) -> Attachment:
         return attachment(

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from raykd.forms.tree.codes import TreeLabels, encoded
+from raykd.forms.tree.codes import TreeLabels, encode_tree
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
 
 POS = ("ADJ", "ADP", "ADV", "AUX", "DET", "NOUN", "PRON", "PROPN", "PUNCT", "VERB")
@@ -36,7 +36,7 @@ def drawn_labels(draw: np.random.Generator, count: int) -> TreeLabels:
         heads = [int(head) for head in draw.integers(0, words + 1, words)]
         heads = [head if head != word + 1 else 0 for word, head in enumerate(heads)]
         pos, relations = draw.choice(POS, words), draw.choice(RELATIONS, words)
-        found |= set(encoded(heads, relations.tolist(), pos.tolist(), "relative_pos"))
+        found |= set(encode_tree(heads, relations.tolist(), pos.tolist(), "relative_pos"))
     return TreeLabels(tuple(sorted(found)[:count]), POS, RELATIONS, "relative_pos")
 
 

@@ -33,7 +33,9 @@ def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
     table = corpus.restricted(corpus.targets).parts["test"]
     text = open_vocabulary(storage, run.vocabulary_id).encode(table)
     gold = task.form.targets(table, pos=corpus.pos, labels=corpus.tag_set)
-    predicted = predict(load_model(storage, run), text, partial(task.form.best, gold), worker=Worker())
+    predicted = predict(
+        load_model(storage, run), text, partial(task.form.best_labellings, gold), worker=Worker()
+    )
     languages = table["language"].to_pylist()
     found = task.score(gold, predicted, tag_set=corpus.tag_set, languages=languages)
     return dict(found["source"].by_language)

@@ -19,7 +19,7 @@ from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at
 from raykd.corpora.tag_notations import KNOWN, Notation, find_notations, list_bounds, number_rows
 from raykd.forms import FLAT, FORMS, TagSet, form_of
-from raykd.forms.nested_spans import is_nested, outermost
+from raykd.forms.nested_spans import is_nested, keep_outermost
 from raykd.forms.tag_schemes import ReadScheme, fitting_scheme
 from raykd.forms.tag_spellings import Spelling
 from raykd.progress import report_progress
@@ -243,7 +243,7 @@ class _Conversion:
         form = form_of(scheme)
         try:
             if notation.nested and any(map(is_nested, tags)):
-                tags, inside = outermost(tags, scheme)
+                tags, inside = keep_outermost(tags, scheme)
             read, repairs = form.read(tags, scheme)
         except ValueError as error:
             self._refuse(row, language, str(error), self._scheme_hint(language, notation))

@@ -155,7 +155,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         unseen=unseen_labels(labels),
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
-        spellings={name: text for name, own in spellings.items() if (text := own.in_words())},
+        spellings={name: text for name, own in spellings.items() if (text := own.describe())},
         alike=labels_alike(converted.tag_set),
         without_labels=languages_without_labels(labels),
         spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},

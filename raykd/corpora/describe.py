@@ -14,8 +14,8 @@ from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.label_counts import label_counts
 from raykd.corpora.sentence import SEPARATOR
 from raykd.forms import TREE
-from raykd.forms.form import Labelled
-from raykd.forms.tree.codes import ENCODINGS, Encoding, encoded_part
+from raykd.forms.form import LabelledSentence
+from raykd.forms.tree.codes import ENCODINGS, Encoding, encode_part
 from raykd.forms.tree.drawing import is_projective
 from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
@@ -60,7 +60,7 @@ def _trees(corpus: Corpus) -> dict[str, Any]:
 
 
 def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:
-    return encoded_part(corpus.parts[part], pos=corpus.pos, relations=corpus.tag_set.tags, encoding=encoding)
+    return encode_part(corpus.parts[part], pos=corpus.pos, relations=corpus.tag_set.tags, encoding=encoding)
 
 
 def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
@@ -120,8 +120,8 @@ def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
                 shown.sort(key=lambda each: not 4 <= len(each[0]["tokens"]) <= words)
             row, tags = next((each for each in shown if set(each[1]) - {OUTSIDE}), shown[0])
             form = TREE if corpus.pos else corpus.tag_set.form
-            own = Labelled(row["tokens"], tags, corpus.unit, row.get("heads"))
-            found[language] = form.shown(own, words=words)
+            own = LabelledSentence(row["tokens"], tags, corpus.unit, row.get("heads"))
+            found[language] = form.format_sentence(own, words=words)
         if len(found) == len(corpus.sources):
             break
     return found

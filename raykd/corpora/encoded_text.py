@@ -120,8 +120,8 @@ class EncodedText:
         batch.
         """
         indices = np.asarray(indices, dtype=np.int64)
-        pieces_BP, piece_lengths_B = self.pieces.padded(indices, fill=self.padding)
-        first_BT, lengths_B = self.first.padded(indices)
+        pieces_BP, piece_lengths_B = self.pieces.pad(indices, fill=self.padding)
+        first_BT, lengths_B = self.first.pad(indices)
         batch = {
             "pieces_BP": pieces_BP,
             "piece_lengths_B": piece_lengths_B,
@@ -137,12 +137,12 @@ class EncodedText:
         )
 
     def _characters(self, characters: Rows, indices: np.ndarray) -> dict[str, np.ndarray]:
-        words_BT, lengths_B = self.words.padded(indices)
+        words_BT, lengths_B = self.words.pad(indices)
         if isinstance(characters, RaggedBlocks) and isinstance(self.words, RaggedBlocks):
             # Each block numbers its own distinct words.
             words_BT = words_BT + characters.starts[self.words.block_of(indices)][:, None]
         inside_BT = np.arange(words_BT.shape[1]) < lengths_B[:, None]
-        letters_WC, letter_counts_W = characters.padded(words_BT[inside_BT])
+        letters_WC, letter_counts_W = characters.pad(words_BT[inside_BT])
         characters_BTC = np.zeros((*words_BT.shape, letters_WC.shape[1]), dtype=np.int64)
         character_lengths_BT = np.zeros(words_BT.shape, dtype=np.int64)
         characters_BTC[inside_BT] = letters_WC

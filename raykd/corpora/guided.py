@@ -44,7 +44,7 @@ class GuidedText:
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
         """The sentences at `indices`, with their steps."""
-        steps_BS, lengths_B = self.steps.steps.padded(np.asarray(indices, np.int64))
+        steps_BS, lengths_B = self.steps.steps.pad(np.asarray(indices, np.int64))
         return replace(
             self.text.gather(indices),
             steps_BS=torch.from_numpy(steps_BS),

@@ -34,7 +34,7 @@ from raykd.corpora.tag_faults import find_spellings, without_unknown_tags
 from raykd.corpora.utterance_files import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
-from raykd.forms.form import Labelled
+from raykd.forms.form import LabelledSentence
 from raykd.forms.tag_schemes import FileScheme
 from raykd.identity import PlainObject
 from raykd.spec import Document, Frozen, check, overridden
@@ -84,11 +84,11 @@ class LabelledText:
     notes: Sequence[str] = ()
     """Changes of reading, and records that were left out, that are no faults; one sentence each."""
 
-    def sentence(self, row: int) -> Labelled:
+    def sentence(self, row: int) -> LabelledSentence:
         """The sentence at `row` with its labels."""
         heads = self.heads[row] if self.heads else None
         pos = self.pos[row] if self.pos else None
-        return Labelled(self.sentences[row], self.labels[row], self.unit, heads, pos)
+        return LabelledSentence(self.sentences[row], self.labels[row], self.unit, heads, pos)
 
 
 class _File(Frozen):
@@ -143,7 +143,7 @@ def read_labelled(
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
     ]
     table, names = converted.tables["test"], converted.tag_set
-    notes = [f"tags of {name}: {text}" for name, own in spellings.items() if (text := own.in_words())]
+    notes = [f"tags of {name}: {text}" for name, own in spellings.items() if (text := own.describe())]
     if inside := sum(converted.nested.counts.get("test", {}).values()):
         notes.append(note_message("inner", inside))
     return LabelledText(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from raykd.forms.ragged import offsets_of
+from raykd.forms.ragged import offsets_from_lengths
 
 if TYPE_CHECKING:
     from raykd.corpora.encoded_text import EncodedText, TokenBatch
@@ -99,7 +99,7 @@ class MaskedText:
 
     def hidden(self, indices: np.ndarray) -> np.ndarray:
         """The pieces that are predicted, int64 [B, M], 0 behind them."""
-        pieces_BP, _ = self.text.pieces.padded(self._own(indices))
+        pieces_BP, _ = self.text.pieces.pad(self._own(indices))
         first_BM, lengths_B = _places(self._masked(indices, pieces_BP.shape[1]))
         pieces_BM = np.take_along_axis(pieces_BP, first_BM, 1)
         return np.where(np.arange(first_BM.shape[1]) < lengths_B[:, None], pieces_BM, 0)
@@ -119,7 +119,7 @@ class MaskedText:
     def _count(self, rows: np.ndarray) -> np.ndarray:
         """Masked pieces of the sentences at `rows`."""
         inside_R = self._inside(self.piece_lengths[rows])
-        starts = offsets_of(inside_R)
+        starts = offsets_from_lengths(inside_R)
         own = np.repeat(np.arange(len(rows)), inside_R)
         place = np.arange(starts[-1]) - starts[own] + len(self.special.prefix)
         masked = np.concatenate([[0], np.cumsum(self._share(self._key(rows)[own], place, 0) < SHARE)])
@@ -157,5 +157,5 @@ def _places(masked_BP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lengths_B = masked_BP.sum(1)
     rows, places = np.nonzero(masked_BP)
     first_BM = np.zeros((len(masked_BP), int(lengths_B.max(initial=1))), np.int64)
-    first_BM[rows, np.arange(len(rows)) - np.repeat(offsets_of(lengths_B)[:-1], lengths_B)] = places
+    first_BM[rows, np.arange(len(rows)) - np.repeat(offsets_from_lengths(lengths_B)[:-1], lengths_B)] = places
     return first_BM, lengths_B.astype(np.int64)

@@ -29,7 +29,7 @@ from raykd.corpora.utterance_files import with_utterance
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
 from raykd.forms.marks import UTTERANCE
-from raykd.forms.steps import steps_of
+from raykd.forms.steps import steps_from_tree
 from raykd.forms.tag_schemes import ReadScheme
 from raykd.pluralise import pluralise
 
@@ -85,7 +85,7 @@ def _utterance(line: str, *, labelled: bool) -> tuple[list[str], list[str] | Non
     if not labelled:
         return words, None
     try:
-        return words, steps_of(tree_of_text(cells[TREE], [UTTERANCE, *words]))
+        return words, steps_from_tree(tree_of_text(cells[TREE], [UTTERANCE, *words]))
     except ValueError as error:
         raise ValueError(f"column {TREE + 1}, {cells[TREE][:80]!r}: {error}") from None
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from raykd.corpora.source import Pattern, SourceConfig, for_language
 from raykd.errors import CorpusError
-from raykd.forms.tree.codes import with_universal
+from raykd.forms.tree.codes import extend_with_upos
 from raykd.spec import Frozen
 from raykd.storage.digests import check_sha256, path_sha256
 from raykd.storage.layout import CARD, LABELS, ONNX, VOCABULARY, WEIGHTS
@@ -123,7 +123,7 @@ class PosTaggers:
         Raises:
             CorpusError: a model's labels are no parts of speech of the treebank.
         """
-        allowed = with_universal(known)
+        allowed = extend_with_upos(known)
         for language, model in self._models.items():
             if known and (others := sorted(set(model.labels).difference(allowed))):
                 some = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")

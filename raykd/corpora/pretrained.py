@@ -15,7 +15,7 @@ from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.corpora.word_pieces import Special, split_words
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.marks import UTTERANCE
-from raykd.forms.ragged import Ragged, offsets_of
+from raykd.forms.ragged import Ragged, offsets_from_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,9 @@ class HFVocabulary:
         if not self.special.prefix or UTTERANCE not in words:
             return found
         kept = np.array([word != UTTERANCE for word in words])
-        return Ragged(found.values[np.repeat(kept, found.lengths)], offsets_of(found.lengths * kept))
+        return Ragged(
+            found.values[np.repeat(kept, found.lengths)], offsets_from_lengths(found.lengths * kept)
+        )
 
     def to_json(self) -> str:
         """All of it as JSON."""

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from raykd.corpora.column_files import cut_at_spaces
 from raykd.forms.marks import UTTERANCE
-from raykd.forms.steps import CLOSE, IN, OPEN, SL, WORD, Node, tree_of
+from raykd.forms.steps import CLOSE, IN, OPEN, SL, WORD, Node, tree_from_steps
 
 
 def tree_of_text(text: str, words: Sequence[str]) -> Node:
@@ -36,7 +36,7 @@ def tree_of_text(text: str, words: Sequence[str]) -> Node:
             found.append(cell.removeprefix(OPEN))
     if depth:
         raise ValueError(f"brackets are not closed: expected {depth} more ]")
-    tree = tree_of(found, len(words))
+    tree = tree_from_steps(found, len(words))
     if tree is None:
         raise ValueError("expected an intent with slots below it, and words or intents below every slot")
     return tree

@@ -15,8 +15,8 @@ from raykd.corpora.sentence import shown_words
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
 from raykd.forms import form_of
-from raykd.forms.nested_spans import is_nested, labels_of
-from raykd.forms.tag_schemes import LETTERS, has_letters, not_of_scheme
+from raykd.forms.nested_spans import is_nested, split_labels
+from raykd.forms.tag_schemes import LETTERS, has_letters, scheme_problem
 from raykd.forms.tag_spellings import Spelling, find_spelling
 from raykd.storage.layout import PARTS
 
@@ -92,14 +92,14 @@ def _problems(
             read[number] = name
     words = Counter[str]()
     for number, name in read.items():
-        for label in labels_of(name) if spans else [name]:
+        for label in split_labels(name) if spans else [name]:
             words[label] += counts[number]
     unknown = form_of(scheme).unknown_tags(words, scheme)
     for number, name in read.items():
-        if label := next((label for label in [name, *labels_of(name)] if label in unknown), None):
+        if label := next((label for label in [name, *split_labels(name)] if label in unknown), None):
             in_scheme = scheme in LETTERS
             problems[number] = (
-                not_of_scheme(label, scheme) if in_scheme else f"tag {label!r} is of another form than most"
+                scheme_problem(label, scheme) if in_scheme else f"tag {label!r} is of another form than most"
             )
     return problems
 

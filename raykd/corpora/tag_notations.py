@@ -17,13 +17,13 @@ from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import NESTED_HINT, fault_at, nested_problem, spelling_problem, tag_counts
 from raykd.errors import CorpusError
-from raykd.forms.nested_spans import is_nested, labels_of, nested_scheme, outermost
+from raykd.forms.nested_spans import is_nested, split_labels, nested_scheme, keep_outermost
 from raykd.forms.tag_schemes import (
     MixedTagsError,
     ReadScheme,
     guess_scheme,
     has_letters,
-    not_of_scheme,
+    scheme_problem,
     unknown_tags,
 )
 from raykd.forms.tag_spellings import Spelling, letters_read_as_types
@@ -115,19 +115,19 @@ def _nested_notation(
         _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
     scheme = config.scheme_of(language)
     scheme = nested_scheme(used) if scheme == "auto" else scheme
-    unknown = unknown_tags({label for tag in used for label in labels_of(tag)}, scheme)
+    unknown = unknown_tags({label for tag in used for label in split_labels(tag)}, scheme)
     odd_labels = {
         tag: label
         for tag, name in zip(pool.tags, names, strict=True)
-        for label in labels_of(name)
+        for label in split_labels(name)
         if label in unknown
     }
     _refuse(
         pool, rows, {*odd_labels}, language, config,
-        lambda tag: not_of_scheme(odd_labels[tag], scheme), "correct the tag",
+        lambda tag: scheme_problem(odd_labels[tag], scheme), "correct the tag",
     )  # fmt: skip
     sequences = tag_sequences(pool, rows, names)
-    outer = frozenset(tag for _, tags in sequences for tag in outermost(tags, scheme).tags)
+    outer = frozenset(tag for _, tags in sequences for tag in keep_outermost(tags, scheme).tags)
     return Notation(scheme, names, outer, nested=True)
 
 

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.word_pieces import CONTINUING, Special, Vocabulary, split_words
-from raykd.forms.ragged import Ragged, flatten_lists, offsets_of, table_column
+from raykd.forms.ragged import Ragged, flatten_lists, offsets_from_lengths, table_column
 from raykd.serving.labeller.signs import NORMALIZATION, spelling
 from raykd.spec import Frozen
 
@@ -213,7 +213,9 @@ class CharacterVocabulary(_Built):
         )
         places = np.searchsorted(self._code_points, points)
         ids = np.where(self._code_points[places] == points, places + 2, Special.unknown).astype(np.int32)
-        return Ragged(ids, offsets_of(np.fromiter((len(w) or 1 for w in short), np.int64, len(short))))
+        return Ragged(
+            ids, offsets_from_lengths(np.fromiter((len(w) or 1 for w in short), np.int64, len(short)))
+        )
 
 
 VOCABULARIES = MappingProxyType(

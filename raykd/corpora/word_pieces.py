@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from raykd.corpora.sentence import SEPARATOR
-from raykd.forms.ragged import Ragged, offsets_of
+from raykd.forms.ragged import Ragged, offsets_from_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,5 +66,5 @@ def split_words(
     rows = [encoding.ids or [unknown] for encoding in encodings]
     if separator:
         rows = [[*separator] if word == SEPARATOR else row for word, row in zip(words, rows, strict=True)]
-    offsets = offsets_of(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
+    offsets = offsets_from_lengths(np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)))
     return Ragged(np.fromiter((i for row in rows for i in row), np.int32, int(offsets[-1])), offsets)

@@ -253,8 +253,8 @@ def _compared(
     task = tagger.task
     gold = task.form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
     answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
-    if task.form.own_labels:  # what these mean is scored
-        decode = partial(task.form.best, gold)
+    if task.form.has_student_labels:  # what these mean is scored
+        decode = partial(task.form.best_labellings, gold)
         answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
         answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
 

@@ -110,7 +110,7 @@ class LoadedExport:
             for row in rows if own else ():
                 _check_pos(model, text, row, pos[row])
             sentences = [text.sentences[row] for row in rows]
-            return self.task.form.served(model, sentences, own, batch=batch)
+            return self.task.form.run_exported(model, sentences, own, batch=batch)
 
         return self._read(text, predicted, READ_AHEAD * batch, each)
 
@@ -163,7 +163,9 @@ class LoadedExport:
     def known(self) -> set[str]:
         """The span types, labels or relations that the models know."""
         form = self.task.form
-        return {label for model in self._models.values() for label in form.known(model)} | form.always_known
+        return {
+            label for model in self._models.values() for label in form.exported_labels(model)
+        } | form.always_known
 
 
 def evaluate(

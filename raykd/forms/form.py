@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
     from raykd.forms.labels import Labels
-    from raykd.forms.targets import Column, LabelColumn, Scored
+    from raykd.forms.targets import TargetColumn, LabelColumn, ModelOutput
     from raykd.structures import LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
 
-Names = Sequence[Sequence[str]]
+StringLists = Sequence[Sequence[str]]
 """The labels of sentences, as strings."""
-PosOf = Sequence[Sequence[str] | None]
+PosLists = Sequence[Sequence[str] | None]
 """The parts of speech of sentences; None where those of a sentence are not known."""
-ServedArc = tuple[int, str, float, bool]
+ExportedArc = tuple[int, str, float, bool]
 """What an exported parser says of a word: its head, the relation, their probability, and whether it was repaired."""
 ScoredWords = Sequence[Sequence[bool]] | None
 """Which words of each sentence count; None: all of them."""
-Allowed = tuple[np.ndarray, np.ndarray, np.ndarray]
+AllowedTransitions = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Which tags may follow which, bool [from, to], begin a sentence, bool [Y], and end it, bool [Y]."""
 
 
-class Facts(Protocol):
+class CorpusFacts(Protocol):
     """What a form asks of a corpus."""
 
     @property
@@ -57,7 +57,7 @@ class Facts(Protocol):
     def parts(self) -> Mapping[str, pa.Table]: ...
 
 
-class Labelled(NamedTuple):
+class LabelledSentence(NamedTuple):
     """A sentence with its labels as raykd keeps them."""
 
     tokens: Sequence[str]
@@ -70,28 +70,30 @@ class Labelled(NamedTuple):
     """Its parts of speech, where they are known."""
 
 
-class ServedTrees(Protocol):
+class ExportedTrees(Protocol):
     """What an exported parser's labels mean."""
 
     @property
     def relations(self) -> Sequence[str]: ...
 
 
-class Served(Protocol):
+class ExportedModel(Protocol):
     """An exported model."""
 
     labels: tuple[str, ...]
 
     @property
-    def trees(self) -> ServedTrees | None:
+    def trees(self) -> ExportedTrees | None:
         """None of a model that is no parser."""
         ...
 
-    def label(self, sentences: Names, *, batch: int) -> list[list[str]]: ...
+    def label(self, sentences: StringLists, *, batch: int) -> list[list[str]]: ...
 
-    def intents_and_slots(self, sentences: Names, *, batch: int) -> list[tuple[str, list[str]]]: ...
+    def intents_and_slots(self, sentences: StringLists, *, batch: int) -> list[tuple[str, list[str]]]: ...
 
-    def arcs(self, sentences: Names, pos: PosOf | None, *, batch: int) -> Sequence[Sequence[ServedArc]]: ...
+    def arcs(
+        self, sentences: StringLists, pos: PosLists | None, *, batch: int
+    ) -> Sequence[Sequence[ExportedArc]]: ...
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class LabelForm:
     """Whether gold labels have heads."""
     always_known: ClassVar[frozenset[str]] = frozenset({OUTSIDE})
     """Labels that every model knows."""
-    own_labels: ClassVar[bool] = False
+    has_student_labels: ClassVar[bool] = False
     """Whether a student predicts other labels than its corpus has, made of these (`student_labels`)."""
     generates: ClassVar[bool] = False
     """Whether a model writes its labels one after the other, and is given them while it learns."""
@@ -166,7 +168,7 @@ class LabelForm:
         """Which tags the first word of a sentence may have, and which the others; None: any of them."""
         return None
 
-    def allowed_transitions(self, tags: Sequence[str]) -> Allowed:
+    def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
         """Which tags may follow each other, begin a sentence and end it."""
         count = len(tags)
         return np.ones((count, count), bool), np.ones(count, bool), np.ones(count, bool)
@@ -189,7 +191,7 @@ class LabelForm:
         """Those of `tags` that the scheme of a file does not have."""
         return set()
 
-    def shown(self, sentence: Labelled, *, words: int) -> str:
+    def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         """The first `words` of a sentence with their labels: `word/TAG …`, or its class and the text."""
         tokens, tags = sentence.tokens[:words], sentence.tags
         more = " …" if len(sentence.tokens) > words else ""
@@ -199,7 +201,7 @@ class LabelForm:
 
     # Training
 
-    def fault(self, corpus: Facts, task: str) -> tuple[str, str] | None:
+    def fault(self, corpus: CorpusFacts, task: str) -> tuple[str, str] | None:
         """What is wrong with the labels of a corpus for a task of this form, and a hint."""
         own = corpus.tag_set.form
         if own == self:
@@ -211,11 +213,11 @@ class LabelForm:
             return problem, "set corpus.source, or another task"
         return problem, f"{self.scheme_hint}, or another task"
 
-    def predicted(self, tag_set: TagSet) -> TagSet:
+    def predicted_tags(self, tag_set: TagSet) -> TagSet:
         """What a model predicts, where the corpus' tags are `tag_set`."""
         return tag_set
 
-    def student_labels(self, corpus: Facts, encoding: str, where: str) -> Labels:
+    def student_labels(self, corpus: CorpusFacts, encoding: str, source: str) -> Labels:
         """What a student predicts, where that has labels of its own.
 
         Raises:
@@ -223,11 +225,11 @@ class LabelForm:
         """
         raise TypeError(f"students of {self.name} predict the labels of their corpus")
 
-    def on_labels(self, gold: Column, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
+    def arcs_on_labels(self, gold: TargetColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
         """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`, its targets."""
         raise TypeError(f"labels of {self.name} say nothing of arcs")
 
-    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> Column:
+    def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TargetColumn:
         """The targets of a corpus part.
 
         Args:
@@ -237,53 +239,57 @@ class LabelForm:
         """
         from raykd.forms.targets import LabelColumn
 
-        return LabelColumn.of(table)
+        return LabelColumn.from_table(table)
 
-    def best(self, gold: Column, output: Scored, rows: np.ndarray) -> Sequence[object]:
+    def best_labellings(self, gold: TargetColumn, output: ModelOutput, rows: np.ndarray) -> Sequence[object]:
         """The best labelling of every sentence of a batch; `rows` are its sentences in `gold`, its targets."""
         from raykd.forms.targets import best_labels
 
         return best_labels(output)
 
-    def without_labels(self, labels: Labels) -> str | None:
+    def no_labels_reason(self, labels: Labels) -> str | None:
         """Why a model that predicts `labels` gives words no labels; None where it gives some."""
         return None
 
     # Evaluation
 
-    def gold(self, sentence: Labelled) -> object:
+    def gold(self, sentence: LabelledSentence) -> object:
         """The gold labelling of a sentence as a task's metric compares it."""
         return sentence.tags
 
-    def compared(
-        self, gold: Column, predicted: Sequence[object], tag_set: TagSet
+    def metric_inputs(
+        self, gold: TargetColumn, predicted: Sequence[object], tag_set: TagSet
     ) -> tuple[Sequence[object], Sequence[object]]:
         """Gold and predicted labellings of every sentence as a task's metric compares them; those that are predicted
         come from `best`.
         """
         raise NotImplementedError
 
-    def most_frequent(self, gold: Names) -> Names | None:
+    def most_frequent(self, gold: StringLists) -> StringLists | None:
         """The labelling that gives every word the most frequent label; None where words have no labels."""
         return most_frequent(gold)
 
-    def by_label(self, gold: Sequence[object], predicted: Sequence[object], scored: ScoredWords) -> ByLabel:
+    def by_label(
+        self, gold: Sequence[object], predicted: Sequence[object], scored_words: ScoredWords
+    ) -> ByLabel:
         """The figures of every label; `scored` says which words count, where not all do."""
         raise TypeError(f"{self.title} are not counted by label")
 
     def confusions(
-        self, gold: Sequence[object], predicted: Sequence[object], scored: ScoredWords, *, examples: int
+        self, gold: Sequence[object], predicted: Sequence[object], scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         """What is taken for what, with `examples` of each."""
         raise TypeError(f"{self.title} are not counted by label")
 
     # Serving
 
-    def served(self, model: Served, sentences: Names, pos: PosOf | None, *, batch: int) -> Sequence[object]:
+    def run_exported(
+        self, model: ExportedModel, sentences: StringLists, pos: PosLists | None, *, batch: int
+    ) -> Sequence[object]:
         """What an exported model says of sentences, whose parts of speech are `pos`."""
         return model.label(sentences, batch=batch)
 
-    def known(self, model: Served) -> Collection[str]:
+    def exported_labels(self, model: ExportedModel) -> Collection[str]:
         """The labels that an exported model knows."""
         return TagSet(tuple(model.labels), self).labels
 
@@ -291,16 +297,16 @@ class LabelForm:
 class TagForm(LabelForm):
     """A form whose labelling of a sentence is a list of tags."""
 
-    def compared(
+    def metric_inputs(
         self, gold: LabelColumn, predicted: Sequence[np.ndarray], tag_set: TagSet
-    ) -> tuple[Names, Names]:
+    ) -> tuple[StringLists, StringLists]:
         return gold.lists(tag_set.tags), [tag_set.decode(path) for path in predicted]
 
-    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
         return words_by_label(gold, predicted)
 
     def confusions(
-        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
+        self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return label_confusions(gold, predicted, examples=examples)
 
@@ -372,7 +378,7 @@ class TagSet:
         return LegalTransitions.of(*self.form.allowed_transitions(self.tags))
 
 
-def most_frequent(gold: Names) -> list[list[str]]:
+def most_frequent(gold: StringLists) -> list[list[str]]:
     """The most frequent label in the place of every label."""
     counts = Counter(label for labels in gold for label in labels)
     best = max(counts, key=counts.__getitem__, default="")

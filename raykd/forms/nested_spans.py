@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
-from raykd.forms.tag_schemes import ReadScheme, SpanScheme, has_span_form, in_bioes_letters, write_spans
-from raykd.forms.tag_spellings import NESTED
+from raykd.forms.tag_schemes import ReadScheme, SpanScheme, has_span_form, with_bioes_letters, write_spans
+from raykd.forms.tag_spellings import NESTED_SEPARATOR
 from raykd.metrics.bioes import OUTSIDE, Span, split_tag
 
 
-class Outermost(NamedTuple):
+class OutermostSpans(NamedTuple):
     """The spans of a sentence that are inside no other one."""
 
     tags: list[str]
     """In the scheme that was read."""
-    inside: int
+    left_out: int
     """Spans that are left out: they are inside another one, or overlap a longer one."""
 
 
 def is_nested(tag: str) -> bool:
     """Whether a tag has several labels."""
-    pieces = tag.split(NESTED)
+    pieces = tag.split(NESTED_SEPARATOR)
     return len(pieces) > 1 and all(piece == OUTSIDE or has_span_form(piece) for piece in pieces)
 
 
-def labels_of(tag: str) -> list[str]:
+def split_labels(tag: str) -> list[str]:
     """The labels of a tag, one by one."""
-    return tag.split(NESTED) if is_nested(tag) else [tag]
+    return tag.split(NESTED_SEPARATOR) if is_nested(tag) else [tag]
 
 
 def nested_scheme(tags: Iterable[str]) -> SpanScheme:
     """The scheme of tags of which some have several labels: by their letters, as their ends are not in one row."""
-    letters = {label[0] for tag in tags for label in labels_of(tag) if has_span_form(label)}
+    letters = {label[0] for tag in tags for label in split_labels(tag) if has_span_form(label)}
     if "M" in letters:
         return "bmewo" if "W" in letters else "bmes"
     if letters & set("LU"):
@@ -40,7 +40,7 @@ def nested_scheme(tags: Iterable[str]) -> SpanScheme:
     return "bioes" if letters & set("ES") else "iob2"
 
 
-def outermost(tags: Sequence[str], scheme: ReadScheme) -> Outermost:
+def keep_outermost(tags: Sequence[str], scheme: ReadScheme) -> OutermostSpans:
     """The spans that are inside no other one. Of two that overlap the longer one is kept, of equals the first.
 
     Args:
@@ -53,7 +53,7 @@ def outermost(tags: Sequence[str], scheme: ReadScheme) -> Outermost:
     for start, end, kind in sorted(spans, key=lambda span: span[0] - span[1]):
         if all(end <= first or start >= last for first, last, _ in kept):
             kept.append((start, end, kind))
-    return Outermost(write_spans(sorted(kept), len(tags), span_scheme), len(spans) - len(kept))
+    return OutermostSpans(write_spans(sorted(kept), len(tags), span_scheme), len(spans) - len(kept))
 
 
 def _all_spans(tags: Sequence[str], scheme: SpanScheme) -> list[Span]:
@@ -61,7 +61,9 @@ def _all_spans(tags: Sequence[str], scheme: SpanScheme) -> list[Span]:
     spans: list[Span] = []
     running: list[tuple[int, str]] = []
     for place, tag in enumerate(tags):
-        labels = [split_tag(label) for label in in_bioes_letters(labels_of(tag), scheme) if label != OUTSIDE]
+        labels = [
+            split_tag(label) for label in with_bioes_letters(split_labels(tag), scheme) if label != OUTSIDE
+        ]
         # Of two spans of one type the inner one ends first.
         going = sorted((label for label in labels if label[0] in "IE"), key=lambda label: label[0] == "E")
         before, running = running, []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsI
 
 import numpy as np
 
-from raykd.forms.form import Facts, LabelForm, Names, Served
-from raykd.forms.targets import Scored
+from raykd.forms.form import CorpusFacts, LabelForm, StringLists, ExportedModel
+from raykd.forms.targets import ModelOutput
 from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
@@ -128,13 +128,13 @@ class Pieces(LabelForm):
     def labels_from(self, plain: PlainObject) -> PieceLabels:
         return PieceLabels(plain["size"])
 
-    def without_labels(self, labels: Labels) -> str:
+    def no_labels_reason(self, labels: Labels) -> str:
         return "a masked language model gives no labels; raykd export writes it for Transformers"
 
-    def fault(self, corpus: Facts, task: str) -> None:
+    def fault(self, corpus: CorpusFacts, task: str) -> None:
         """Any text will do."""
 
-    def best(self, gold: HiddenPieces, output: Scored, rows: np.ndarray) -> list[Guess]:
+    def best_labellings(self, gold: HiddenPieces, output: ModelOutput, rows: np.ndarray) -> list[Guess]:
         """How probable the hidden pieces of the sentences at `rows` are."""
         import torch
 
@@ -152,16 +152,16 @@ class Pieces(LabelForm):
             for row, length in enumerate(lengths_B)
         ]
 
-    def compared(
+    def metric_inputs(
         self, gold: HiddenPieces, predicted: Sequence[Guess], tag_set: TagSet
     ) -> tuple[Sequence[Guess], Sequence[Guess]]:
         """What is predicted says itself how good it is."""
         return predicted, predicted
 
-    def most_frequent(self, gold: Names) -> None:
+    def most_frequent(self, gold: StringLists) -> None:
         """Words have no labels."""
 
-    def known(self, model: Served) -> Collection[str]:
+    def exported_labels(self, model: ExportedModel) -> Collection[str]:
         return ()
 
 

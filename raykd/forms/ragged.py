@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxtyping import Integer
 
 
-def offsets_of(lengths: np.ndarray) -> np.ndarray:
+def offsets_from_lengths(lengths: np.ndarray) -> np.ndarray:
     """The int64 offsets [N + 1] of rows of these lengths [N]."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -51,17 +51,17 @@ class Ragged:
     def take(self, indices: np.ndarray) -> Ragged:
         """The rows at `indices`, in that order; a row may be taken more than once."""
         starts, lengths = self.spans(indices)
-        offsets = offsets_of(lengths)
+        offsets = offsets_from_lengths(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[positions], offsets)
 
-    def padded(
+    def pad(
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
         """The rows at `indices` (any shape), padded with `fill`: int64 [*rows, W], and their lengths int64 [*rows].
         W is the longest row taken, 0 when there is none.
         """
-        return RaggedBlocks((self,)).padded(indices, fill=fill)
+        return RaggedBlocks((self,)).pad(indices, fill=fill)
 
     def spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows at `indices` begin in the values, and their lengths."""
@@ -82,7 +82,7 @@ class RaggedBlocks:
     @cached_property
     def starts(self) -> np.ndarray:
         """The first row of each block, and the number of all rows, int64 [blocks + 1]."""
-        return offsets_of(np.fromiter(map(len, self.blocks), np.int64, len(self.blocks)))
+        return offsets_from_lengths(np.fromiter(map(len, self.blocks), np.int64, len(self.blocks)))
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -93,7 +93,7 @@ class RaggedBlocks:
         """The block that has each row, int64."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
-    def padded(
+    def pad(
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
         """As `Ragged.padded`."""
@@ -126,6 +126,6 @@ def flatten_lists(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, np.ndar
         column = column.combine_chunks()
     if column.null_count:
         raise ValueError(f"{column.null_count} of {len(column)} rows are null where every row must be a list")
-    return column.flatten(), offsets_of(
+    return column.flatten(), offsets_from_lengths(
         pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
     )

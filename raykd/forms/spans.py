@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raykd.forms.form import Allowed, Labelled, Names, ScoredWords, TagForm, TagSet
+from raykd.forms.form import AllowedTransitions, LabelledSentence, StringLists, ScoredWords, TagForm, TagSet
 from raykd.forms.tag_schemes import (
     ReadScheme,
     SpanScheme,
@@ -14,9 +14,9 @@ from raykd.forms.tag_schemes import (
     bioes_tags,
     check_bioes,
     from_bioes,
-    shown_spans,
+    bracket_spans,
     to_bioes,
-    types_in,
+    span_types,
     unknown_tags,
 )
 from raykd.metrics.bioes import OUTSIDE
@@ -48,13 +48,13 @@ class Spans(TagForm):
         return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
     def labels_in(self, tags: Iterable[str], scheme: SpanScheme) -> set[str]:
-        return types_in(tags, scheme)
+        return span_types(tags, scheme)
 
     def tag_set(self, labels: Iterable[str]) -> TagSet:
         """The BIOES tags over span types, in alphabetical order of the types, O first."""
         return TagSet(tuple(bioes_tags(sorted(set(labels)))), self)
 
-    def allowed_transitions(self, tags: Sequence[str]) -> Allowed:
+    def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
         allowed_YY, outside = allowed_in_bioes(tags), tags.index(OUTSIDE)
         return allowed_YY, allowed_YY[outside], allowed_YY[:, outside]
 
@@ -67,14 +67,14 @@ class Spans(TagForm):
     def unknown_tags(self, tags: Iterable[str], scheme: ReadScheme) -> set[str]:
         return unknown_tags(tags, scheme)
 
-    def shown(self, sentence: Labelled, *, words: int) -> str:
-        return shown_spans(sentence.tokens, sentence.tags, words=words)
+    def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
+        return bracket_spans(sentence.tokens, sentence.tags, words=words)
 
-    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
         return entities_by_label(gold, predicted)
 
     def confusions(
-        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
+        self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(gold, predicted, examples=examples)
 

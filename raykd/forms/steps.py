@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from raykd.forms.form import Facts, LabelForm, Labelled, Names, TagSet
+from raykd.forms.form import CorpusFacts, LabelForm, LabelledSentence, StringLists, TagSet
 from raykd.forms.marks import INTENT, is_intent
-from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_of
+from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_from_lengths
 from raykd.forms.targets import LabelColumn, Targets
 from raykd.metrics.bioes import read_spans
 from raykd.metrics.brackets import Parse
@@ -43,18 +43,18 @@ class Node(NamedTuple):
 
     label: str
     """With `IN:` or `SL:` in front."""
-    below: tuple[Node | int, ...] = ()
+    children: tuple[Node | int, ...] = ()
     """Nodes, and words by their places."""
 
 
-def steps_of(tree: Node) -> list[str]:
+def steps_from_tree(tree: Node) -> list[str]:
     """The steps that write `tree`."""
     return [*_steps(tree)]
 
 
 def _steps(tree: Node) -> Iterator[str]:
     yield tree.label
-    for each in tree.below:
+    for each in tree.children:
         if isinstance(each, Node):
             yield from _steps(each)
         else:
@@ -62,7 +62,7 @@ def _steps(tree: Node) -> Iterator[str]:
     yield CLOSE
 
 
-def tree_of(steps: Sequence[str], words: int) -> Node | None:
+def tree_from_steps(steps: Sequence[str], words: int) -> Node | None:
     """The tree that `steps` write of a sentence of so many `words`; None where they write none."""
     stack: list[tuple[str, list[Node | int]]] = []
     for place, step in enumerate(steps):
@@ -89,21 +89,21 @@ def tree_of(steps: Sequence[str], words: int) -> Node | None:
     return None
 
 
-def written(steps: Sequence[str], words: Sequence[str]) -> str:
+def bracket_text(steps: Sequence[str], words: Sequence[str]) -> str:
     """Steps with the words themselves, as files have them: `[IN:GET_WEATHER [SL:LOCATION boston ] ]`. They need not
     write a tree; a word that the sentence does not have stays `@40`.
     """
-    return " ".join(_written(step, words) for step in steps)
+    return " ".join(_step_text(step, words) for step in steps)
 
 
-def _written(step: str, words: Sequence[str]) -> str:
+def _step_text(step: str, words: Sequence[str]) -> str:
     if step.startswith(WORD):
         number = int(step[len(WORD) :])
         return words[number] if number < len(words) else step
     return step if step == CLOSE else OPEN + step
 
 
-def tree_of_slots(tags: Sequence[str]) -> Node:
+def tree_from_slots(tags: Sequence[str]) -> Node:
     """The tree of an utterance by its tags, of which the first is the intent and the others, in BIOES, are the slots of
     its words.
     """
@@ -111,7 +111,7 @@ def tree_of_slots(tags: Sequence[str]) -> Node:
     return Node(IN + tags[0].removeprefix(INTENT), tuple(slots))
 
 
-def steps_of_slots(tag_set: TagSet) -> TagSet:
+def step_tags_from_slots(tag_set: TagSet) -> TagSet:
     """The tag set of the trees of utterances whose tags are `tag_set`."""
     return STEPS.tag_set(
         IN + label.removeprefix(INTENT) if is_intent(label) else SL + label for label in tag_set.labels
@@ -129,18 +129,20 @@ class StepColumn:
     labels: TagSet
 
     @classmethod
-    def of(cls, table: pa.Table, tag_set: TagSet) -> StepColumn:
+    def from_table(cls, table: pa.Table, tag_set: TagSet) -> StepColumn:
         """The trees of a corpus part whose tags are `tag_set`: steps as they are, or intents and slots."""
-        tags = LabelColumn.of(table)
-        labels = STEPS.predicted(tag_set)
+        tags = LabelColumn.from_table(table)
+        labels = STEPS.predicted_tags(tag_set)
         if labels is tag_set:
             return cls(tags.tags, tags.labelled, table["tokens"], tag_set)
         rows = [
-            labels.encode(steps_of(tree_of_slots(own))) if own else np.zeros(0, np.int16)
+            labels.encode(steps_from_tree(tree_from_slots(own))) if own else np.zeros(0, np.int16)
             for own in tags.lists(tag_set.tags)
         ]
         values = np.concatenate([np.zeros(0, np.int16), *rows])
-        steps = RaggedBlocks((Ragged(values, offsets_of(np.array([len(own) for own in rows], np.int64))),))
+        steps = RaggedBlocks(
+            (Ragged(values, offsets_from_lengths(np.array([len(own) for own in rows], np.int64))),)
+        )
         return cls(steps, tags.labelled, table["tokens"], labels)
 
     def __len__(self) -> int:
@@ -153,7 +155,7 @@ class StepColumn:
 
     def gather(self, rows: np.ndarray) -> Targets:
         """The steps of the sentences at `rows`, in that order."""
-        steps_BS, _ = self.steps.padded(rows)
+        steps_BS, _ = self.steps.pad(rows)
         import torch
 
         return Targets(torch.from_numpy(steps_BS), torch.from_numpy(self.labelled[rows]))
@@ -168,7 +170,7 @@ class StepColumn:
         """The steps of every sentence, written out with its words."""
         texts = (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
         return [
-            Parse(tuple(written(own, words).split(" ")), tree_of(own, len(words)) is not None)
+            Parse(tuple(bracket_text(own, words).split(" ")), tree_from_steps(own, len(words)) is not None)
             for own, words in zip(steps, texts, strict=True)
         ]
 
@@ -204,36 +206,36 @@ class Steps(LabelForm):
         steps = (int(number) for number in numbers)
         return [tags[step] if step < len(tags) else f"{WORD}{step - len(tags)}" for step in steps]
 
-    def shown(self, sentence: Labelled, *, words: int) -> str:
+    def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         said = sentence.tokens[1:]
         more = " …" if len(said) > words else ""
-        return f"{' '.join(said[:words])}{more}\n{written(sentence.tags, sentence.tokens)}"
+        return f"{' '.join(said[:words])}{more}\n{bracket_text(sentence.tags, sentence.tokens)}"
 
-    def fault(self, corpus: Facts, task: str) -> tuple[str, str] | None:
+    def fault(self, corpus: CorpusFacts, task: str) -> tuple[str, str] | None:
         own = corpus.tag_set.form
         if own == self or any(map(is_intent, corpus.tag_set.tags)):
             return None
         problem = f"its tags are {own.scheme}, and task {task!r} needs trees, or intents and slots"
         return problem, "set corpus.source: mtop, atis, xsid or multiatis"
 
-    def without_labels(self, labels: Labels) -> str:
+    def no_labels_reason(self, labels: Labels) -> str:
         return "it generates trees of intents and slots, not labels; call trees"
 
-    def predicted(self, tag_set: TagSet) -> TagSet:
+    def predicted_tags(self, tag_set: TagSet) -> TagSet:
         """What a model generates besides words: of intents and slots the tags of their trees."""
-        return tag_set if tag_set.form == self else steps_of_slots(tag_set)
+        return tag_set if tag_set.form == self else step_tags_from_slots(tag_set)
 
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: TagSet) -> StepColumn:
-        return StepColumn.of(table, labels)
+        return StepColumn.from_table(table, labels)
 
-    def compared(
+    def metric_inputs(
         self, gold: StepColumn, predicted: Sequence[np.ndarray], tag_set: TagSet
     ) -> tuple[list[Parse], list[Parse]]:
         """The trees, written out with the words of their sentences; the corpus' `tag_set` is not read."""
         found = (gold.labels.decode(steps) for steps in predicted)
         return gold.parses(gold.lists()), gold.parses(found)
 
-    def most_frequent(self, gold: Names) -> None:
+    def most_frequent(self, gold: StringLists) -> None:
         """A tree is no list of labels."""
 
 

@@ -48,9 +48,9 @@ LETTERS: Mapping[str, str] = MappingProxyType(
 """Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
 SPAN_LETTERS = "BIESLUMW"
 """The letters of all of them."""
-_WHOLE = ("bioes", "bilou", "bmes", "bmewo")
+_MARK_BOTH_ENDS = ("bioes", "bilou", "bmes", "bmewo")
 """The schemes that mark both ends of a span."""
-_RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
+_LETTERS_BY_BIOES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {"bilou": {"E": "L", "S": "U"}, "bmes": {"I": "M"}, "bmewo": {"I": "M", "S": "W"}}
 )
 """Scheme → its letters in the place of those of BIOES."""
@@ -87,19 +87,19 @@ def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[
         touches = start == last_end and kind == last_kind
         first = "I-" if scheme == "iob1" and not touches else "B-"
         tags[start:end] = [first + kind] + ["I-" + kind] * (end - start - 1)
-        if scheme in _WHOLE:
+        if scheme in _MARK_BOTH_ENDS:
             tags[end - 1] = ("S-" if end - start == 1 else "E-") + kind
         last_end, last_kind = end, kind
-    return _with_letters(tags, _RENAMED[scheme]) if scheme in _RENAMED else tags
+    return _with_letters(tags, _LETTERS_BY_BIOES[scheme]) if scheme in _LETTERS_BY_BIOES else tags
 
 
 def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
     return [letters.get(tag[0], tag[0]) + tag[1:] for tag in tags]
 
 
-def in_bioes_letters(tags: Iterable[str], scheme: SpanScheme) -> list[str]:
+def with_bioes_letters(tags: Iterable[str], scheme: SpanScheme) -> list[str]:
     """Tags of `scheme` with the letters that BIOES has in their place; they need not be valid BIOES."""
-    renamed = {other: letter for letter, other in _RENAMED.get(scheme, {}).items()}
+    renamed = {other: letter for letter, other in _LETTERS_BY_BIOES.get(scheme, {}).items()}
     return _with_letters(tags, renamed) if renamed else [*tags]
 
 
@@ -113,8 +113,8 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
         return write_spans(_read_runs(tags), len(tags), "bioes"), 0
     for tag in tags:
         if tag != OUTSIDE and not has_span_form(tag, LETTERS[scheme]):
-            raise ValueError(not_of_scheme(tag, scheme))
-    spans = read_spans(in_bioes_letters(tags, scheme))
+            raise ValueError(scheme_problem(tag, scheme))
+    spans = read_spans(with_bioes_letters(tags, scheme))
     written = write_spans(spans, len(tags), scheme)
     repairs = sum(tag != other for tag, other in zip(tags, written, strict=True))
     return write_spans(spans, len(tags), "bioes"), repairs
@@ -132,7 +132,7 @@ def bioes_tags(types: Iterable[str]) -> Iterator[str]:
         yield from (f"{letter}-{kind}" for letter in "BIES")
 
 
-def types_in(tags: Iterable[str], scheme: SpanScheme) -> set[str]:
+def span_types(tags: Iterable[str], scheme: SpanScheme) -> set[str]:
     """The span types of tags as a file of `scheme` has them: in `io` a tag is the type of its span; elsewhere the type
     is behind the letter.
     """
@@ -148,7 +148,7 @@ def check_bioes(tags: Iterable[str], whole: tuple[str, ...]) -> None:
         raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {whole}")
 
 
-def shown_spans(tokens: Sequence[str], tags: Sequence[str], *, words: int) -> str:
+def bracket_spans(tokens: Sequence[str], tags: Sequence[str], *, words: int) -> str:
     """The first `words` of a sentence with its spans in brackets: `[Angela Merkel]PER besucht …`."""
     cells = list(tokens)
     for start, end, label in read_spans(tags):
@@ -207,7 +207,7 @@ def _guess(counts: Mapping[str, int], firsts: set[str], lasts: set[str]) -> File
         return "iob1" if "I" in firsts and "B" not in firsts else "iob2"
     if letters <= set("IE"):
         return "ioe1" if "I" in lasts and "E" not in lasts else "ioe2"
-    return next(scheme for scheme in _WHOLE if letters <= set(LETTERS[scheme]))
+    return next(scheme for scheme in _MARK_BOTH_ENDS if letters <= set(LETTERS[scheme]))
 
 
 def _letters(tags: Iterable[str]) -> set[str]:
@@ -257,7 +257,7 @@ def has_span_form(tag: str, letters: str = SPAN_LETTERS) -> bool:
     return len(tag) > 2 and tag[0] in letters and tag[1] == "-"
 
 
-def not_of_scheme(tag: str, scheme: str) -> str:
+def scheme_problem(tag: str, scheme: str) -> str:
     """What is wrong with a tag that is not of a scheme in `LETTERS`."""
     allowed = ", ".join(f"{letter}-TYPE" for letter in LETTERS[scheme])
     return f"tag {tag!r} is not of scheme {scheme} (O, {allowed})"

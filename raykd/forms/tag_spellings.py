@@ -25,9 +25,9 @@ from raykd.metrics.bioes import OUTSIDE
 
 ONE_TYPE = "SPAN"
 """The type of spans whose tags name none."""
-NESTED = "|"
+NESTED_SEPARATOR = "|"
 """The sign between the labels of a word that is in several spans, one inside the other: `B-ORG|B-LOC`."""
-MOST = 0.98
+MIN_FITTING_SHARE = 0.98
 """The share of the words in spans whose tags a spelling must fit: some tags of real files are faulty."""
 _SEPARATORS = "-_/:. "
 _OUTSIDES = ("o", "0", "_", "-")
@@ -60,11 +60,11 @@ class Spelling:
             return OUTSIDE
         if self.example == _PLAIN:
             return tag
-        return NESTED.join(map(self._read_one, self._pieces(tag))) if self.fits(tag) else None
+        return NESTED_SEPARATOR.join(map(self._read_one, self._pieces(tag))) if self.fits(tag) else None
 
     def _pieces(self, tag: str) -> list[str]:
         """The labels of a tag: one, unless each of several is a tag itself."""
-        pieces = tag.split(NESTED)
+        pieces = tag.split(NESTED_SEPARATOR)
         nested = all(piece == self.outside or _compiled(self.pattern).fullmatch(piece) for piece in pieces)
         return pieces if nested else [tag]
 
@@ -72,7 +72,7 @@ class Spelling:
         found = _compiled(self.pattern).fullmatch(piece)
         return OUTSIDE if found is None else f"{found['letter'].upper()}-{found['type'] or ONE_TYPE}"
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What is read as something else; empty where nothing is."""
         changes = []
         if self.example != _PLAIN:
@@ -117,7 +117,7 @@ def find_spelling(counts: Mapping[str, int], scheme: ReadScheme) -> Spelling:
         stripped[tag.strip()] += count
     outside = outside_tag(stripped)
     spans = {tag: count for tag, count in stripped.items() if tag != outside}
-    found = Spelling() if scheme == "io" else _of_spans(spans, scheme, outside is not None)
+    found = Spelling() if scheme == "io" else _span_spelling(spans, scheme, outside is not None)
     if outside is None or (scheme == "auto" and not _shows_spans(found, spans)):
         outside = OUTSIDE
     return replace(found, outside=outside, spaces=spaces)
@@ -143,7 +143,7 @@ def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
     return next(tag for tag, name in spans.items() if name[0] == "B")
 
 
-def _of_spans(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Spelling:
+def _span_spelling(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Spelling:
     """The spelling that fits the most words; the usual one where none fits almost all, or where tags of another one
     are not sure to be those of spans. `outside`: whether some words are in no span.
     """
@@ -154,7 +154,7 @@ def _of_spans(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Sp
         fitting = sum(count for tag, count in spans.items() if spelling.fits(tag))
         if fitting > most:
             best, most = spelling, fitting
-    if best.example == _PLAIN or most < MOST * words:
+    if best.example == _PLAIN or most < MIN_FITTING_SHARE * words:
         return Spelling()
     return best if not auto or _is_sure(best, spans, outside) else Spelling()
 
@@ -172,7 +172,7 @@ def _is_sure(spelling: Spelling, spans: Mapping[str, int], outside: bool) -> boo
 def _shows_spans(spelling: Spelling, spans: Mapping[str, int]) -> bool:
     """Whether almost all tags beside that of O are those of spans."""
     fitting = sum(count for tag, count in spans.items() if spelling.fits(tag))
-    return fitting >= MOST * sum(spans.values()) and bool(_letters(spelling, spans) & set("BI"))
+    return fitting >= MIN_FITTING_SHARE * sum(spans.values()) and bool(_letters(spelling, spans) & set("BI"))
 
 
 def _letters(spelling: Spelling, spans: Mapping[str, int]) -> set[str]:

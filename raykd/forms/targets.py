@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_of
+from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_from_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Targets:
         return Targets(sent(self.tags_BT, device), sent(self.labelled_B, device))
 
 
-class Scored(Protocol):
+class ModelOutput(Protocol):
     """What a model says of B sentences."""
 
     @property
@@ -51,7 +51,7 @@ class Scored(Protocol):
         ...
 
 
-class Column(Protocol):
+class TargetColumn(Protocol):
     """The targets of N sentences."""
 
     def __len__(self) -> int: ...
@@ -79,11 +79,11 @@ class LabelColumn:
     labelled: np.ndarray
 
     @classmethod
-    def of(cls, table: pa.Table) -> LabelColumn:
+    def from_table(cls, table: pa.Table) -> LabelColumn:
         """The `tags` column of a corpus part; its chunks are not copied."""
         column = table["tags"]
         labelled = [chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in column.chunks]
-        blocks = tuple(ragged_of(chunk) for chunk in column.chunks)
+        blocks = tuple(ragged_from_chunk(chunk) for chunk in column.chunks)
         return cls(RaggedBlocks(blocks), np.concatenate([np.zeros(0, bool), *labelled]))
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class LabelColumn:
 
     def gather(self, rows: np.ndarray) -> Targets:
         """The targets of the sentences at `rows`, in that order; T is at least 1."""
-        tags_BT, _ = self.tags.padded(rows)
+        tags_BT, _ = self.tags.pad(rows)
         if not tags_BT.shape[1]:
             tags_BT = np.zeros((len(tags_BT), 1), dtype=np.int64)
         import torch
@@ -114,13 +114,13 @@ class LabelColumn:
         ]
 
 
-def ragged_of(chunk: pa.ListArray) -> Ragged:
+def ragged_from_chunk(chunk: pa.ListArray) -> Ragged:
     """The rows of a chunk of lists, not copied; a null is an empty row."""
     lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return Ragged(chunk.flatten().to_numpy(zero_copy_only=False), offsets_of(lengths))
+    return Ragged(chunk.flatten().to_numpy(zero_copy_only=False), offsets_from_lengths(lengths))
 
 
-def best_labels(output: Scored) -> list[np.ndarray]:
+def best_labels(output: ModelOutput) -> list[np.ndarray]:
     """The best labelling of every sentence of a batch, among the legal ones where the output says which these are, by
     the numbers of its labels.
     """

@@ -12,16 +12,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from raykd.forms.form import Allowed, Labelled, Names, ScoredWords, Served, TagForm, TagSet, most_frequent
+from raykd.forms.form import (
+    AllowedTransitions,
+    LabelledSentence,
+    StringLists,
+    ScoredWords,
+    ExportedModel,
+    TagForm,
+    TagSet,
+    most_frequent,
+)
 from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
     bioes_tags,
     check_bioes,
     from_bioes,
-    shown_spans,
+    bracket_spans,
     to_bioes,
-    types_in,
+    span_types,
     unknown_tags,
 )
 from raykd.metrics.bioes import OUTSIDE
@@ -55,7 +64,7 @@ class Utterance(TagForm):
     def labels_in(self, tags: Iterable[str], scheme: str) -> set[str]:
         used = set(tags)
         intents = set(filter(is_intent, used))
-        return types_in(used - intents, "iob2") | intents
+        return span_types(used - intents, "iob2") | intents
 
     def tag_set(self, labels: Iterable[str]) -> TagSet:
         """The BIOES tags over the span types among `labels`, then the intents among them, in alphabetical order."""
@@ -68,7 +77,7 @@ class Utterance(TagForm):
         intents_Y = _intents(tags)
         return np.stack([intents_Y, ~intents_Y])
 
-    def allowed_transitions(self, tags: Sequence[str]) -> Allowed:
+    def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
         # An intent ends nothing and begins nothing, as O does; it follows no tag.
         intents_Y = _intents(tags)
         slots_YY = allowed_in_bioes([OUTSIDE if is_intent(tag) else tag for tag in tags])
@@ -85,25 +94,27 @@ class Utterance(TagForm):
     def unknown_tags(self, tags: Iterable[str], scheme: str) -> set[str]:
         return unknown_tags((tag for tag in tags if not is_intent(tag)), "iob2")
 
-    def shown(self, sentence: Labelled, *, words: int) -> str:
+    def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         tokens, tags = sentence.tokens, sentence.tags
-        return f"{tags[0].removeprefix(INTENT)}: {shown_spans(tokens[1:], tags[1:], words=words)}"
+        return f"{tags[0].removeprefix(INTENT)}: {bracket_spans(tokens[1:], tags[1:], words=words)}"
 
-    def most_frequent(self, gold: Names) -> Names:
+    def most_frequent(self, gold: StringLists) -> StringLists:
         """The first word has the most frequent intent, the others the most frequent slot."""
         intents, slots = (most_frequent([own[part] for own in gold]) for part in (slice(1), slice(1, None)))
         return [[*first, *others] for first, others in zip(intents, slots, strict=True)]
 
-    def by_label(self, gold: Names, predicted: Names, scored: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
         """Of an intent as a span of the word in front."""
         return entities_by_label(_intents_as_spans(gold), _intents_as_spans(predicted))
 
     def confusions(
-        self, gold: Names, predicted: Names, scored: ScoredWords, *, examples: int
+        self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(_intents_as_spans(gold), _intents_as_spans(predicted), examples=examples)
 
-    def served(self, model: Served, sentences: Names, pos: object, *, batch: int) -> list[list[str]]:
+    def run_exported(
+        self, model: ExportedModel, sentences: StringLists, pos: object, *, batch: int
+    ) -> list[list[str]]:
         found = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
         return [[INTENT + intent, *slots] for intent, slots in found]
 
@@ -112,7 +123,7 @@ def _intents(tags: Sequence[str]) -> np.ndarray:
     return np.array([is_intent(tag) for tag in tags], dtype=bool)
 
 
-def _intents_as_spans(labels: Names) -> list[list[str]]:
+def _intents_as_spans(labels: StringLists) -> list[list[str]]:
     """The labels of utterances as spans in BIOES tags, with the intent as one of the word in front."""
     return [["S-" + intent, *slots] for intent, *slots in labels]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from raykd.corpora.corpus import Corpus
     from raykd.figures.results import Group, Score
     from raykd.forms import TagSet
-    from raykd.forms.targets import Column
+    from raykd.forms.targets import TargetColumn
     from raykd.metrics.languages import Metric
 
 
@@ -71,7 +71,7 @@ class Task:
 
     def score(
         self,
-        gold: Column,
+        gold: TargetColumn,
         predicted: Sequence[object],
         *,
         tag_set: TagSet,
@@ -82,7 +82,7 @@ class Task:
 
         Args:
             gold: the targets of the sentences.
-            predicted: what the form's `best` gave of each of them.
+            predicted: what the form's `best_labellings` gave of each of them.
             tag_set: the tags of the corpus.
             languages: the language of each sentence.
             targets: languages that are a group of their own.
@@ -90,7 +90,7 @@ class Task:
         Raises:
             ValueError: sentences differ in number or length.
         """
-        own, found = self.form.compared(gold, predicted, tag_set)
+        own, found = self.form.metric_inputs(gold, predicted, tag_set)
         return score_beside(self.metric, self.beside, own, found, languages, targets=targets)
 
 

@@ -21,7 +21,7 @@ from raykd.corpora.masking import MaskedText
 from raykd.errors import StoreError
 from raykd.forms import LabelForm, Labels
 from raykd.forms.pieces import HiddenPieces, PieceLabels
-from raykd.forms.targets import Column, Targets
+from raykd.forms.targets import TargetColumn, Targets
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need, TeacherBatch
@@ -44,7 +44,7 @@ class Part:
 
     form: LabelForm
     text: EncodedText | MaskedText | GuidedText
-    labels: Column
+    labels: TargetColumn
     languages: np.ndarray
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class TrainingData:
         """With a parser's arcs as the student's labels say them."""
         if teacher.arcs is None:
             return teacher
-        return replace(teacher, on_labels=self.part.form.on_labels(self.part.labels, teacher.arcs, rows))
+        return replace(teacher, on_labels=self.part.form.arcs_on_labels(self.part.labels, teacher.arcs, rows))
 
 
 def sentence_languages(table: pa.Table) -> np.ndarray:
@@ -163,7 +163,7 @@ def run_labels(store_uri: str, run: Run) -> Labels:
     form = TASKS[run.task].form
     if form.hides_pieces:
         return PieceLabels(open_vocabulary(Storage(store_uri), run.vocabulary_id).pieces.size)
-    return form.predicted(cached_corpus(store_uri, run.corpus_id).tag_set)
+    return form.predicted_tags(cached_corpus(store_uri, run.corpus_id).tag_set)
 
 
 def encoded_part(store_uri: str, run: Run, *names: str) -> Part:

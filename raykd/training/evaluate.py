@@ -76,7 +76,7 @@ def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
     """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
-    predicted = predict(model, part.text, partial(part.form.best, part.labels), worker=worker)
+    predicted = predict(model, part.text, partial(part.form.best_labellings, part.labels), worker=worker)
     return task.score(
         part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets
     )

@@ -27,7 +27,7 @@ def store_labels(
     Raises:
         CorpusError: the corpus, read from `where`, lacks what they are made of.
     """
-    if not task.form.own_labels:
+    if not task.form.has_student_labels:
         return ""
     name = identity("labels", {"corpus": corpus_id, "encoding": encoding})
     if not storage.exists(labels_file(name)):

@@ -12,7 +12,7 @@ from raykd.corpora.sentence import check_pair
 from raykd.errors import StoreError
 from raykd.forms import TREE, Labels, labels_from
 from raykd.forms.marks import INTENT, UTTERANCE
-from raykd.forms.steps import tree_of, written
+from raykd.forms.steps import tree_from_steps, bracket_text
 from raykd.forms.targets import best_labels
 from raykd.identity import PlainObject
 from raykd.layers.model import Model
@@ -69,7 +69,7 @@ class Tagger:
                 language model or one that generates trees, which have no labels.
             ValueError: a sentence has no words, or is no pair where the task is of pairs.
         """
-        if (problem := self.task.form.without_labels(self.tag_set)) is not None:
+        if (problem := self.task.form.no_labels_reason(self.tag_set)) is not None:
             raise TypeError(problem)
         found = self._labels(_read_once(sentences))
         return [labels[self.task.form.words_in_front :] for labels in found]
@@ -97,9 +97,9 @@ class Tagger:
         """
         self._refuse("parse", "predicts no trees of heads", other=(*self.task.form.calls, "label")[0])
         words = _read_once(sentences)
-        gold = TREE.unlabelled(words, None if pos is None else _read_once(pos), self.tag_set)
-        parses = self._predicted(words, partial(TREE.best, gold))
-        relations = TREE.relations(self.tag_set)
+        gold = TREE.unlabelled_column(words, None if pos is None else _read_once(pos), self.tag_set)
+        parses = self._predicted(words, partial(TREE.best_labellings, gold))
+        relations = TREE.relation_names(self.tag_set)
         return [
             [
                 (int(head), relations[number])
@@ -119,7 +119,7 @@ class Tagger:
         self._refuse("trees", "generates no trees of intents and slots", other="label")
         listed = _read_once(sentences)
         return [
-            written(own, [UTTERANCE, *words]) if tree_of(own, 1 + len(words)) else None
+            bracket_text(own, [UTTERANCE, *words]) if tree_from_steps(own, 1 + len(words)) else None
             for own, words in zip(self._labels(listed), listed, strict=True)
         ]
 

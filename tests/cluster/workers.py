@@ -56,7 +56,9 @@ def trained(
     task, tag_set = TASKS[run.task], cached_corpus(storage.uri, run.corpus_id).tag_set
     dev = encoded_part(storage.uri, run, "dev")
     scored = evaluate.score_part(loop.model, dev, task, tag_set, worker=worker)
-    paths = evaluate.predict(loop.model, dev.text, partial(task.form.best, dev.labels), worker=worker)
+    paths = evaluate.predict(
+        loop.model, dev.text, partial(task.form.best_labellings, dev.labels), worker=worker
+    )
     return {
         "gradients": gradients, "weights": weights_of(loop.model),
         "scored": {group: dict(score.by_language) for group, score in scored.items()},

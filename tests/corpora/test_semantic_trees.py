@@ -15,7 +15,14 @@ from raykd.corpora.semantic_trees import tree_of_text
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES
 from raykd.forms.marks import UTTERANCE
-from raykd.forms.steps import Node, steps_of, steps_of_slots, tree_of, tree_of_slots, written
+from raykd.forms.steps import (
+    Node,
+    steps_from_tree,
+    step_tags_from_slots,
+    tree_from_steps,
+    tree_from_slots,
+    bracket_text,
+)
 from raykd.forms.tag_schemes import write_spans
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
@@ -43,8 +50,8 @@ anything = st.lists(
 @untimed
 @given(trees)
 def test_a_tree_comes_back_from_its_steps(tree):
-    steps = steps_of(tree)
-    assert tree_of(steps, WORDS) == tree
+    steps = steps_from_tree(tree)
+    assert tree_from_steps(steps, WORDS) == tree
     assert steps.count("]") == sum(not step.startswith(("]", "@")) for step in steps)
     tag_set = STEPS.tag_set((*INTENTS, *SLOTS))
     assert tag_set.decode(tag_set.encode(steps)) == steps
@@ -54,17 +61,17 @@ def test_a_tree_comes_back_from_its_steps(tree):
 @given(trees)
 def test_only_whole_trees_are_trees(tree):
     """Nothing that begins a tree's steps is one, nor what goes on behind them: the last bracket is the end."""
-    steps = steps_of(tree)
-    assert all(tree_of(steps[:end], WORDS) is None for end in range(len(steps)))
-    assert all(tree_of([*steps, more], WORDS) is None for more in ("]", "@0", *INTENTS, *SLOTS))
+    steps = steps_from_tree(tree)
+    assert all(tree_from_steps(steps[:end], WORDS) is None for end in range(len(steps)))
+    assert all(tree_from_steps([*steps, more], WORDS) is None for more in ("]", "@0", *INTENTS, *SLOTS))
 
 
 @untimed
 @given(anything)
 def test_any_steps_are_a_tree_that_gives_them_again_or_none(steps):
-    tree = tree_of(steps, WORDS)
-    assert tree is None or steps_of(tree) == steps
-    assert len(written(steps, ["a", "b", "c"]).split()) == len(steps)
+    tree = tree_from_steps(steps, WORDS)
+    assert tree is None or steps_from_tree(tree) == steps
+    assert len(bracket_text(steps, ["a", "b", "c"]).split()) == len(steps)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,7 @@ def test_any_steps_are_a_tree_that_gives_them_again_or_none(steps):
     ],
 )  # fmt: skip
 def test_what_is_no_tree(steps):
-    assert tree_of(steps.split(), WORDS) is None
+    assert tree_from_steps(steps.split(), WORDS) is None
 
 
 @untimed
@@ -83,7 +90,7 @@ def test_what_is_no_tree(steps):
 def test_a_tree_comes_back_from_its_text(tree):
     """Where no two words are the same the text says which are meant."""
     words = [f"w{i}" for i in range(WORDS)]
-    text = written(steps_of(tree), words)
+    text = bracket_text(steps_from_tree(tree), words)
     assert tree_of_text(text, words) == tree
     assert tree_of_text(text.replace(" ", "  "), words) == tree
 
@@ -106,11 +113,11 @@ def test_the_tree_of_slots_has_their_words(kinds):
         if end == len(kinds) or kinds[end] != kinds[start]:
             spans += [(start, end, f"s{kinds[start]}")] * bool(kinds[start])
             start = end
-    tree = tree_of_slots(["intent:go", *write_spans(spans, len(kinds), "bioes")])
+    tree = tree_from_slots(["intent:go", *write_spans(spans, len(kinds), "bioes")])
     assert tree == Node("IN:go", tuple(Node(f"SL:{k}", tuple(range(a + 1, b + 1))) for a, b, k in spans))
-    tag_set = steps_of_slots(UTTERANCES.tag_set(["s1", "s2", "intent:go", "intent:fare"]))
+    tag_set = step_tags_from_slots(UTTERANCES.tag_set(["s1", "s2", "intent:go", "intent:fare"]))
     assert tag_set.tags == ("]", "IN:fare", "IN:go", "SL:s1", "SL:s2")
-    assert tree_of(tag_set.decode(tag_set.encode(steps_of(tree))), len(kinds) + 1) == tree
+    assert tree_from_steps(tag_set.decode(tag_set.encode(steps_from_tree(tree))), len(kinds) + 1) == tree
 
 
 def line(words, tree, **changes):

@@ -25,7 +25,7 @@ from raykd.corpora.describe import describe
 from raykd.corpora.glance import glance
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
-from raykd.forms.tree.codes import encoded
+from raykd.forms.tree.codes import encode_tree
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 from tests.corpora.test_real_corpora import SENTENCES, UD
@@ -260,8 +260,8 @@ def test_a_treebank_is_described_and_shown(tmp_path):
         for part, words in (("train", [ADA, crossing, RAIN]), ("dev", [[*GO, ("it", "X", 1, "obj")], ADA]))
     }
     for name, own in encodings.items():
-        train = {label for each in sentences["train"] for label in encoded(*each, name)}
-        dev_labels = [label for each in sentences["dev"] for label in encoded(*each, name)]
+        train = {label for each in sentences["train"] for label in encode_tree(*each, name)}
+        dev_labels = [label for each in sentences["dev"] for label in encode_tree(*each, name)]
         missing = sum(label not in train for label in dev_labels)
         assert own == {"labels": len(train), "not_in_train": pytest.approx(missing / len(dev_labels))}
     plain = asked.model_dump(mode="json", exclude_none=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora.trees import MOST_WORDS, read_heads
-from raykd.forms.tree.drawing import drawn, is_projective
+from raykd.forms.tree.drawing import draw_tree, is_projective
 
 WORDS = "abcdefgh"
 
@@ -89,7 +89,7 @@ def test_a_tree_is_projective_where_all_words_below_an_arc_hang_from_its_head(he
 
 def test_a_drawn_tree():
     words = ["They", "buy", "good", "books", "from", "old", "shops"]
-    assert drawn([2, 0, 4, 2, 2, 7, 5], words) == [
+    assert draw_tree([2, 0, 4, 2, 2, 7, 5], words) == [
         "  ┌──     They",
         "──┤       buy",
         "  │ ┌──   good",
@@ -102,7 +102,7 @@ def test_a_drawn_tree():
 
 @given(trees())
 def test_every_word_is_on_its_line_and_its_branch_begins_below_its_head(heads):
-    lines = drawn(heads, WORDS[: len(heads)])
+    lines = draw_tree(heads, WORDS[: len(heads)])
     assert [line[-1] for line in lines] == list(WORDS[: len(heads)])
     for word, line in enumerate(lines):
         column = 2 * words_above(heads, word)
@@ -115,5 +115,5 @@ def words_above(heads: list[int], word: int) -> int:
 
 
 def test_a_line_is_as_wide_as_the_deepest_word():
-    lines = drawn([0, 1, 2, 3], ["x"] * 4)
+    lines = draw_tree([0, 1, 2, 3], ["x"] * 4)
     assert all(len(one) == len(other) for one, other in pairwise(lines))

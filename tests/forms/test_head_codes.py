@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, possible_heads, encode_tree
 
 POS = ("ADJ", "NOUN", "VERB")
 RELATIONS = ("obj", "nsubj", "root")
@@ -48,13 +48,13 @@ def test_labels_are_those_of_the_definition(encoding, given_sentences):
             f"{by_definition(word, head, pos, encoding)}@{relation}"
             for word, (head, relation) in enumerate(zip(heads, relations, strict=True))
         ]
-        assert encoded(heads, relations, pos, encoding) == expected
+        assert encode_tree(heads, relations, pos, encoding) == expected
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(sentences())
 def test_a_label_means_the_head_that_it_was_made_of_in_a_padded_batch(encoding, given_sentences):
-    written = [encoded(*sentence, encoding) for sentence in given_sentences]
+    written = [encode_tree(*sentence, encoding) for sentence in given_sentences]
     labels = labels_of(written, encoding)
     pos_BT, lengths_B = padded(given_sentences)
     heads_BTY = labels.heads(pos_BT, lengths_B)
@@ -68,13 +68,15 @@ def test_a_label_means_the_head_that_it_was_made_of_in_a_padded_batch(encoding, 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(sentences())
 def test_a_code_and_a_relation_are_the_number_of_their_label(encoding, given_sentences):
-    written = [encoded(*sentence, encoding) for sentence in given_sentences]
+    written = [encode_tree(*sentence, encoding) for sentence in given_sentences]
     labels = labels_of(written[:1], encoding)
     pos_BT, lengths_B = padded(given_sentences)
     codes_BTH = labels.codes(pos_BT, lengths_B)
     for number, (heads, relations, _) in enumerate(given_sentences):
         codes_T = codes_BTH[number, np.arange(len(heads)), heads]
-        found_T = labels.numbers(codes_T, np.array([RELATIONS.index(relation) for relation in relations]))
+        found_T = labels.label_numbers(
+            codes_T, np.array([RELATIONS.index(relation) for relation in relations])
+        )
         known = [labels.tags.index(tag) if tag in labels.tags else NONE for tag in written[number]]
         assert found_T.tolist() == known
 
@@ -88,10 +90,10 @@ def test_labels_are_read_back_as_they_were_written():
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(sentences())
 def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_sentences):
-    labels = labels_of((encoded(*sentence, encoding) for sentence in given_sentences), encoding)
+    labels = labels_of((encode_tree(*sentence, encoding) for sentence in given_sentences), encoding)
     pos_BT, lengths_B = padded(given_sentences)
     codes_BTH, heads_BTY = labels.codes(pos_BT, lengths_B), labels.heads(pos_BT, lengths_B)
-    allowed_BTH = candidates(lengths_B, pos_BT.shape[1])
+    allowed_BTH = possible_heads(lengths_B, pos_BT.shape[1])
     assert (codes_BTH[~allowed_BTH] == NONE).all()
     for (batch, word, head), code in np.ndenumerate(codes_BTH):
         if code != NONE:
@@ -106,7 +108,7 @@ def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_se
 @given(sentences(), sentences(known=(*POS, "INTJ", "SCONJ", "SYM", "X")))
 def test_a_head_has_a_code_where_a_label_names_it_whatever_part_of_speech_it_is(encoding, learnt, read):
     """Of a treebank that lacks some universal parts of speech, the sentences that have them."""
-    labels = labels_of((encoded(*sentence, encoding) for sentence in learnt), encoding)
+    labels = labels_of((encode_tree(*sentence, encoding) for sentence in learnt), encoding)
     named = {tag.rpartition("@")[0]: code for tag, code in zip(labels.tags, labels.codes_Y, strict=True)}
     pos_BT, lengths_B = padded(read, labels.known_pos)
     codes_BTH = labels.codes(pos_BT, lengths_B)
@@ -130,7 +132,7 @@ def test_a_tag_of_another_form_is_refused(tag):
 
 
 def labels_of(sentences, encoding) -> TreeLabels:
-    return TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
+    return TreeLabels.from_sentences(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
 
 
 def padded(given_sentences: list, names: tuple[str, ...] = POS) -> tuple[np.ndarray, np.ndarray]:

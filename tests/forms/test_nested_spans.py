@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.nested_spans import is_nested, nested_scheme, outermost
+from raykd.forms.nested_spans import is_nested, nested_scheme, keep_outermost
 from raykd.forms.tag_schemes import to_bioes, write_spans
 from raykd.metrics.bioes import read_spans
 
@@ -41,31 +41,31 @@ def written(spans, letters):
 @given(nests(), st.sampled_from([("bioes", "BIES"), ("bilou", "BILU"), ("bmes", "BMES"), ("bmewo", "BMEW")]))
 def test_the_outermost_spans_are_those_inside_no_other(spans, scheme):
     name, letters = scheme
-    found = outermost(written(spans, letters), name)
+    found = keep_outermost(written(spans, letters), name)
     outer = []
     for span in spans:
         if not any(start <= span[0] and span[1] <= end for start, end, _ in outer):
             outer.append(span)
     assert read_spans(to_bioes(found.tags, name)[0]) == outer
-    assert found.inside == len(spans) - len(outer)
+    assert found.left_out == len(spans) - len(outer)
     assert to_bioes(found.tags, name)[1] == 0
 
 
 @given(nests())
 def test_iob2_has_the_same_bounds(spans):
-    found = outermost(written(spans, "BIIB"), "iob2")
+    found = keep_outermost(written(spans, "BIIB"), "iob2")
     bounds = [(start, end) for start, end, _ in read_spans(to_bioes(found.tags, "iob2")[0])]
-    assert bounds == [(s, e) for s, e, _ in read_spans(outermost(written(spans, "BIES"), "bioes").tags)]
+    assert bounds == [(s, e) for s, e, _ in read_spans(keep_outermost(written(spans, "BIES"), "bioes").tags)]
 
 
 def test_tags_without_several_labels_stay_as_they_are():
     for scheme in ("iob1", "iob2", "bioes", "bilou", "bmes", "ioe2"):
         tags = write_spans([(0, 2, "A"), (2, 3, "A"), (4, 7, "B")], 8, scheme)
-        assert outermost(tags, scheme) == (tags, 0)
+        assert keep_outermost(tags, scheme) == (tags, 0)
 
 
 def test_of_two_that_overlap_the_longer_one_is_kept():
-    assert outermost(["B-A", "I-A|B-B", "I-B", "I-B"], "iob2") == (["O", "B-B", "I-B", "I-B"], 1)
+    assert keep_outermost(["B-A", "I-A|B-B", "I-B", "I-B"], "iob2") == (["O", "B-B", "I-B", "I-B"], 1)
 
 
 @pytest.mark.parametrize(

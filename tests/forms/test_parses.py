@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT, TREE
 from raykd.forms.tree.best_parse import Parse
-from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encoded
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encode_tree
 from raykd.layers.model import Output
 from raykd.structures import Arcs, Chain
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs
@@ -47,7 +47,7 @@ def test_a_parsers_tree_is_its_best_one_with_the_best_relations(lengths, seed):
     arcs = torch.where(possible, scores, NEVER).log_softmax(2)
     chain = LabelledArcs(arcs, relations, lengths_B).chain()
     column = columns(lengths, RELATIONS, [[0] * time] * len(lengths))
-    found = TREE.best(column, Output(chain), np.arange(len(lengths)))
+    found = TREE.best_labellings(column, Output(chain), np.arange(len(lengths)))
     for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
         own = arcs[b, :length, : length + 1]
         heads = best_tree(own)
@@ -67,8 +67,8 @@ def test_a_students_tree_is_that_of_its_best_labels(encoding, data):
     column, rows = columns(lengths, labels, pos), np.arange(len(lengths))
     draw = torch.Generator().manual_seed(data.draw(st.integers(0, 2**16)))
     scores = 3 * torch.randn(len(lengths), time, len(labels), generator=draw)
-    found = TREE.best(column, Output(Chain(scores, torch.tensor(lengths))), rows)
-    meant = column.meant(rows)
+    found = TREE.best_labellings(column, Output(Chain(scores, torch.tensor(lengths))), rows)
+    meant = column.label_heads(rows)
     for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
         logs = scores[b].log_softmax(1)
         by_head = torch.full((length, length + 1), NEVER)
@@ -88,20 +88,24 @@ def test_a_students_tree_is_that_of_its_best_labels(encoding, data):
 def every_label(encoding) -> TreeLabels:
     """Of every tree of up to three words, with every relation."""
     sentences = [
-        encoded(heads, [relation] * words, pos, encoding)
+        encode_tree(heads, [relation] * words, pos, encoding)
         for words in (1, 2, 3)
         for heads in product(range(words + 1), repeat=words)
         if is_dependency_tree(heads)
         for relation in RELATIONS.tags
         for pos in product(POS, repeat=words)
     ]
-    return TreeLabels.of(sentences, pos=POS, relations=RELATIONS.tags, encoding=encoding)
+    return TreeLabels.from_sentences(sentences, pos=POS, relations=RELATIONS.tags, encoding=encoding)
 
 
 def test_heads_that_no_label_means_are_taken_where_a_tree_needs_them():
-    labels = TreeLabels.of([["-1@ROOT@root"]], pos=POS, relations=RELATIONS.tags, encoding="relative_pos")
+    labels = TreeLabels.from_sentences(
+        [["-1@ROOT@root"]], pos=POS, relations=RELATIONS.tags, encoding="relative_pos"
+    )
     column = columns([2], labels, [[0, 1]])
-    (parse,) = TREE.best(column, Output(Chain(torch.zeros(1, 2, 1), torch.tensor([2]))), np.array([0]))
+    (parse,) = TREE.best_labellings(
+        column, Output(Chain(torch.zeros(1, 2, 1), torch.tensor([2]))), np.array([0])
+    )
     assert isinstance(parse, Parse)
     assert sorted(parse.heads_T.tolist()) in ([0, 1], [0, 2])
     assert parse.repaired_T.sum() == 1

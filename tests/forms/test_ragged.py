@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.forms.ragged import Ragged, flatten_lists, offsets_of
+from raykd.forms.ragged import Ragged, flatten_lists, offsets_from_lengths
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
 
 def ragged_of(rows):
     flat = np.array([value for row in rows for value in row], dtype=np.int32)
-    return Ragged(flat, offsets_of(np.array([len(row) for row in rows])))
+    return Ragged(flat, offsets_from_lengths(np.array([len(row) for row in rows])))
 
 
 rows = st.lists(st.lists(st.integers(-5, 1000), max_size=6), min_size=1, max_size=8)
@@ -31,7 +31,7 @@ def test_take_and_padded_are_what_lists_give(rows, picks):
     width = max(map(len, chosen), default=0)
 
     taken = ragged.take(indices)
-    padded, lengths = ragged.padded(indices, fill=-9)
+    padded, lengths = ragged.pad(indices, fill=-9)
 
     assert [
         taken.values[a:b].tolist() for a, b in zip(taken.offsets, taken.offsets[1:], strict=False)
@@ -53,7 +53,7 @@ def test_arrow_columns_are_read_whole_sliced_and_in_chunks(rows, start, chunks):
 
 
 def test_padded_keeps_the_shape_of_its_indices():
-    padded, lengths = ragged_of([[1], [2, 3]]).padded(np.array([[0, 1], [1, 1]]))
+    padded, lengths = ragged_of([[1], [2, 3]]).pad(np.array([[0, 1], [1, 1]]))
     assert padded.tolist() == [[[1, 0], [2, 3]], [[2, 3], [2, 3]]]
     assert lengths.tolist() == [[1, 2], [2, 2]]
 

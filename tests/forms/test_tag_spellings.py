@@ -41,7 +41,7 @@ def test_each_spelling_is_found_and_read(example, outside):
     assert found.example == example
     assert [found.read(tag) for tag in counts if tag != outside] == [tag for tag in READ if tag != "O"]
     assert found.read(outside) == "O"
-    said = found.in_words()
+    said = found.describe()
     assert said.startswith(f"tags as {example} are read as B-")
     assert (f"{outside} is read as O" in said) == (outside != "O")
 
@@ -54,7 +54,7 @@ def test_each_spelling_is_found_and_read(example, outside):
 def test_tags_of_the_usual_spelling_stay_as_they_are(spans):
     found = find_spelling({"O": 50} | spans, "auto")
     assert all(found.read(tag) == tag for tag in (*spans, "O"))
-    assert found.in_words() == ""
+    assert found.describe() == ""
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_tags_of_the_usual_spelling_stay_as_they_are(spans):
 def test_tags_of_which_nobody_can_be_sure_stay_as_they_are(tags):
     found = find_spelling(dict.fromkeys(tags.split(), 5), "auto")
     assert [found.read(tag) for tag in tags.split()] == tags.split()
-    assert found.in_words() == ""
+    assert found.describe() == ""
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ def test_files_that_say_their_scheme_are_spelled_in_its_letters():
     assert find_spelling({"S_NN": 3, "E_X": 1}, "auto").read("S_NN") == "S_NN"
     assert find_spelling({"S_PER": 3, "E_PER": 1}, "iob2").read("S_PER") == "S_PER"
     for scheme in ("flat", "utterance", "parse"):
-        assert find_spelling({"B_X": 3, "I_X": 1, "0": 3}, scheme).in_words() == ""
-    assert find_spelling({"B_X": 3, "PER": 1, "0": 3}, "io").in_words() == "0 is read as O"
+        assert find_spelling({"B_X": 3, "I_X": 1, "0": 3}, scheme).describe() == ""
+    assert find_spelling({"B_X": 3, "PER": 1, "0": 3}, "io").describe() == "0 is read as O"
 
 
 @pytest.mark.parametrize("scheme", ["auto", "flat", "iob2", "io"])
 def test_white_space_around_tags_is_left_out_and_said(scheme):
     found = find_spelling({"B-PER ": 1, "I-PER": 2, " O": 3}, scheme)
     assert [found.read(tag) for tag in ("B-PER ", "I-PER", " O")] == ["B-PER", "I-PER", "O"]
-    assert found.in_words() == "white space around tags is left out"
+    assert found.describe() == "white space around tags is left out"
 
 
 def test_several_labels_of_a_word_are_read_one_by_one():

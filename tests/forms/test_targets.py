@@ -16,7 +16,7 @@ columns = st.one_of(*(st.lists(st.none() | tags, min_size=1, max_size=8) for tag
 
 
 def column(tags):
-    return LabelColumn.of(pa.table({"tags": pa.array(tags, pa.list_(pa.int16()))}))
+    return LabelColumn.from_table(pa.table({"tags": pa.array(tags, pa.list_(pa.int16()))}))
 
 
 @given(columns, st.lists(st.integers(0, 7), max_size=10))
@@ -35,7 +35,7 @@ def test_targets_are_padded_with_0_and_mark_what_is_labelled(tags, picks):
 def test_lengths_and_lists_also_of_chunked_and_sliced_tables(tags, chunks, start):
     ordered = [row for i in range(chunks) for row in tags[i::chunks]]
     parts = [pa.array(tags[i::chunks], pa.list_(pa.int16())) for i in range(chunks)]
-    labels = LabelColumn.of(pa.table({"tags": pa.chunked_array(parts)}).slice(start))
+    labels = LabelColumn.from_table(pa.table({"tags": pa.chunked_array(parts)}).slice(start))
     expected = ordered[start:]
     assert len(labels) == len(expected)
     assert labels.lengths.tolist() == [len(row or []) for row in expected]

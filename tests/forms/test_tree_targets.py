@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT
-from raykd.forms.tree.codes import TreeLabels, encoded, encoded_part
+from raykd.forms.tree.codes import TreeLabels, encode_tree, encode_part
 from raykd.forms.tree.tree_column import TreeColumn
 
 POS = ("NOUN", "VERB", "X")
@@ -57,7 +57,7 @@ def test_a_parsers_targets_are_the_numbers_of_its_labelled_arcs_padded_to_the_lo
     rows, chunks, picks
 ):
     picked = np.array([pick % len(rows) for pick in picks], dtype=np.int64)
-    column = TreeColumn.of(table_of(rows, chunks), POS, RELATIONS)
+    column = TreeColumn.from_table(table_of(rows, chunks), POS, RELATIONS)
     targets = column.gather(picked)
     chosen = [rows[row] for row in picked]
     width = max([len(row["tokens"]) for row in chosen], default=1)
@@ -73,14 +73,14 @@ def test_a_students_targets_are_its_labels_and_mean_the_heads_that_they_were_mad
     table = table_of(rows, chunks)
     names = {"pos": POS, "relations": RELATIONS.tags}
     written = [
-        encoded(row["heads"], RELATIONS.decode(row["tags"]), [POS[p] for p in row["pos"]], "relative_pos")
+        encode_tree(row["heads"], RELATIONS.decode(row["tags"]), [POS[p] for p in row["pos"]], "relative_pos")
         for row in rows
         if row["heads"] is not None
     ]
-    assert list(encoded_part(table, **names, encoding="relative_pos")) == written
-    labels = TreeLabels.of([*written, ["-1@ROOT@r0"]], **names, encoding="relative_pos")
-    column = TreeColumn.of(table, POS, labels)
-    targets, meant = column.gather(picked), column.meant(picked)
+    assert list(encode_part(table, **names, encoding="relative_pos")) == written
+    labels = TreeLabels.from_sentences([*written, ["-1@ROOT@r0"]], **names, encoding="relative_pos")
+    column = TreeColumn.from_table(table, POS, labels)
+    targets, meant = column.gather(picked), column.label_heads(picked)
     for b, row in enumerate(rows[row] for row in picked):
         if row["heads"] is not None:
             own = targets.tags_BT[b, : len(row["heads"])].tolist()
@@ -93,12 +93,15 @@ def test_a_students_targets_are_its_labels_and_mean_the_heads_that_they_were_mad
 def test_relations_alone_mean_no_heads():
     row = {"tokens": ["a"], "tags": [1], "language": "en", "heads": [0], "pos": [2]}
     with pytest.raises(TypeError, match="relations alone"):
-        TreeColumn.of(table_of([row]), POS, RELATIONS).meant(np.array([0]))
+        TreeColumn.from_table(table_of([row]), POS, RELATIONS).label_heads(np.array([0]))
 
 
 @given(st.lists(sentences(), min_size=1, max_size=6), st.integers(1, 3), st.integers(0, 3))
 def test_rows_also_of_chunked_and_sliced_tables(rows, chunks, start):
-    column, expected = TreeColumn.of(table_of(rows, chunks).slice(start), POS, RELATIONS), rows[start:]
+    column, expected = (
+        TreeColumn.from_table(table_of(rows, chunks).slice(start), POS, RELATIONS),
+        rows[start:],
+    )
     assert len(column) == len(expected)
     assert column.lengths.tolist() == [len(row["heads"] or []) for row in expected]
     trees = [(heads.tolist(), relations.tolist()) for heads, relations, _, _ in column.trees()]

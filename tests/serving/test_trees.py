@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
 from raykd.forms import TREE
-from raykd.forms.tree.codes import ENCODINGS, TreeLabels, encoded
+from raykd.forms.tree.codes import ENCODINGS, TreeLabels, encode_tree
 from raykd.layers.model import Output
 from raykd.serving import labeller
 from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
@@ -34,19 +34,19 @@ def trees(words):
 def test_trees_are_those_that_the_task_decodes(encoding, data):
     """With some of the labels, so that heads without a label occur."""
     sentences = [
-        encoded(data.draw(st.sampled_from(trees(words))), [relation] * words, pos, encoding)
+        encode_tree(data.draw(st.sampled_from(trees(words))), [relation] * words, pos, encoding)
         for words in (1, 2, 4)
         for relation in RELATIONS
         for pos in (data.draw(st.tuples(*[st.sampled_from(POS)] * words)),)
     ]
-    labels = TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
+    labels = TreeLabels.from_sentences(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
     pos = data.draw(st.lists(st.sampled_from(POS), min_size=1, max_size=9))
     draw = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     scores_TY = draw.normal(size=(len(pos), len(labels)), scale=3).astype(np.float32)
     row = {"tokens": ["w"] * len(pos), "language": "en", "pos": [POS.index(each) for each in pos]}
     column = TREE.targets(pa.Table.from_pylist([row], schema=TREES), pos=POS, labels=labels)
     chain = Chain(torch.from_numpy(scores_TY)[None], torch.tensor([len(pos)]))
-    (expected,) = TREE.best(column, Output(chain), np.array([0]))
+    (expected,) = TREE.best_labellings(column, Output(chain), np.array([0]))
     found = labeller.TreeLabels(labels.to_plain()).arcs(scores_TY, pos)
     total = sum(_by_head(labels, column, scores_TY)[t, arc.head] for t, arc in enumerate(found))
     other = sum(_by_head(labels, column, scores_TY)[t, head] for t, head in enumerate(expected.heads_T))
@@ -59,7 +59,7 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
     assert [arc.relation for arc in found] == [RELATIONS[number] for number in expected.relations_T]
     assert [arc.repaired for arc in found] == expected.repaired_T.tolist()
     sure_TY = torch.from_numpy(scores_TY).softmax(1).numpy()
-    meant_TY = column.meant(np.array([0]))[0]
+    meant_TY = column.label_heads(np.array([0]))[0]
     for t, arc in enumerate(found):
         own = (meant_TY[t] == arc.head) & (labels.relations_Y == RELATIONS.index(arc.relation))
         assert arc.probability == pytest.approx(sure_TY[t, own].sum(), abs=1e-6)
@@ -68,7 +68,7 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
 def _by_head(labels, column, scores_TY):
     """The score of each head of each word: of the best label that means it."""
     logs_TY = torch.from_numpy(scores_TY).log_softmax(1).numpy()
-    meant_TY = column.meant(np.array([0]))[0]
+    meant_TY = column.label_heads(np.array([0]))[0]
     words = len(scores_TY)
     found = np.full((words, words + 1), NEVER)
     for t, head in product(range(words), range(words + 1)):

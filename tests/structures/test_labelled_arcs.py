@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, candidates, encoded
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, possible_heads, encode_tree
 from raykd.structures import log_partition, token_marginals
 from raykd.structures.labelled_arcs import NEVER, LabelledArcs, expressed
 
@@ -18,7 +18,7 @@ def arcs_of(lengths: list[int], seed: int) -> LabelledArcs:
     """Random distributions over the candidates of each word."""
     draw = torch.Generator().manual_seed(seed)
     lengths_B, time = torch.tensor(lengths), max(lengths)
-    allowed_BTH = torch.from_numpy(candidates(lengths_B.numpy(), time))
+    allowed_BTH = torch.from_numpy(possible_heads(lengths_B.numpy(), time))
     scores_BTH = torch.randn(len(lengths), time, time + 1, generator=draw, dtype=torch.float64)
     relations = torch.randn(*scores_BTH.shape, len(RELATIONS), generator=draw, dtype=torch.float64)
     inside = torch.arange(time)[None, :, None] < lengths_B[:, None, None]
@@ -27,7 +27,7 @@ def arcs_of(lengths: list[int], seed: int) -> LabelledArcs:
 
 
 def labels_of(sentences, encoding) -> TreeLabels:
-    return TreeLabels.of(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
+    return TreeLabels.from_sentences(sentences, pos=POS, relations=RELATIONS, encoding=encoding)
 
 
 @st.composite
@@ -42,7 +42,7 @@ def cases(draw: st.DrawFn) -> tuple[LabelledArcs, np.ndarray, TreeLabels]:
         length = draw(st.integers(2, 5))
         heads = [draw(st.integers(0, length).filter(lambda h, w=w: h != w + 1)) for w in range(length)]
         relations = [draw(st.sampled_from(RELATIONS)) for _ in heads]
-        known.append(encoded(heads, relations, [draw(st.sampled_from(POS)) for _ in heads], encoding))
+        known.append(encode_tree(heads, relations, [draw(st.sampled_from(POS)) for _ in heads], encoding))
     return arcs, pos_BT, labels_of(known, encoding)
 
 
@@ -77,7 +77,7 @@ def test_where_every_arc_has_a_label_all_mass_is_expressed():
         for head in range(len(own) + 1)
         for relation in RELATIONS
         for label in [
-            encoded([head] * len(own), [relation] * len(own), own, "relative_pos")[word]
+            encode_tree([head] * len(own), [relation] * len(own), own, "relative_pos")[word]
             for word in range(len(own))
             if head != word + 1
         ]

@@ -129,7 +129,7 @@ def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
     emissions, *rest = (torch.randn(*shape, generator=generator).double() for shape in shapes)
     chain = Chain(emissions, lengths_B, *(3 * part for part in rest))
     column = targets_of(name, table_of(EXAMPLES[name]))
-    decoded = TASKS[name].form.best(column, Output(chain), np.arange(3))
+    decoded = TASKS[name].form.best_labellings(column, Output(chain), np.arange(3))
     for law, path, length in zip(enumerate_chain(chain), decoded, lengths_B.tolist(), strict=True):
         assert path.shape == (length,)
         assert tuple(path.tolist()) == law.paths[int(law.scores.argmax())]

@@ -183,7 +183,7 @@ def test_stored_features_give_what_the_encoder_gives(tmp_path, encoder):
     part = encoded_part(ready.storage.uri, run, "test")
     sentences = ready.corpus.parts["test"]["tokens"].to_pylist()
     loaded = raykd.load(tmp_path / "store" / "runs" / run.id)
-    decode = partial(TASKS["ner"].form.best, part.labels)
+    decode = partial(TASKS["ner"].form.best_labellings, part.labels)
     stored = predict(load_model(ready.storage, run), part.text, decode, worker=Worker())
     assert loaded.label(sentences) == [ready.corpus.tag_set.decode(path) for path in stored]
 

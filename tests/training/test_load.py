@@ -93,7 +93,7 @@ def dev_of(store: Path, run: Run) -> tuple[list[list[str]], list[list[str]]]:
     """The sentences of the dev part, and what the stored run labels them with."""
     storage, corpus = Storage(str(store)), cached_corpus(str(store), run.corpus_id)
     part = encoded_part(storage.uri, run, "dev")
-    decode = partial(TASKS[run.task].form.best, part.labels)
+    decode = partial(TASKS[run.task].form.best_labellings, part.labels)
     paths = predict(load_model(storage, run), part.text, decode, worker=Worker())
     return corpus.parts["dev"]["tokens"].to_pylist(), [corpus.tag_set.decode(path) for path in paths]
 

@@ -62,7 +62,7 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
     parts = cached_corpus(ready.storage.uri, run.corpus_id).parts
     sentences = parts["train"].to_pylist() + parts["unlabelled"].to_pylist()
     teacher = load_teacher(ready.storage, ready.teachers[0].run.id)
-    heads_BTY = torch.from_numpy(data.part.labels.meant(rows))
+    heads_BTY = torch.from_numpy(data.part.labels.label_heads(rows))
     for place, row in enumerate(rows.tolist()):
         words = sentences[row]["tokens"]
         ((_, _, output),) = teacher.outputs([words], 1000)

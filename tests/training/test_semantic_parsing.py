@@ -14,7 +14,7 @@ import raykd
 from raykd.deploy.export import export_run
 from raykd.errors import ExportError, StoreError
 from raykd.forms import STEPS
-from raykd.forms.steps import tree_of, written
+from raykd.forms.steps import tree_from_steps, bracket_text
 from raykd.layers.model_config import BuildInputs
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.precompute.model_cost import measure_cost
@@ -128,14 +128,14 @@ def test_the_loaded_model_says_what_was_scored(trained):
     english = [i for i, language in enumerate(part.languages) if language == "en"]
     words = [own[1:] for own in part.labels.tokens.to_pylist()]
     gold = [
-        written(steps, own)
+        bracket_text(steps, own)
         for steps, own in zip(part.labels.lists(), part.labels.tokens.to_pylist(), strict=True)
     ]
     found = loaded.trees(words)
     assert sum(found[i] == gold[i] for i in english) / len(english) == pytest.approx(
         result.scores.get("test").mean
     )
-    assert loaded.labels == STEPS.predicted(corpus.tag_set).tags
+    assert loaded.labels == STEPS.predicted_tags(corpus.tag_set).tags
     with pytest.raises(TypeError, match="call trees"):
         loaded.label(words)
     with pytest.raises(TypeError, match="call trees"):
@@ -208,7 +208,7 @@ def test_training_is_given_the_steps_and_counts_them(trained):
     labels, words = data.part.labels.labels, list(data.part.labels.tokens.to_pylist())
     for row in rows:
         steps = labels.decode(batch.text.steps_BS[row, : batch.text.step_lengths_B[row]].tolist())
-        assert tree_of(steps, len(words[row])) is not None
+        assert tree_from_steps(steps, len(words[row])) is not None
     assert encoded_part(ready.storage.uri, run, "test").text.gather(rows).steps_BS is None
 
 
@@ -309,7 +309,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     ready = prepare(asked, Storage(str(tmp_path / "store")))
     run = student_of(ready, asked)
     before = asked.student.pinned().build(
-        BuildInputs(vocabulary_size=0, tag_set=STEPS.predicted(ready.corpus.tag_set))
+        BuildInputs(vocabulary_size=0, tag_set=STEPS.predicted_tags(ready.corpus.tag_set))
     )
     kept = before.embedding_matrix().clone()
     executed(ready, run)

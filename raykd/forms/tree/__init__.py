@@ -13,11 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.errors import CorpusError
-from raykd.forms.form import Facts, LabelForm, Labelled, Names, PosOf, ScoredWords, Served, TagSet
+from raykd.forms.form import (
+    CorpusFacts,
+    LabelForm,
+    LabelledSentence,
+    StringLists,
+    PosLists,
+    ScoredWords,
+    ExportedModel,
+    TagSet,
+)
 from raykd.forms.labels import Labels
-from raykd.forms.targets import Scored
-from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encoded_part
-from raykd.forms.tree.drawing import drawn
+from raykd.forms.targets import ModelOutput
+from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encode_part
+from raykd.forms.tree.drawing import draw_tree
 from raykd.forms.tree.tree_column import GoldTree, TreeColumn
 from raykd.identity import PlainObject
 from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
@@ -46,24 +55,24 @@ class Tree(LabelForm):
     calls: ClassVar[tuple[str, ...]] = ("parse", "label")
     reads_heads: ClassVar[bool] = True
     always_known: ClassVar[frozenset[str]] = frozenset()
-    own_labels: ClassVar[bool] = True
+    has_student_labels: ClassVar[bool] = True
 
     def labels_from(self, plain: PlainObject) -> TreeLabels:
         return TreeLabels.from_plain(plain)
 
-    def shown(self, sentence: Labelled, *, words: int) -> str:
+    def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         """A line for each word, with its branch of the tree."""
         width = max(map(len, sentence.tokens))
         rows = [f"{token:{width}}  {tag}" for token, tag in zip(sentence.tokens, sentence.tags, strict=True)]
-        return "\n".join(drawn(sentence.heads or (), rows))
+        return "\n".join(draw_tree(sentence.heads or (), rows))
 
-    def fault(self, corpus: Facts, task: str) -> tuple[str, str] | None:
+    def fault(self, corpus: CorpusFacts, task: str) -> tuple[str, str] | None:
         if corpus.pos:
             return None
         hint = "set corpus.source: conllu and corpus.tag: tree, or another task"
         return f"it has no trees, and task {task!r} predicts them", hint
 
-    def student_labels(self, corpus: Facts, encoding: Encoding, where: str) -> TreeLabels:
+    def student_labels(self, corpus: CorpusFacts, encoding: Encoding, source: str) -> TreeLabels:
         """The labels of a student: those of the trees in train, each word's head and relation as one label.
 
         Raises:
@@ -77,15 +86,15 @@ class Tree(LabelForm):
             if lacking:
                 problem = f"{lacking} without parts of speech, which student.encoding: {encoding} reads"
                 hint = "set corpus.predicted_pos, or student.encoding: relative_position"
-                raise CorpusError(where, None, problem, hint)
+                raise CorpusError(source, None, problem, hint)
         names = {"pos": corpus.pos, "relations": corpus.tag_set.tags}
-        sentences = encoded_part(corpus.parts["train"], **names, encoding=encoding)
-        return TreeLabels.of(sentences, **names, encoding=encoding)
+        sentences = encode_part(corpus.parts["train"], **names, encoding=encoding)
+        return TreeLabels.from_sentences(sentences, **names, encoding=encoding)
 
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TreeColumn:
-        return TreeColumn.of(table, pos, labels)
+        return TreeColumn.from_table(table, pos, labels)
 
-    def unlabelled(
+    def unlabelled_column(
         self,
         sentences: Sequence[Sequence[str]],
         pos: Sequence[Sequence[str]] | None,
@@ -114,7 +123,7 @@ class Tree(LabelForm):
             rows.append({"tokens": list(words), "tags": None, "heads": None, "pos": numbers})
         return self.targets(pa.Table.from_pylist(rows, schema=_UNLABELLED), pos=names, labels=labels)
 
-    def best(self, gold: TreeColumn, output: Scored, rows: np.ndarray) -> list[Parse]:
+    def best_labellings(self, gold: TreeColumn, output: ModelOutput, rows: np.ndarray) -> list[Parse]:
         """The best tree of every sentence of a batch; of the sentences at `rows` in `gold` parts of speech are read.
 
         Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
@@ -129,15 +138,15 @@ class Tree(LabelForm):
             return parses_of_labels(chain, gold.labels, gold.codes(rows))
         return parses_of_arcs(chain)
 
-    def without_labels(self, labels: Labels) -> str | None:
+    def no_labels_reason(self, labels: Labels) -> str | None:
         own = isinstance(labels, TreeLabels)
         return None if own else "a parser gives heads and relations, not labels; call parse"
 
-    def relations(self, labels: Labels) -> tuple[str, ...]:
+    def relation_names(self, labels: Labels) -> tuple[str, ...]:
         """The names of relations, by their numbers in what `best` gives."""
         return labels.relations if isinstance(labels, TreeLabels) else labels.tags
 
-    def on_labels(self, gold: TreeColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
+    def arcs_on_labels(self, gold: TreeColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
         """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`."""
         import torch
 
@@ -146,36 +155,42 @@ class Tree(LabelForm):
 
         device = arcs.lengths_B.device
         relation_Y = sent(torch.from_numpy(gold.student_labels.relations_Y), device)
-        return ArcsOnLabels(arcs, sent(torch.from_numpy(gold.meant(rows)), device), relation_Y)
+        return ArcsOnLabels(arcs, sent(torch.from_numpy(gold.label_heads(rows)), device), relation_Y)
 
-    def gold(self, sentence: Labelled) -> GoldTree:
+    def gold(self, sentence: LabelledSentence) -> GoldTree:
         """With the names of relations."""
         heads_T, relations_T = np.array(sentence.heads), np.array(sentence.tags, object)
         return GoldTree(heads_T, relations_T, sentence.tokens, sentence.pos or ())
 
-    def compared(
+    def metric_inputs(
         self, gold: TreeColumn, predicted: Sequence[Parse], tag_set: TagSet
     ) -> tuple[list[GoldTree], Sequence[Parse]]:
         return list(gold.trees()), predicted
 
-    def most_frequent(self, gold: Names) -> None:
+    def most_frequent(self, gold: StringLists) -> None:
         """A tree is no list of labels."""
 
-    def by_label(self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored: ScoredWords) -> ByLabel:
+    def by_label(
+        self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored_words: ScoredWords
+    ) -> ByLabel:
         """By relation, over the words that are `scored`; right where head and relation are."""
-        return arcs_by_relation(_arcs(gold), _arcs(predicted), scored or _all_words(gold))
+        return arcs_by_relation(_arcs(gold), _arcs(predicted), scored_words or _all_words(gold))
 
     def confusions(
         self,
         gold: Sequence[GoldTree],
         predicted: Sequence[Parse],
-        scored: ScoredWords,
+        scored_words: ScoredWords,
         *,
         examples: int,
     ) -> list[Confusion]:
-        return arc_confusions(_arcs(gold), _arcs(predicted), scored or _all_words(gold), examples=examples)
+        return arc_confusions(
+            _arcs(gold), _arcs(predicted), scored_words or _all_words(gold), examples=examples
+        )
 
-    def served(self, model: Served, sentences: Names, pos: PosOf | None, *, batch: int) -> list[Parse]:
+    def run_exported(
+        self, model: ExportedModel, sentences: StringLists, pos: PosLists | None, *, batch: int
+    ) -> list[Parse]:
         """The trees, whose relations are names."""
         from raykd.forms.tree.best_parse import Parse
 
@@ -189,7 +204,7 @@ class Tree(LabelForm):
             for own in found
         ]
 
-    def known(self, model: Served) -> Collection[str]:
+    def exported_labels(self, model: ExportedModel) -> Collection[str]:
         """The relations."""
         return model.trees.relations if model.trees else ()
 

@@ -68,7 +68,7 @@ def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarra
     return rooted_BTH, marks_BTH
 
 
-def with_universal(known: Iterable[str]) -> tuple[str, ...]:
+def extend_with_upos(known: Iterable[str]) -> tuple[str, ...]:
     """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
     several languages has some that a treebank does not.
     """
@@ -87,7 +87,7 @@ READ_POS: Collection[Encoding] = ("relative_pos",)
 """The encodings that need parts of speech."""
 
 
-def candidates(lengths_B: np.ndarray, words: int) -> np.ndarray:
+def possible_heads(lengths_B: np.ndarray, words: int) -> np.ndarray:
     """Which heads a word may have, bool [B, T, H]: the root and every other word of its sentence."""
     inside_BT = np.arange(words) < lengths_B[:, None]
     heads_BTH = np.concatenate([inside_BT[:, :, None], inside_BT[:, :, None] & inside_BT[:, None, :]], 2)
@@ -126,7 +126,7 @@ class TreeLabels:
         """Any label may follow any other."""
 
     @classmethod
-    def of(
+    def from_sentences(
         cls,
         sentences: Iterable[Sequence[str]],
         *,
@@ -176,7 +176,7 @@ class TreeLabels:
         """The parts of speech that a sentence may have, by their numbers: `pos`, and behind them the universal ones
         that this treebank lacks (`with_universal`), which no label names.
         """
-        return with_universal(self.pos)
+        return extend_with_upos(self.pos)
 
     @property
     def _root(self) -> int:
@@ -207,7 +207,7 @@ class TreeLabels:
         offsets_BTH, marks_BTH = ENCODINGS[self.encoding](np.where(inside_BT, pos_BT, NONE), self._root)
         keys_BTH = self._keys(offsets_BTH, marks_BTH)
         places_BTH = np.minimum(np.searchsorted(self._keys_C, keys_BTH), len(self._keys_C) - 1)
-        known_BTH = (self._keys_C[places_BTH] == keys_BTH) & candidates(lengths_B, pos_BT.shape[1])
+        known_BTH = (self._keys_C[places_BTH] == keys_BTH) & possible_heads(lengths_B, pos_BT.shape[1])
         return np.where(known_BTH, places_BTH, NONE)
 
     def heads(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
@@ -218,7 +218,7 @@ class TreeLabels:
         np.put_along_axis(heads_BTC, codes_BTH, np.arange(codes_BTH.shape[2])[None, None], 2)
         return heads_BTC[:, :, self.codes_Y]
 
-    def numbers(self, codes_BT: np.ndarray, relations_BT: np.ndarray) -> np.ndarray:
+    def label_numbers(self, codes_BT: np.ndarray, relations_BT: np.ndarray) -> np.ndarray:
         """The label of each pair of a code and a relation, int64; NONE where there is none, and for the code NONE."""
         known = self._numbers_CR[codes_BT, relations_BT]
         return np.where(codes_BT == NONE, NONE, known)
@@ -233,7 +233,7 @@ class TreeLabels:
         return offsets * (self._root + 2) + marks
 
 
-def encoded(
+def encode_tree(
     heads: Sequence[int], relations: Sequence[str], pos: Sequence[str], encoding: Encoding
 ) -> list[str]:
     """The labels of one sentence: T heads (0 the root), relations and parts of speech."""
@@ -247,7 +247,7 @@ def encoded(
     ]
 
 
-def encoded_part(
+def encode_part(
     table: pa.Table, *, pos: Sequence[str], relations: Sequence[str], encoding: Encoding
 ) -> Iterator[list[str]]:
     """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
@@ -259,4 +259,4 @@ def encoded_part(
             if row["heads"] is None or (row["pos"] is None and encoding in READ_POS):
                 continue
             own = [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]
-            yield encoded(row["heads"], [relations[number] for number in row["tags"]], own, encoding)
+            yield encode_tree(row["heads"], [relations[number] for number in row["tags"]], own, encoding)

@@ -23,7 +23,7 @@ def is_projective(heads: Sequence[int] | np.ndarray) -> bool:
     return not bool((begins_inside_TT & (ends_T[:, None] < ends_T)).any())
 
 
-def drawn(heads: Sequence[int], rows: Sequence[str]) -> list[str]:
+def draw_tree(heads: Sequence[int], rows: Sequence[str]) -> list[str]:
     """A tree as lines, one for each word: its branch, then its row of text. A word's branch comes from its head's."""
     depths = [_depth(heads, place) for place in range(len(heads))]
     ways = np.zeros((len(heads), 2 * max(depths, default=0) + 3), int)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.forms.ragged import RaggedBlocks
-from raykd.forms.targets import Targets, ragged_of
+from raykd.forms.targets import Targets, ragged_from_chunk
 from raykd.forms.tree.codes import TreeLabels
 
 if TYPE_CHECKING:
@@ -56,13 +56,14 @@ class TreeColumn:
     labels: Labels
 
     @classmethod
-    def of(cls, table: pa.Table, names: Sequence[str], labels: Labels) -> TreeColumn:
+    def from_table(cls, table: pa.Table, names: Sequence[str], labels: Labels) -> TreeColumn:
         """The trees of a treebank's part, from its columns `tokens`, `heads`, `tags` and `pos`; chunks are not copied.
 
         `names`: the corpus' parts of speech.
         """
         blocks = {
-            name: RaggedBlocks(tuple(map(ragged_of, table[name].chunks))) for name in ("heads", "tags", "pos")
+            name: RaggedBlocks(tuple(map(ragged_from_chunk, table[name].chunks)))
+            for name in ("heads", "tags", "pos")
         }
         words = [chunk.value_lengths().to_numpy() for chunk in table["tokens"].chunks]
         labelled = [chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in table["heads"].chunks]
@@ -92,7 +93,7 @@ class TreeColumn:
         heads_BT, relations_BT = self._padded(self.heads, rows), self._padded(self.relations, rows)
         if isinstance(self.labels, TreeLabels):
             codes_BT = np.take_along_axis(self.codes(rows), heads_BT[:, :, None], 2)[:, :, 0]
-            tags_BT = self.labels.numbers(codes_BT, relations_BT).clip(0)
+            tags_BT = self.labels.label_numbers(codes_BT, relations_BT).clip(0)
         else:
             tags_BT = heads_BT * len(self.labels) + relations_BT
         import torch
@@ -106,7 +107,7 @@ class TreeColumn:
         """
         return self.student_labels.codes(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
 
-    def meant(self, rows: np.ndarray) -> np.ndarray:
+    def label_heads(self, rows: np.ndarray) -> np.ndarray:
         """Of the sentences at `rows`, the head that each label means for each word, int64 [B, T, Y]
         (`TreeLabels.heads`). Raises TypeError where the labels are no student's.
         """
@@ -121,7 +122,7 @@ class TreeColumn:
 
     def _padded(self, blocks: RaggedBlocks, rows: np.ndarray, fill: int = 0) -> np.ndarray:
         """As wide as the longest sentence, at least 1."""
-        padded_BT, _ = blocks.padded(rows, fill=fill)
+        padded_BT, _ = blocks.pad(rows, fill=fill)
         missing = int(self.words[rows].max(initial=1)) - padded_BT.shape[1]
         return np.pad(padded_BT, ((0, 0), (0, missing)), constant_values=fill)
 
