@@ -44,7 +44,7 @@ def decoded(output: Output, legal: LegalTransitions) -> list[tuple[np.ndarray, n
     """Of each sentence of a batch its own labelling, and the best legal one."""
     own = replace(output, legal=None)
     chain = output.distribution
-    restricted = replace(own, distribution=legal.on(chain) if isinstance(chain, Chain) else chain)
+    restricted = replace(own, distribution=legal.restrict(chain) if isinstance(chain, Chain) else chain)
     return list(zip(best_labels(own), best_labels(restricted), strict=True))
 
 

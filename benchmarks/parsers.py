@@ -127,7 +127,7 @@ def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[
     found: list[Any] = [None] * len(text)
     for rows in plan_batches(text.piece_lengths, batch_tokens=WORDS, seed=0, epoch=0, shuffle=False):
         chain = model(text.gather(rows)).distribution
-        arcs = LabelledArcs.of(chain)
+        arcs = LabelledArcs.from_chain(chain)
         scores = Arcs(arcs.arcs_BTH, arcs.lengths_B)
         heads_BT = best_trees(scores)[0] if tree else scores.possible().argmax(2)
         of_head_BTR = arcs.relations_BTHR.take_along_dim(heads_BT[:, :, None, None], 2)[:, :, 0]

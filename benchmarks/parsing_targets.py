@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from raykd.forms.tree.codes import TreeLabels, encode_tree
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 
 POS = ("ADJ", "ADP", "ADV", "AUX", "DET", "NOUN", "PRON", "PROPN", "PUNCT", "VERB")
 RELATIONS = tuple(f"relation{number:02d}" for number in range(50))
@@ -46,7 +46,7 @@ def by_gather(
     """Targets [B, T, Y], and the loss of each sentence."""
     device = arcs.arcs_BTH.device
     heads_BTY = torch.from_numpy(labels.heads(pos_BT, arcs.lengths_B.cpu().numpy())).to(device)
-    targets_BTY = arcs.on_labels(heads_BTY, torch.from_numpy(labels.relations_Y).to(device)).exp()
+    targets_BTY = arcs.label_log_scores(heads_BTY, torch.from_numpy(labels.relations_Y).to(device)).exp()
     return targets_BTY, -(targets_BTY * student_BTY.log_softmax(2)).sum((1, 2))
 
 
@@ -104,7 +104,7 @@ def main() -> None:
     pos_BT = draw.integers(0, len(POS), (given.batch, given.words))
     lengths_B = torch.full((given.batch,), given.words)
     scores_BTH = torch.randn(given.batch, given.words, given.words + 1, generator=generator)
-    scores_BTH.diagonal(1, 1, 2).fill_(NEVER)
+    scores_BTH.diagonal(1, 1, 2).fill_(FORBIDDEN)
     relations = torch.randn(*scores_BTH.shape, len(labels.relations), generator=generator)
     student_BTY = torch.randn(given.batch, given.words, given.labels, generator=generator).to(given.device)
     parts = (scores_BTH.log_softmax(2), relations.log_softmax(3), lengths_B)

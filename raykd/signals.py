@@ -99,18 +99,18 @@ class Column:
         """Whether the number of a sentence's rows depends on its words."""
         return self.rows in ("label", "word", "arc")
 
-    def rows_of(self, words_N: np.ndarray, unit: str) -> np.ndarray:
+    def row_counts(self, words_N: np.ndarray, unit: str) -> np.ndarray:
         """How many rows sentences of so many words have [N]. `unit` is what gets one label: a word, or a sentence."""
         if self.rows == "arc":
             return words_N * (words_N + 1)
         per_word = self.rows == "word" or (self.rows == "label" and unit == "word")
         return words_N if per_word else np.ones_like(words_N)
 
-    def cut(self, padded: np.ndarray, words: int, unit: str) -> np.ndarray:
+    def strip_padding(self, padded: np.ndarray, words: int, unit: str) -> np.ndarray:
         """The rows [R, V] of one sentence of a batch, without padding: [T, V], of arcs [T, H, V], else [V]."""
         if self.rows == "arc":
             padded = padded[:words, : words + 1]
-        return padded.reshape(-1, padded.shape[-1])[: int(self.rows_of(np.array(words), unit))]
+        return padded.reshape(-1, padded.shape[-1])[: int(self.row_counts(np.array(words), unit))]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Signal:
     arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
     columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
     the same bytes. `read` turns the lengths [B] of the first column's rows and the gathered columns, padded with 0 and
-    on the device of the batch, into the tensors that `TeacherBatch.of` puts together. What is `decoded` depends on
+    on the device of the batch, into the tensors that `TeacherBatch.from_signals` puts together. What is `decoded` depends on
     which labellings are legal, and its id on the teacher's decoding.
     """
 
@@ -134,7 +134,7 @@ class Signal:
     decoded: bool = False
 
     @property
-    def once(self) -> bool:
+    def once_per_teacher(self) -> bool:
         """Whether it is stored once per teacher, for any text."""
         return self.columns[0].rows == "teacher"
 
@@ -167,28 +167,28 @@ class TeacherBatch:
     attention: Mapping[int, Float[Tensor, "batch head piece piece"]] = field(default_factory=dict)
 
     @staticmethod
-    def of(values: Mapping[Need, tuple[Tensor, ...]]) -> TeacherBatch:
+    def from_signals(values: Mapping[Need, tuple[Tensor, ...]]) -> TeacherBatch:
         """The batch of these values, each as its signal's `read` gave it."""
         from raykd.structures import Chain
         from raykd.structures.labelled_arcs import LabelledArcs
 
-        own = {need.signal: parts for need, parts in values.items()}
+        parts_by_signal = {need.signal: parts for need, parts in values.items()}
         chain = marginals = arcs = None
-        if "emissions" in own:
-            chain = Chain(*own["emissions"], *own.get("transitions", ()))
+        if "emissions" in parts_by_signal:
+            chain = Chain(*parts_by_signal["emissions"], *parts_by_signal.get("transitions", ()))
         # What is a distribution was rounded, so it is renormalised.
-        if "token_marginals" in own:
-            logs_BTY, lengths_B = own["token_marginals"]
+        if "token_marginals" in parts_by_signal:
+            logs_BTY, lengths_B = parts_by_signal["token_marginals"]
             marginals = Chain(logs_BTY.log_softmax(2), lengths_B)
-        if {"arcs", "relations"} <= own.keys():
-            (arcs_BR1, lengths_B), (relations_BRV, _) = own["arcs"], own["relations"]
-            arcs = LabelledArcs.of_rows(arcs_BR1, relations_BRV, lengths_B)
+        if {"arcs", "relations"} <= parts_by_signal.keys():
+            (arcs_BR1, lengths_B), (relations_BRV, _) = parts_by_signal["arcs"], parts_by_signal["relations"]
+            arcs = LabelledArcs.from_rows(arcs_BR1, relations_BRV, lengths_B)
         return TeacherBatch(
             chain,
-            *own.get("kbest", (None, None)),
+            *parts_by_signal.get("kbest", (None, None)),
             marginals=marginals,
             hidden={need: (parts[0], parts[1]) for need, parts in values.items() if need.layer is not None},
-            features=own["features"][0] if "features" in own else None,
+            features=parts_by_signal["features"][0] if "features" in parts_by_signal else None,
             arcs=arcs,
         )
 
@@ -236,15 +236,15 @@ def _take_scaled(output: Output, need: Need) -> tuple[Tensor, ...]:
 def _arcs_of(output: Output) -> LabelledArcs:
     from raykd.structures.labelled_arcs import LabelledArcs
 
-    return LabelledArcs.of(_chain_of(output))
+    return LabelledArcs.from_chain(_chain_of(output))
 
 
 def _take_arcs(output: Output, need: Need) -> tuple[Tensor, ...]:
-    from raykd.structures.labelled_arcs import NEVER
+    from raykd.structures.labelled_arcs import FORBIDDEN
 
     arcs_BTH = _arcs_of(output).arcs_BTH
-    # What may not be is exactly NEVER, or its rounding would be the largest error of the signal.
-    return (arcs_BTH.masked_fill(arcs_BTH < NEVER / 2, NEVER)[..., None],)
+    # What may not be is exactly FORBIDDEN, or its rounding would be the largest error of the signal.
+    return (arcs_BTH.masked_fill(arcs_BTH < FORBIDDEN / 2, FORBIDDEN)[..., None],)
 
 
 def _derive_paths(

@@ -10,7 +10,7 @@ from raykd.corpora.batching import buckets
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, path_dtype
 from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.structures import Chain, score
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 
 KBEST = SIGNALS["kbest"]
 
@@ -33,7 +33,7 @@ def test_bytes_are_those_of_the_arrays():
     assert bytes_of("arcs") == [np.zeros(1, np.float16).nbytes]
     assert bytes_of("relations") == [np.zeros(tags, np.float16).nbytes]
     assert bytes_of("transitions") == [np.zeros(n, np.float32).nbytes for n in (tags**2, tags, tags)]
-    assert [name for name, signal in SIGNALS.items() if signal.once] == ["transitions"]
+    assert [name for name, signal in SIGNALS.items() if signal.once_per_teacher] == ["transitions"]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_bytes_are_those_of_the_arrays():
 )  # fmt: skip
 def test_how_many_rows_a_sentence_has_follows_from_what_a_row_belongs_to(rows, unit, expected):
     column = replace(SIGNALS["arcs"].columns[0], rows=rows)
-    assert column.rows_of(np.array([1, 2, 7]), unit).tolist() == expected
+    assert column.row_counts(np.array([1, 2, 7]), unit).tolist() == expected
     assert column.is_list == (rows != "sentence")
 
 
@@ -53,18 +53,18 @@ def test_a_sentences_rows_are_cut_out_of_a_batch_by_its_own_words():
     relations, emissions = SIGNALS["relations"].columns[0], SIGNALS["emissions"].columns[0]
     padded_THV = np.arange(3 * 4 * 5).reshape(3, 4, 5)
     assert np.array_equal(
-        relations.cut(padded_THV, 2, "word"), [padded_THV[t, h] for t in range(2) for h in range(3)]
+        relations.strip_padding(padded_THV, 2, "word"), [padded_THV[t, h] for t in range(2) for h in range(3)]
     )
-    assert np.array_equal(emissions.cut(padded_THV[0], 2, "word"), padded_THV[0, :2])
-    assert np.array_equal(emissions.cut(padded_THV[0], 2, "sentence"), padded_THV[0, :1])
-    assert np.array_equal(KBEST.columns[1].cut(padded_THV[0, 0], 2, "word"), padded_THV[0, :1])
+    assert np.array_equal(emissions.strip_padding(padded_THV[0], 2, "word"), padded_THV[0, :2])
+    assert np.array_equal(emissions.strip_padding(padded_THV[0], 2, "sentence"), padded_THV[0, :1])
+    assert np.array_equal(KBEST.columns[1].strip_padding(padded_THV[0, 0], 2, "word"), padded_THV[0, :1])
 
 
 @pytest.mark.parametrize("words", [1, 2, 31, 512])
 def test_words_are_found_again_from_the_rows_of_their_arcs(words):
     lengths_B = torch.tensor([words * (words + 1), 2])
     rows = words * (words + 1)
-    arcs = LabelledArcs.of_rows(torch.zeros(2, rows, 1), torch.zeros(2, rows, 3), lengths_B)
+    arcs = LabelledArcs.from_rows(torch.zeros(2, rows, 1), torch.zeros(2, rows, 3), lengths_B)
     assert arcs.arcs_BTH.shape == (2, words, words + 1)
     assert arcs.lengths_B.tolist() == [words, 1]
     assert torch.equal(arcs.arcs_BTH[1].exp().sum(), torch.tensor(1.0))
@@ -83,9 +83,9 @@ def test_scores_beyond_float16_stay_finite_and_only_minus_infinity_stays_infinit
 
 
 def test_what_may_not_be_stays_exactly_so():
-    values = np.array([[7.3, NEVER, 1.0]], np.float32)
+    values = np.array([[7.3, FORBIDDEN, 1.0]], np.float32)
     stored, error = encode_log_scores(values)
-    assert stored[0, 1] == NEVER
+    assert stored[0, 1] == FORBIDDEN
     assert error < 0.01
 
 
@@ -133,8 +133,8 @@ def test_states_that_are_not_finite_are_refused_with_their_row(bad):
 def test_both_precisions_of_a_layer_stand_in_one_batch():
     needs = Need("hidden", layer=7), Need("hidden_int8", layer=7)
     given = {need: (torch.randn(2, 3, 4), torch.tensor([3, 1])) for need in needs}
-    assert {need.name for need in TeacherBatch.of(given).hidden} == {"hidden.7", "hidden_int8.7"}
-    assert TeacherBatch.of(given).hidden == given
+    assert {need.name for need in TeacherBatch.from_signals(given).hidden} == {"hidden.7", "hidden_int8.7"}
+    assert TeacherBatch.from_signals(given).hidden == given
 
 
 def test_buckets_hold_every_sentence_once_within_the_budget():
@@ -218,15 +218,17 @@ def test_more_tags_than_a_byte_holds_are_stored_wider():
 def test_a_batch_holds_what_was_read_and_nothing_else():
     emissions_BTY, lengths_B = torch.randn(2, 3, 4), torch.tensor([3, 1])
     parts = torch.randn(2, 4, 4), torch.randn(2, 4), torch.randn(2, 4)
-    chain = TeacherBatch.of({Need("emissions"): (emissions_BTY, lengths_B), Need("transitions"): parts}).chain
+    chain = TeacherBatch.from_signals(
+        {Need("emissions"): (emissions_BTY, lengths_B), Need("transitions"): parts}
+    ).chain
     assert torch.equal(chain.emissions_BTY, emissions_BTY)
     assert all(
         torch.equal(*pair) for pair in zip((chain.transitions, chain.start, chain.end), parts, strict=True)
     )
-    alone = TeacherBatch.of({Need("emissions"): (emissions_BTY, lengths_B)}).chain
+    alone = TeacherBatch.from_signals({Need("emissions"): (emissions_BTY, lengths_B)}).chain
     assert (alone.transitions, alone.start, alone.end) == (None, None, None)
     paths, scores = torch.zeros(2, 1, 3, dtype=torch.int64), torch.zeros(2, 1)
-    batch = TeacherBatch.of({Need("kbest", 1): (paths, scores)})
+    batch = TeacherBatch.from_signals({Need("kbest", 1): (paths, scores)})
     assert batch.paths_BKT is paths
     assert batch.scores_BK is scores
     assert (batch.chain, batch.marginals) == (None, None)

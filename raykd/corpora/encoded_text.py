@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 
 from raykd.forms.ragged import Ragged, RaggedBlocks, flatten_lists, table_column
-from raykd.structures.device import sent
+from raykd.structures.device import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ class TokenBatch:
 
     def to(self, device: torch.device | str) -> TokenBatch:
         """The same batch on another device."""
-        return self.map(lambda part: sent(part, device))
+        return self.map(lambda part: to_device(part, device))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> TokenBatch:
         """The batch of what `function` gives of each tensor."""

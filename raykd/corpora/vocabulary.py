@@ -24,7 +24,7 @@ from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.word_pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.forms.ragged import Ragged, flatten_lists, offsets_from_lengths, table_column
-from raykd.serving.labeller.signs import NORMALIZATION, spelling
+from raykd.serving.labeller.signs import NORMALIZATION, normalize_word
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Built:
 
     def spelt(self, words: Iterable[str]) -> list[str]:
         """The words as they are looked up."""
-        return [*words] if self.normalization is None else [*map(spelling, words)]
+        return [*words] if self.normalization is None else [*map(normalize_word, words)]
 
     def to_json(self) -> str:
         """All of it as JSON."""
@@ -62,7 +62,7 @@ def _counted(words: Iterable[str]) -> Counter[str]:
     """How often each word occurs, in the form in which it is looked up."""
     counts: Counter[str] = Counter()
     for word, count in Counter(words).items():
-        counts[spelling(word)] += count
+        counts[normalize_word(word)] += count
     del counts[""]  # of words without a visible sign, which are unknown
     return counts
 

@@ -170,7 +170,7 @@ def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | N
             problem = f"the model reads parts of speech, {name.upper()} of CoNLL-U's {WIDTH} columns, and the line has "
             raise CorpusError(file, number, f"{problem}{pluralise(len(cells), 'column')}", GIVE_POS)
         if (pos := cells[COLUMNS[name]]) not in labeller.trees.pos:
-            known = ", ".join(labeller.trees.own_pos)
+            known = ", ".join(labeller.trees.treebank_pos)
             problem = f"unknown {name.upper()} {pos!r} ({known})"
             if pos in MISSING:
                 problem = f"{cells[1]!r} has no {name.upper()}, which the model reads"

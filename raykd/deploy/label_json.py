@@ -12,7 +12,7 @@ from raykd.corpora.json_items import parsed
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.deploy.label_texts import Numbered, refuse_single, refuse_without_pos
 from raykd.errors import CorpusError
-from raykd.serving.labeller import READ_AHEAD, Labelled, Labeller, joined
+from raykd.serving.labeller import READ_AHEAD, Labelled, Labeller, join_pair
 
 PAIR = 'expected {"text": "…", "text_pair": "…"}'
 PREFIX = "predicted_"
@@ -71,7 +71,7 @@ class _Names:
         return self.text in plain and not (self._of_words and _strings(plain.get(self.token)))
 
     def text_of(self, plain: Mapping[str, Any]) -> str:
-        return joined(plain[self.text], plain[self.second]) if self.second in plain else plain[self.text]
+        return join_pair(plain[self.text], plain[self.second]) if self.second in plain else plain[self.text]
 
 
 def _fields(said: Labelled) -> dict[str, Any]:

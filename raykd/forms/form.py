@@ -375,7 +375,7 @@ class TagSet:
             return None
         from raykd.structures import LegalTransitions
 
-        return LegalTransitions.of(*self.form.allowed_transitions(self.tags))
+        return LegalTransitions.from_masks(*self.form.allowed_transitions(self.tags))
 
 
 def most_frequent(gold: StringLists) -> list[list[str]]:

@@ -32,9 +32,9 @@ class Targets:
 
     def to(self, device: torch.device | str) -> Targets:
         """The same targets on another device."""
-        from raykd.structures.device import sent
+        from raykd.structures.device import to_device
 
-        return Targets(sent(self.tags_BT, device), sent(self.labelled_B, device))
+        return Targets(to_device(self.tags_BT, device), to_device(self.labelled_B, device))
 
 
 class ModelOutput(Protocol):

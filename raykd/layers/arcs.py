@@ -16,7 +16,7 @@ from raykd.layers.dropout import VariationalDropout
 from raykd.layers.heads import full_precision
 from raykd.structures import Chain
 from raykd.structures.arcs import Arcs
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -63,7 +63,7 @@ class ParserHead(nn.Module):
     def scores(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch time head"], Float[Tensor, "batch time head relation"]]:
-        """The scores of arcs, NEVER for what is no candidate, and those of relations."""
+        """The scores of arcs, FORBIDDEN for what is no candidate, and those of relations."""
         heads_BHD = self.with_root(states_BTD)
         arcs_BTH = (
             _with_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
@@ -80,7 +80,7 @@ class ParserHead(nn.Module):
         arcs = Arcs(full_precision(arcs_BTH), lengths_B)
         # All may be the head of padding, so that its softmax is finite.
         never_BTH = arcs.mask_BT[:, :, None] & ~arcs.mask_BTH
-        return arcs.scores_BTH.masked_fill(never_BTH, NEVER), full_precision(relations_BTHR)
+        return arcs.scores_BTH.masked_fill(never_BTH, FORBIDDEN), full_precision(relations_BTHR)
 
     def with_root(self, states_BTD: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch head size"]:
         """The states of all heads: the root's, then those of the words."""

@@ -16,7 +16,7 @@ from torch import nn
 
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.piece_vectors import add_last_states_to, last_states
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -104,7 +104,7 @@ def _run_by_direction(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) ->
     outputs_BTD = torch.cat(
         [_one_direction(lstm, inputs_BTD, suffix=""), _taken(backward_BTH, places_N)], dim=-1
     )
-    return outputs_BTD.masked_fill(~mask_of(lengths_B, steps)[:, :, None], 0.0)
+    return outputs_BTD.masked_fill(~length_mask(lengths_B, steps)[:, :, None], 0.0)
 
 
 def _taken(inputs_BTD: Tensor, places_N: Tensor) -> Tensor:

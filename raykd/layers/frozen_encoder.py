@@ -25,7 +25,7 @@ from raykd.layers.checkpoint import (
 )
 from raykd.layers.piece_vectors import first_of_pieces, in_half, mean_of_pieces
 from raykd.layers.windows import in_windows
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,7 +83,7 @@ class EncoderFeatures:
         return in_half(mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)))
 
     def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
+        mask_BP = length_mask(lengths_B, pieces_BP.shape[1])
         model, asked = self.encoder.model, self.config
         output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
         states = [output.hidden_states[layer].float() for layer in asked.layers]

@@ -15,7 +15,7 @@ from torch import nn
 
 from raykd.layers.graph_viterbi import add_best_labels_to, add_viterbi_to
 from raykd.structures import Chain
-from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.labelled_arcs import FORBIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 class Places(nn.Module):
-    """Gives NEVER for the tags that a word may not have by its place in the sentence: `allowed` [2, Y]; None: any."""
+    """Gives FORBIDDEN for the tags that a word may not have by its place in the sentence: `allowed` [2, Y]; None: any."""
 
     forbidden_2Y: Tensor | None
 
@@ -48,14 +48,14 @@ class Places(nn.Module):
         if self.forbidden_2Y is None:
             return emissions_BTY
         later_T = torch.arange(emissions_BTY.shape[1], device=emissions_BTY.device).clamp(max=1)
-        return emissions_BTY.masked_fill(self.forbidden_2Y[later_T], NEVER)
+        return emissions_BTY.masked_fill(self.forbidden_2Y[later_T], FORBIDDEN)
 
     def add_to(self, graph: Graph, emissions_BTY: Value) -> Value:
         if self.forbidden_2Y is None:
             return emissions_BTY
         later_T = graph.add("Min", graph.places(emissions_BTY, 1), graph.constant(1))
         forbidden_TY = graph.add("Gather", graph.constant(self.forbidden_2Y), later_T, axis=0)
-        return graph.add("Where", forbidden_TY, graph.constant(NEVER), emissions_BTY)
+        return graph.add("Where", forbidden_TY, graph.constant(FORBIDDEN), emissions_BTY)
 
 
 class CRFHead(nn.Module):

@@ -20,7 +20,7 @@ from raykd.layers.attention_scores import attention_scores, encoder_layers
 from raykd.layers.dropout import OwnDropout, of_sentences
 from raykd.layers.model import Model, checked_layer
 from raykd.layers.windows import in_windows
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,7 +151,7 @@ class HFModel(Model):
         """The states of these layers [B, P, D], side by side, or of the last one where none is named, of sentences
         that it reads at once; a classifier's begin with what its head gives.
         """
-        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
+        mask_BP = length_mask(lengths_B, pieces_BP.shape[1])
         more = any(layer != self.depth for layer in layers)
         found = self.model.base_model(
             input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=more

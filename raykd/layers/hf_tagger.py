@@ -17,7 +17,7 @@ from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ class HFTagger(HFModel):
 
     def _is_second(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         """Which pieces are of the second text of a pair, or end it; of a single text none."""
-        inside_BP = mask_of(lengths_B, pieces_BP.shape[1])
+        inside_BP = length_mask(lengths_B, pieces_BP.shape[1])
         if not self._separator:
             return torch.zeros_like(inside_BP)
         # No text has this piece, which also ends the second text.
@@ -140,7 +140,7 @@ class HFTagger(HFModel):
         return (ends_BP.cumsum(1) - ends_BP >= self._separator.count(self._separator[-1])) & inside_BP
 
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        mask_BP = mask_of(lengths_B, pieces_BP.shape[1])
+        mask_BP = length_mask(lengths_B, pieces_BP.shape[1])
         types = {"token_type_ids": self._is_second(pieces_BP, lengths_B).long()} if self._types else {}
         found = self.model(
             input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=bool(layers), **types

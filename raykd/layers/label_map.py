@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from raykd.errors import StoreError
-from raykd.structures.device import indices
+from raykd.structures.device import index_tensor
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -66,14 +66,14 @@ class LabelMap:
             begin_BTX + ends_BTX,
         ]
         tags_BTY = torch.cat([log_BTN[..., :1], *parts], -1)
-        return tags_BTY.index_select(-1, indices(self.order, tags_BTY.device))
+        return tags_BTY.index_select(-1, index_tensor(self.order, tags_BTY.device))
 
 
 def _together(logits_BTL: Tensor, group: tuple[int, ...]) -> Tensor:
     """The logarithm of the summed exponentials of a group of labels."""
     if len(group) == 1:
         return logits_BTL[..., group[0]]
-    return torch.logsumexp(logits_BTL.index_select(-1, indices(group, logits_BTL.device)), -1)
+    return torch.logsumexp(logits_BTL.index_select(-1, index_tensor(group, logits_BTL.device)), -1)
 
 
 def _complement(log_BTN: Tensor, *, first: int) -> Tensor:

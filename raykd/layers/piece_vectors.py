@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -26,7 +26,7 @@ def word_of_piece(
     first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
 ) -> Int[Tensor, "batch piece"]:
     """Index of the word that each of `pieces` places belongs to, -1 before the first word."""
-    starts_BT = first_BT.masked_fill(~mask_of(lengths_B, first_BT.shape[1]), pieces)
+    starts_BT = first_BT.masked_fill(~length_mask(lengths_B, first_BT.shape[1]), pieces)
     places_BP = torch.arange(pieces, device=first_BT.device).expand(len(first_BT), pieces).contiguous()
     return torch.searchsorted(starts_BT, places_BP, right=True) - 1
 
@@ -61,7 +61,7 @@ def mean_of_pieces(
     """The mean over each word's pieces, zero on padding; the last `suffix` pieces of a sentence are no word's."""
     pieces, time = pieces_BPD.shape[1], batch.first_BT.shape[1]
     word_BP = word_of_piece(batch.first_BT, batch.lengths_B, pieces)
-    inside_BP = (word_BP >= 0) & mask_of(batch.piece_lengths_B - suffix, pieces)
+    inside_BP = (word_BP >= 0) & length_mask(batch.piece_lengths_B - suffix, pieces)
     member_BTP = word_BP[:, None] == torch.arange(time, device=word_BP.device)[:, None]
     weights_BTP = (member_BTP & inside_BP[:, None]).to(pieces_BPD.dtype)
     return weights_BTP @ pieces_BPD / weights_BTP.sum(2, keepdim=True).clamp_min(1)
@@ -97,7 +97,7 @@ def mean_of_sentence(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
     """The mean over the pieces of each sentence."""
-    inside_BP = mask_of(lengths_B, states_BPD.shape[1])
+    inside_BP = length_mask(lengths_B, states_BPD.shape[1])
     total_BD = states_BPD.masked_fill(~inside_BP[:, :, None], 0.0).sum(1)
     return (total_BD / lengths_B[:, None])[:, None]
 

@@ -24,8 +24,8 @@ from raykd.layers.hf_model import Frozen, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
-from raykd.structures.labelled_arcs import NEVER
-from raykd.structures.padding import mask_of
+from raykd.structures.labelled_arcs import FORBIDDEN
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -162,7 +162,7 @@ class PointerGenerator(HFModel):
         """The scores of all labels after each step."""
         scale = states_NSD.shape[2] ** -0.5
         pointers_NST = scale * states_NSD @ sentences.words_NTD.transpose(1, 2).to(states_NSD.dtype)
-        pointers_NST = full_precision(pointers_NST).masked_fill(~sentences.is_word_NT[:, None], NEVER)
+        pointers_NST = full_precision(pointers_NST).masked_fill(~sentences.is_word_NT[:, None], FORBIDDEN)
         return torch.cat([full_precision(self.scores(states_NSD)), pointers_NST], 2)
 
 
@@ -180,9 +180,9 @@ class _Sentences:
         """Those of a batch, by the encoder's states of their pieces."""
         return cls(
             pieces_BPD,
-            mask_of(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
+            length_mask(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),
             first_of_pieces(pieces_BPD, batch),
-            mask_of(batch.lengths_B, batch.first_BT.shape[1]),
+            length_mask(batch.lengths_B, batch.first_BT.shape[1]),
         )
 
     def of(self, rows_N: Tensor) -> _Sentences:

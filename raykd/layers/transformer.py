@@ -13,7 +13,7 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.piece_vectors import add_mean_of_sentence_to, mean_of_sentence
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -58,7 +58,7 @@ class Transformer(nn.Module):
     def states(self, inputs_BTD: Tensor, lengths_B: Tensor) -> list[Tensor]:
         """The inputs, and the outputs [B, T, E] of every layer in order."""
         time = inputs_BTD.shape[1]
-        inside_BT = mask_of(lengths_B, time)
+        inside_BT = length_mask(lengths_B, time)
         below_BTE = self.norm(self.projection(inputs_BTD)) + self.positions(time)
         states = [inputs_BTD]
         for layer in self.layers:

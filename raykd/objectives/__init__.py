@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from raykd.objectives.labels import Gold, Top1
-from raykd.objectives.mix import Mix, Part, annealed
+from raykd.objectives.mix import Mix, Part, annealed_objective
 from raykd.objectives.protocol import Objective
 from raykd.objectives.table import SINGLE
 
@@ -45,5 +45,5 @@ __all__ = [
     "ObjectiveConfig",
     "Part",
     "Top1",
-    "annealed",
+    "annealed_objective",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.objectives.layer_map import LayerMap, of_layer
+from raykd.objectives.layer_map import LayerMap, teacher_layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,25 +36,25 @@ class Attention(LayerMap):
 
     @property
     def attention_layers(self) -> tuple[int, ...]:
-        return self.own_layers
+        return self.mapped_student_layers
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         import torch
 
-        from raykd.structures.padding import mask_of
+        from raykd.structures.padding import length_mask
 
         apart = []
         for layer, own in self.pairs:
-            own_BHPQ, wanted_BHPQ = output.attention[own], of_layer(teacher.attention, layer, self)
+            own_BHPQ, wanted_BHPQ = output.attention[own], teacher_layer(teacher.attention, layer, self)
             if own_BHPQ.shape[1] != wanted_BHPQ.shape[1]:
                 own_BHPQ, wanted_BHPQ = (each.mean(1, keepdim=True) for each in (own_BHPQ, wanted_BHPQ))
-            inside_BP = mask_of(output.piece_lengths_B, own_BHPQ.shape[2])
+            inside_BP = length_mask(output.piece_lengths_B, own_BHPQ.shape[2])
             unread_B = (own_BHPQ[:, 0, 0, 0] == -inf) | (wanted_BHPQ[:, 0, 0, 0] == -inf)
             inside_BP = inside_BP & ~unread_B[:, None]
             outside_B1PQ = ~(inside_BP[:, None, :, None] & inside_BP[:, None, None, :])
             apart_BHPQ = (own_BHPQ - wanted_BHPQ.to(own_BHPQ.dtype)).masked_fill(outside_B1PQ, 0)
-            rows_BHP = self.length_of(apart_BHPQ, output.piece_lengths_B[:, None, None])
+            rows_BHP = self.vector_distance(apart_BHPQ, output.piece_lengths_B[:, None, None])
             apart.append(rows_BHP.mean(1).sum(1))
         return torch.stack(apart).sum(0)

@@ -20,8 +20,8 @@ from torch.autograd.function import Function, once_differentiable
 from raykd.forms.targets import Targets
 from raykd.objectives.losses import Loss, Losses
 from raykd.signals import TeacherBatch
-from raykd.structures import UnscoredChain, tokens
-from raykd.structures.device import deferred
+from raykd.structures import UnscoredChain, chunk_tokens
+from raykd.structures.device import deferred_checks
 from raykd.structures.function_context import FunctionContext
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from raykd.structures import Chain
 
 
-def losses_of(
+def compute_losses(
     losses: Sequence[Loss], output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float
 ) -> list[Losses]:
     """Compute `losses` for a batch. Where the student has not scored its labels and the scores are too large to hold,
     those that are `by_label` are computed together, in chunks.
     """
     chain = output.distribution
-    whole = not isinstance(chain, UnscoredChain) or chain.fits
+    whole = not isinstance(chain, UnscoredChain) or chain.fits_in_memory
     if whole:
         output, teacher = _scored(output), _scored_teacher(teacher)
     by_label = [] if whole else [loss for loss in losses if loss.by_label]
@@ -49,7 +49,7 @@ def losses_of(
 
 def _scored(output: Output) -> Output:
     chain = output.distribution
-    return replace(output, distribution=chain.scored()) if isinstance(chain, UnscoredChain) else output
+    return replace(output, distribution=chain.with_scores()) if isinstance(chain, UnscoredChain) else output
 
 
 def _scored_teacher(teacher: TeacherBatch) -> TeacherBatch:
@@ -57,7 +57,7 @@ def _scored_teacher(teacher: TeacherBatch) -> TeacherBatch:
     if not isinstance(chain, UnscoredChain):
         return teacher
     with torch.no_grad():
-        return replace(teacher, chain=chain.scored())
+        return replace(teacher, chain=chain.with_scores())
 
 
 def _in_chunks(
@@ -94,7 +94,7 @@ def _teacher_of(teacher: TeacherBatch, chain: Chain, chunk: slice) -> TeacherBat
     """The signals that objectives on labels read, for the tokens of a chunk."""
     with torch.no_grad():
         own, marginals = (
-            part if part is None else tokens(part, chunk) for part in (teacher.chain, teacher.marginals)
+            part if part is None else chunk_tokens(part, chunk) for part in (teacher.chain, teacher.marginals)
         )
     paths, scores = teacher.paths_BKT, teacher.scores_BK
     if paths is not None and scores is not None:
@@ -129,7 +129,7 @@ class _Chunked(Function):
         found: dict[int, Tensor] = {}
         for chunk in ctx.chunks:
             # What is checked was checked by `forward`: a GPU is not waited for again.
-            with torch.enable_grad(), deferred():
+            with torch.enable_grad(), deferred_checks():
                 own = [
                     each[chunk].detach().requires_grad_(needed)
                     for each, needed in zip(rows, asked, strict=False)

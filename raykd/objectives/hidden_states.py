@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.layer_map import LayerMap, of_layer
+from raykd.objectives.layer_map import LayerMap, teacher_layer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ class HiddenStates(LayerMap):
 
     @property
     def piece_layers(self) -> tuple[int, ...]:
-        return self.own_layers
+        return self.mapped_student_layers
 
     def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
         from torch import nn
@@ -38,18 +38,18 @@ class HiddenStates(LayerMap):
         sizes = [(student.hidden[own], teacher.hidden[layer]) for layer, own in self.pairs]
         return [nn.Identity() if own == wanted else nn.Linear(own, wanted) for own, wanted in sizes]
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         import torch
 
-        from raykd.structures.padding import mask_of
+        from raykd.structures.padding import length_mask
 
         apart = []
         for (layer, own), projection in zip(self.pairs, modules, strict=True):
-            wanted_BPD = of_layer(teacher.pieces, layer, self)
+            wanted_BPD = teacher_layer(teacher.pieces, layer, self)
             states_BPD = projection(output.pieces[own])
-            inside_BP = mask_of(output.piece_lengths_B, states_BPD.shape[1])
+            inside_BP = length_mask(output.piece_lengths_B, states_BPD.shape[1])
             apart_BPD = (states_BPD - wanted_BPD.to(states_BPD.dtype)).masked_fill(~inside_BP[..., None], 0)
-            apart.append(self.length_of(apart_BPD, states_BPD.shape[2]).sum(1))
+            apart.append(self.vector_distance(apart_BPD, states_BPD.shape[2]).sum(1))
         return torch.stack(apart).sum(0)

@@ -31,7 +31,7 @@ class Gold(Objective):
     anneals: ClassVar[bool] = False
     reads_labels: ClassVar[bool] = True
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         loss_B = negative_log_likelihood(_trainable(output), targets.tags_BT)
@@ -56,11 +56,11 @@ class Top1(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (Need("kbest", k=1),)
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         paths_BKT, _ = best_paths(teacher, 1, self.kind)
-        gold_BT = as_wide(targets.tags_BT, paths_BKT.shape[2])
+        gold_BT = resize_labels(targets.tags_BT, paths_BKT.shape[2])
         labels_BT = gold_BT.where(targets.labelled_B[:, None], paths_BKT[:, 0])
         return negative_log_likelihood(_trainable(output), labels_BT)
 
@@ -71,10 +71,10 @@ def negative_log_likelihood(
     """−log p(y) [B] of one labelling per sentence; what is beyond a sentence's length is not read."""
     from raykd.structures import log_partition, score
 
-    return log_partition(distribution) - score(distribution, as_wide(labels_BT, distribution.time))
+    return log_partition(distribution) - score(distribution, resize_labels(labels_BT, distribution.time))
 
 
-def as_wide(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "batch steps"]:
+def resize_labels(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "batch steps"]:
     """Labels cut or padded with 0 to `time` columns: unlabelled sentences may be the longest of a batch."""
     from torch.nn.functional import pad
 

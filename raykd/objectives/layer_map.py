@@ -62,11 +62,11 @@ class LayerMap(Objective):
         return tuple(Need(self.signal, layer=layer) for layer in dict.fromkeys(self.layers))
 
     @property
-    def own_layers(self) -> tuple[int, ...]:
+    def mapped_student_layers(self) -> tuple[int, ...]:
         """The student's, each once."""
         return tuple(dict.fromkeys(own for _, own in self.pairs))
 
-    def length_of(
+    def vector_distance(
         self, difference: Float[Tensor, "*rows size"], compared: int | Int[Tensor, "*#rows"]
     ) -> Float[Tensor, "*rows"]:
         """The distance between two vectors of each row, by their difference, of which so many components are
@@ -79,7 +79,7 @@ class LayerMap(Objective):
         return torch.linalg.vector_norm(difference, dim=-1)
 
 
-def of_layer(given: Mapping[int, Tensor], layer: int, objective: LayerMap) -> Tensor:
+def teacher_layer(given: Mapping[int, Tensor], layer: int, objective: LayerMap) -> Tensor:
     """What the teacher gives of a layer, outside every gradient; ValueError where it gives nothing."""
     if layer not in given:
         signal = objective.signal.replace("_", " ")

@@ -50,17 +50,17 @@ class Logits(Objective):
 
         return [nn.Linear(student.hidden[-1], student.tags)] if self.head == "own" else []
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         from raykd.structures import token_marginals
-        from raykd.structures.labelled_arcs import NEVER
+        from raykd.structures.labelled_arcs import FORBIDDEN
 
         chain = marginals_chain(teacher, self.kind, softened=False)
         scores_BTY = _scores(output, modules)
         target_BTY = token_marginals(chain).log().clamp_min(self.floor).to(scores_BTY.dtype)
         # Padding may hold anything, NaN included; what may not be has no logarithm to be brought to.
-        unread_BTY = ~chain.mask_BT[:, :, None] | (scores_BTY <= NEVER)
+        unread_BTY = ~chain.mask_BT[:, :, None] | (scores_BTY <= FORBIDDEN)
         apart_BTY = (scores_BTY - target_BTY).masked_fill(unread_BTY, 0.0)
         return apart_BTY.square().sum((1, 2)) / 2
 

@@ -30,7 +30,7 @@ class Part(Frozen):
     these, whatever their share in the stage's text (Mukherjee & Awadallah 2020, Eq. 7)."""
 
     @property
-    def read_text(self) -> Text:
+    def effective_text(self) -> Text:
         """The text on which it says something."""
         return self.objective.text if self.text == "all" else self.text
 
@@ -72,7 +72,7 @@ class Mix(Objective):
 
     @property
     def text(self) -> Text:
-        read: set[Text] = {part.read_text for part in self.parts}
+        read: set[Text] = {part.effective_text for part in self.parts}
         return read.pop() if len(read) == 1 else "all"
 
     @property
@@ -96,16 +96,17 @@ class Mix(Objective):
         return any(part.objective.reads_pairs for part in self.parts)
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        from raykd.objectives.weighted_losses import MixLoss, of_text
+        from raykd.objectives.weighted_losses import MixLoss, loss_on_text
 
         shares = {"labelled": labelled, "unlabelled": 1 - labelled, "all": 1.0}
         losses = [
-            of_text(part, part.objective.build(student, teacher), shares[part.text]) for part in self.parts
+            loss_on_text(part, part.objective.build(student, teacher), shares[part.text])
+            for part in self.parts
         ]
         return MixLoss(self.parts, losses)
 
 
-def annealed(objective: Objective, *, unlabelled: bool) -> Objective:
+def annealed_objective(objective: Objective, *, unlabelled: bool) -> Objective:
     """What a stage with `objective` trains on: itself, weighed by λ against labels where it is annealed.
 
     On `unlabelled` text the teacher's best labelling is the label (Wang et al., ACL 2021, §4).

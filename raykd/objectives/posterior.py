@@ -10,7 +10,7 @@ from raykd.objectives.temperature import (
     Temperature,
     TemperatureMode,
     marginal_needs,
-    softened,
+    soften,
 )
 
 if TYPE_CHECKING:
@@ -70,5 +70,5 @@ class Posterior(Objective):
         if self.soften == "teacher":
             return posterior_kl(target_BTY, student)
         if self.temperature_mode == "global":
-            return self.temperature**2 * posterior_kl(target_BTY, softened(student, self.temperature))
+            return self.temperature**2 * posterior_kl(target_BTY, soften(student, self.temperature))
         return self.temperature**2 * tempered_posterior_kl(target_BTY, student, self.temperature)

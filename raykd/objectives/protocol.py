@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raykd.objectives.temperature import TemperatureMode, softens
+from raykd.objectives.temperature import TemperatureMode, divides_scores
 from raykd.spec import Frozen
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Text = Literal["labelled", "unlabelled", "all"]
 
 
 class Objective(Frozen):
-    """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `of_batch`."""
+    """A loss with its hyper-parameters. Entries of the table set `kind` and either `loss` or `batch_loss`."""
 
     kind: str
 
@@ -45,7 +45,7 @@ class Objective(Frozen):
     """Whether teacher and student must both be without transitions."""
     by_label: ClassVar[bool] = True
     """Whether it reads nothing of each label but its scores and states, and is the sum over labels where these are
-    independent of each other: then `losses_of` may compute it for some labels at a time."""
+    independent of each other: then `compute_losses` may compute it for some labels at a time."""
     reads_pairs: ClassVar[bool] = False
     """Whether a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
@@ -87,7 +87,7 @@ class Objective(Frozen):
         """Layers of the loss's own. They are trained with the student, and do not ship with it."""
         return ()
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         """The loss of each sentence [B] of a batch, differentiable in the student; `modules` are its own layers.
@@ -137,7 +137,7 @@ def target_moments(
         return tempered_moments(teacher_chain(teacher, kind), temperature, mode)
     if teacher.on_labels is not None:
         return Moments(teacher.on_labels.marginals(temperature, mode))
-    chain = marginals_chain(teacher, kind, softened=softens(temperature, mode))
+    chain = marginals_chain(teacher, kind, softened=divides_scores(temperature, mode))
     return tempered_moments(chain, temperature, mode, pairwise=False)
 
 

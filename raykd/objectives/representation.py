@@ -77,7 +77,7 @@ class Representation(Objective):
             )
         return []
 
-    def of_batch(
+    def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
         (need,) = self.needs
@@ -86,14 +86,14 @@ class Representation(Objective):
                 f"objective 'representation' reads the teacher's hidden states of layer {self.layer} "
                 f"in {self.precision} and this batch has none"
             )
-        from raykd.structures.padding import mask_of
+        from raykd.structures.padding import length_mask
 
         states_BWD, lengths_B = teacher.hidden[need]
         own_BWD = output.hidden[self.student_layer]
         for projection in modules:
             own_BWD = projection(own_BWD)
         apart_BW = _distance(states_BWD.detach().to(own_BWD.dtype), own_BWD, self)
-        return apart_BW.masked_fill(~mask_of(lengths_B, apart_BW.shape[1]), 0.0).sum(-1)
+        return apart_BW.masked_fill(~length_mask(lengths_B, apart_BW.shape[1]), 0.0).sum(-1)
 
 
 def _distance(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SingleLoss(Loss):
-    """The loss that an objective computes (`Objective.of_batch`), with the layers of its own."""
+    """The loss that an objective computes (`Objective.batch_loss`), with the layers of its own."""
 
     def __init__(self, objective: Objective, modules: Sequence[nn.Module]):
         super().__init__()
@@ -28,5 +28,5 @@ class SingleLoss(Loss):
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
-        loss_B = self.objective.of_batch(output, targets, teacher, [*self.own])
+        loss_B = self.objective.batch_loss(output, targets, teacher, [*self.own])
         return Losses(loss_B, {self.objective.kind: loss_B})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from raykd.objectives.temperature import Soften, student_side
+from raykd.objectives.temperature import Soften, soften_student
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -26,7 +26,7 @@ def softmax_cross_entropy(
     With `soften` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
     A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student gives it.
     """
-    seen, factor = student_side(student, temperature, soften)
+    seen, factor = soften_student(student, temperature, soften)
     padding_BT1 = ~seen.mask_BT[:, :, None]
     # Padding may hold anything, NaN included, which a product with 0 would keep.
     target_BTY = torch.softmax(teacher.emissions_BTY.masked_fill(padding_BT1, 0) / temperature, dim=-1)

@@ -10,7 +10,7 @@ from raykd.objectives.temperature import (
     Temperature,
     TemperatureMode,
     marginal_needs,
-    student_side,
+    soften_student,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Structural(Objective):
         target = target_moments(
             teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise
         )
-        seen, factor = student_side(student, self.temperature, self.soften)
+        seen, factor = soften_student(student, self.temperature, self.soften)
         if teacher.on_labels is not None:
             # Eq. 6: a word counts by what of the teacher's arcs its labels express.
             seen = seen.map(lambda scores: scores.log_softmax(2))

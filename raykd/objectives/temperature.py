@@ -26,21 +26,21 @@ TemperatureMode = Literal["local", "global"]
 Soften = Literal["teacher", "both"]
 
 
-def softens(temperature: float, mode: TemperatureMode) -> bool:
+def divides_scores(temperature: float, mode: TemperatureMode) -> bool:
     """Whether scores are divided by the temperature, so that marginals at ϑ = 1 are not enough."""
     return mode == "global" and temperature != 1
 
 
 def marginal_needs(temperature: float, mode: TemperatureMode) -> tuple[Need, ...]:
     """What token marginals at a temperature are computed from."""
-    return (Need("softened" if softens(temperature, mode) else "marginals"),)
+    return (Need("softened" if divides_scores(temperature, mode) else "marginals"),)
 
 
-def softened(chain: Chain, temperature: float) -> Chain:
+def soften(chain: Chain, temperature: float) -> Chain:
     """The chain whose scores are divided by the temperature: p(y)^(1/ϑ), renormalised over all labellings."""
     return chain if temperature == 1 else chain.map(lambda scores: scores / temperature)
 
 
-def student_side(student: Chain, temperature: float, soften: Soften) -> tuple[Chain, float]:
+def soften_student(student: Chain, temperature: float, soften: Soften) -> tuple[Chain, float]:
     """The student as the loss sees it, and the factor of the loss: unchanged and 1, or softened and ϑ²."""
-    return (student, 1.0) if soften == "teacher" else (softened(student, temperature), temperature**2)
+    return (student, 1.0) if soften == "teacher" else (soften(student, temperature), temperature**2)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from raykd.errors import RunError
-from raykd.objectives.chunks import losses_of
+from raykd.objectives.chunks import compute_losses
 from raykd.objectives.losses import Loss, Losses
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MixLoss(Loss):
         # come first, wherever they are listed.
         order = sorted(read, key=lambda number: not self.parts[number].objective.reads_labels)
         losses: list[Any] = [self.losses[number] for number in order]
-        given = losses_of(losses, output, targets, teacher, kd_weight=kd_weight)
+        given = compute_losses(losses, output, targets, teacher, kd_weight=kd_weight)
         own = dict(zip(order, given, strict=True))
         if not own:
             got = ", ".join(f"{part.objective.kind} {part.weight:g} {part.anneal}" for part in self.parts)
@@ -78,7 +78,7 @@ class TextLoss(Loss):
         )
 
 
-def of_text(part: Part, loss: Loss, share: float) -> Loss:
+def loss_on_text(part: Part, loss: Loss, share: float) -> Loss:
     """The loss of a part on its text; RunError where there is none."""
     if part.text == "all":
         return loss

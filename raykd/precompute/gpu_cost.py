@@ -36,7 +36,7 @@ from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary
 from raykd.storage.store import Storage
-from raykd.structures.device import deferred, fetched
+from raykd.structures.device import deferred_checks, to_cpu
 from raykd.training.device import assigned_device
 from raykd.training.model_folder import build_model
 
@@ -69,12 +69,12 @@ class GraphedLabeller:
         autocast = torch.autocast("cuda", torch.bfloat16, enabled=bf16, cache_enabled=False)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with autocast, deferred(), torch.cuda.stream(stream):
+        with autocast, deferred_checks(), torch.cuda.stream(stream):
             for _ in range(WARM_UP):
                 label()
         torch.cuda.current_stream().wait_stream(stream)
         self._graph = torch.cuda.CUDAGraph()
-        with autocast, deferred(), torch.cuda.graph(self._graph):
+        with autocast, deferred_checks(), torch.cuda.graph(self._graph):
             self._labels = label()
 
     def __call__(self) -> object:
@@ -82,7 +82,7 @@ class GraphedLabeller:
         for source, target in zip(self._pinned, self._inputs, strict=True):
             target.copy_(source, non_blocking=True)
         self._graph.replay()
-        return fetched(self._labels)
+        return to_cpu(self._labels)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _call(
 
     def label() -> object:
         with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-            return fetched(labelling_call(model, batch.to(device))())
+            return to_cpu(labelling_call(model, batch.to(device))())
 
     return label
 

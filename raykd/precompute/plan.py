@@ -53,14 +53,14 @@ class PrecomputeTask:
             teacher_id=self.teacher.signals_id or self.teacher.teacher_id,
             decoding=self.teacher.decoding if SIGNALS[need.signal].decoded else "",
             weights_sha256=self.teacher.weights_sha256,
-            text_id="" if SIGNALS[need.signal].once else self.text.id,
+            text_id="" if SIGNALS[need.signal].once_per_teacher else self.text.id,
             tags=self.teacher.sizes.tags,
             k=need.k,
         )
 
     def rows_of(self, column: Column) -> np.ndarray:
         """How many rows each sentence has in a column [N]."""
-        return column.rows_of(self.text.lengths, self.teacher.unit)
+        return column.row_counts(self.text.lengths, self.teacher.unit)
 
     def bytes_of(self, need: Need) -> np.ndarray:
         """Bytes of each sentence in a shard of the signal [N]; those of the file itself are not counted."""
@@ -114,10 +114,12 @@ class TaskCoverage:
         """
         pending: dict[RowRange, list[str]] = {}
         once = [
-            need.name for need, part in self.signals.items() if SIGNALS[need.signal].once and part.pending
+            need.name
+            for need, part in self.signals.items()
+            if SIGNALS[need.signal].once_per_teacher and part.pending
         ]
         for need, part in self.signals.items():
-            if not SIGNALS[need.signal].once:
+            if not SIGNALS[need.signal].once_per_teacher:
                 for rows in part.pending:
                     pending.setdefault(rows, []).append(need.name)
         if once:
@@ -138,7 +140,7 @@ class TaskCoverage:
             for need, part in self.signals.items()
             if need.signal in sources
             for entry in part.standing
-            if entry.rows == rows or SIGNALS[need.signal].once
+            if entry.rows == rows or SIGNALS[need.signal].once_per_teacher
         }
         work = json.dumps({"pending": names, "standing": standing})
         return {"first": rows.first, "last": rows.last, "work": work}
@@ -147,7 +149,7 @@ class TaskCoverage:
         """Bytes that the missing shards of a signal will take, from the lengths of their sentences."""
         pending = self.signals[need].pending
         signal, sizes, files = SIGNALS[need.signal], self.task.teacher.sizes, _FILE_BYTES * len(pending)
-        if not pending or signal.once:
+        if not pending or signal.once_per_teacher:
             per_file = sum(column.bytes_per_row(sizes, need) for column in signal.columns)
             return files + per_file * len(pending)
         ends = np.concatenate([[0], np.cumsum(self.task.bytes_of(need))])
@@ -221,7 +223,7 @@ def estimate(plan: PrecomputePlan) -> Estimate:
     for task in covered:
         for need, part in task.signals.items():
             own = SignalEstimate(
-                0 if SIGNALS[need.signal].once else len(task.task.text),
+                0 if SIGNALS[need.signal].once_per_teacher else len(task.task.text),
                 sum(entry.bytes for entry in part.standing),
                 task.missing_bytes(need),
             )
@@ -275,7 +277,7 @@ def precompute(
 def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     store = Storage(plan.store)
     ranges = row_ranges(
-        [task.bytes_of(need) for need in task.needs if not SIGNALS[need.signal].once],
+        [task.bytes_of(need) for need in task.needs if not SIGNALS[need.signal].once_per_teacher],
         len(task.text),
         shard_sentences=task.shard_sentences or plan.shard_sentences,
         shard_bytes=plan.shard_bytes,
@@ -283,7 +285,11 @@ def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
     found: dict[Need, Coverage] = {}
     for need in task.needs:
         sources = SIGNALS[need.signal].sources if is_derived(need, task.teacher.offers) else ()
-        own = (found[each] for each in found if each.signal in sources and not SIGNALS[each.signal].once)
+        own = (
+            found[each]
+            for each in found
+            if each.signal in sources and not SIGNALS[each.signal].once_per_teacher
+        )
         found[need] = cover_signal(store, task.origin(need), ranges, source=next(own, None))
     return TaskCoverage(task, found)
 

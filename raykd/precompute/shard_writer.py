@@ -154,10 +154,12 @@ class ShardWriter:
         rows = RowRange(row["first"], row["last"])
         entries = {name: ShardEntry.model_validate(entry) for name, entry in work["standing"].items()}
         pending = [need for need in job.origins if need.name in work["pending"]]
-        for need in [need for need in pending if SIGNALS[need.signal].once]:
+        for need in [need for need in pending if SIGNALS[need.signal].once_per_teacher]:
             entries[need.name] = self._write_once(job, need)
             yield need.name, entries[need.name]
-        taken = [need for need in pending if not (SIGNALS[need.signal].once or _is_derived(job, need))]
+        taken = [
+            need for need in pending if not (SIGNALS[need.signal].once_per_teacher or _is_derived(job, need))
+        ]
         derived = [need for need in pending if _is_derived(job, need)]
         if taken:
             with part_of_work(0.0, LABELLED if derived else 1.0, "labelling"):
@@ -201,7 +203,7 @@ class ShardWriter:
             first = SIGNALS[need.signal].columns[0]
             columns, error = encode_columns(
                 need, job.teacher.sizes, order_N + rows.first,
-                first.rows_of(lengths_N[order_N], job.teacher.unit),
+                first.row_counts(lengths_N[order_N], job.teacher.unit),
                 [np.concatenate(part) for part in values[need]],
             )  # fmt: skip
             entries[need] = write_shard(
@@ -242,7 +244,7 @@ class ShardWriter:
             entry = entries.get(own.name) or self._write_once(job, own)
             batch = open_shard(origin_folder(self._store, job.origins[own]), entry)
             stored[own.signal] = decode_columns(own, batch)
-            if not SIGNALS[own.signal].once:
+            if not SIGNALS[own.signal].once_per_teacher:
                 first = (entry, batch)
         if first is None or signal.derive is None:
             raise RunError(f"{need.name} derives from stored signals, and the teacher has none of them")
@@ -271,7 +273,7 @@ def _per_sentence(
     parts = zip(signal.columns, signal.take(output, need), strict=True)
     for number, (column, part) in enumerate(parts):
         for place, padded, own in zip(places, _array(part), words, strict=True):
-            found[need, number, place] = column.cut(padded, own, job.teacher.unit)
+            found[need, number, place] = column.strip_padding(padded, own, job.teacher.unit)
     return found
 
 
@@ -279,7 +281,7 @@ def _check_shapes(
     job: ShardJob, need: Need, column: Column, own: Sequence[np.ndarray | None], lengths_B: np.ndarray
 ) -> None:
     width = column.width(job.teacher.sizes, need)
-    expected = [(rows, width) for rows in column.rows_of(lengths_B, job.teacher.unit).tolist()]
+    expected = [(rows, width) for rows in column.row_counts(lengths_B, job.teacher.unit).tolist()]
     got = [None if values is None else values.shape for values in own]
     wrong = next((pair for pair in zip(got, expected, strict=True) if pair[0] != pair[1]), None)
     if wrong is not None:

@@ -12,7 +12,7 @@ from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_an_end
-from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed
+from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed_objective
 from raykd.recipes.resources import Resources
 from raykd.signals import Need
 from raykd.spec import Frozen
@@ -187,7 +187,9 @@ def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:
 
 def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
     """What the stage trains on: its objective, weighed by λ against labels where it is annealed."""
-    return annealed(stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled")
+    return annealed_objective(
+        stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled"
+    )
 
 
 def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObject:

@@ -13,9 +13,9 @@ from raykd.serving.labeller import Labelled, Labeller, Text
 
 MAX_BATCH, MAX_WAIT_MS = 32, 2.0
 """Texts that are labelled together, and how many milliseconds one may wait for others."""
-WAITING, WAITING_CHARACTERS = 10_000, 2**20
+MAX_WAITING_TEXTS, MAX_WAITING_CHARACTERS = 10_000, 2**20
 """So many texts may wait, with so many characters in all; requests beyond are refused."""
-CHARACTERS = 2**16
+MAX_BATCH_CHARACTERS = 2**16
 """Of a batch at most, as padded: its texts times the characters of the longest. A longer text is alone."""
 
 
@@ -24,12 +24,12 @@ class BusyError(Exception):
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _Request:
     text: Text
     characters: int
     since: float
     """Seconds of the event loop's clock."""
-    found: asyncio.Future[Labelled]
+    result: asyncio.Future[Labelled]
 
 
 class Batcher:
@@ -44,20 +44,23 @@ class Batcher:
     ):
         self.labeller, self.max_batch, self.max_wait_s = labeller, max_batch, max_wait_ms / 1000
         self.on_batch = on_batch
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Request] = deque()
         self._arrived = asyncio.Event()
 
     async def label(self, texts: Sequence[Text]) -> list[Labelled]:
         """What the model says of each text. Raises BusyError where too many wait."""
         loop = asyncio.get_running_loop()
-        own = [_Waiting(text, _characters(text), loop.time(), loop.create_future()) for text in texts]
+        own = [_Request(text, _characters(text), loop.time(), loop.create_future()) for text in texts]
         together = [*self._waiting, *own]
-        if len(together) > WAITING or sum(each.characters for each in together) > WAITING_CHARACTERS:
+        if (
+            len(together) > MAX_WAITING_TEXTS
+            or sum(each.characters for each in together) > MAX_WAITING_CHARACTERS
+        ):
             raise BusyError
         self._waiting.extend(own)
         self._arrived.set()
         # Where one fails, the results of the others must be collected too.
-        found = await asyncio.gather(*(each.found for each in own), return_exceptions=True)
+        found = await asyncio.gather(*(each.result for each in own), return_exceptions=True)
         for each in found:
             if isinstance(each, BaseException):
                 raise each
@@ -74,14 +77,14 @@ class Batcher:
                 self.on_batch(len(batch))
                 found = await loop.run_in_executor(thread, self._labelled, [each.text for each in batch])
                 for each, result in zip(batch, found, strict=True):
-                    if each.found.done():  # its client has gone
+                    if each.result.done():  # its client has gone
                         continue
                     if isinstance(result, Exception):
-                        each.found.set_exception(result)
+                        each.result.set_exception(result)
                     else:
-                        each.found.set_result(result)
+                        each.result.set_result(result)
 
-    async def _next(self) -> list[_Waiting]:
+    async def _next(self) -> list[_Request]:
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
@@ -93,13 +96,13 @@ class Batcher:
                 async with asyncio.timeout_at(until):
                     await self._arrived.wait()
         # Those whose client has gone are not labelled.
-        self._waiting = deque(each for each in self._waiting if not each.found.done())
+        self._waiting = deque(each for each in self._waiting if not each.result.done())
         if not self._waiting:
             return []
         batch, longest = [self._waiting.popleft()], 0
         while self._waiting and len(batch) < self.max_batch:
             longest = max(longest, batch[-1].characters, self._waiting[0].characters)
-            if longest * (len(batch) + 1) > CHARACTERS:
+            if longest * (len(batch) + 1) > MAX_BATCH_CHARACTERS:
                 break
             batch.append(self._waiting.popleft())
         return batch

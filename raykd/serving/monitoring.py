@@ -33,22 +33,22 @@ class Monitor:
             "raykd_batch_texts", "Texts that were labelled together.", buckets=TEXTS, registry=self.registry
         )
 
-    def request(self, path: str, status: int, seconds: float) -> None:
+    def record_request(self, path: str, status: int, seconds: float) -> None:
         """A request has been answered."""
         path = path if path in PATHS else "other"  # what clients invent must not become series
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
-    def batch(self, texts: int) -> None:
+    def record_batch(self, texts: int) -> None:
         """A batch of so many texts is labelled."""
         self._texts.observe(texts)
 
-    def text(self) -> bytes:
+    def prometheus_text(self) -> bytes:
         """All counts."""
         return generate_latest(self.registry)
 
 
-class Counted:
+class RequestCounter:
     """ASGI middleware that gives each request to a monitor."""
 
     def __init__(self, app: Any, *, monitor: Monitor):
@@ -60,13 +60,13 @@ class Counted:
             return
         started, status = perf_counter(), 500
 
-        async def sent(message: Any) -> None:
+        async def send_counted(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, sent)
+            await self.app(scope, receive, send_counted)
         finally:
-            self.monitor.request(scope["path"], status, perf_counter() - started)
+            self.monitor.record_request(scope["path"], status, perf_counter() - started)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from raykd.serving.labeller import Labelled, LabellerError, joined, load, model_file, refuse_no_texts
+from raykd.serving.labeller import Labelled, LabellerError, join_pair, load, model_file, refuse_no_texts
 
 Strategy = Literal["none", "simple"]
 Pair = Mapping[str, str]
@@ -81,7 +81,7 @@ def _text(text: Any, *, pairs: bool) -> Any:
         raise ValueError(f"the model labels single texts, and {text!r} has a second one; leave text_pair out")
     if not isinstance(text.get("text"), str) or not isinstance(text.get("text_pair", ""), str):
         raise ValueError(f'a pair of texts is {{"text": "…", "text_pair": "…"}}, got {text!r}')
-    return joined(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
+    return join_pair(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
 
 
 def _of_words(said: Labelled) -> list[dict[str, Any]]:

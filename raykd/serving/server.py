@@ -27,7 +27,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
 from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, check_pair, load
-from raykd.serving.monitoring import Counted, Monitor
+from raykd.serving.monitoring import RequestCounter, Monitor
 
 MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""
@@ -166,7 +166,7 @@ def create_app(
     @asynccontextmanager
     async def labelling(app: FastAPI) -> AsyncIterator[None]:
         app.state.batcher = Batcher(
-            labeller, max_batch=max_batch, max_wait_ms=max_wait_ms, on_batch=monitor.batch
+            labeller, max_batch=max_batch, max_wait_ms=max_wait_ms, on_batch=monitor.record_batch
         )
         task = asyncio.create_task(app.state.batcher.run())
         yield
@@ -177,7 +177,7 @@ def create_app(
     app = FastAPI(title="raykd", version=API, lifespan=labelling)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
     app.add_middleware(_Limited)  # outside of the former, whose own answer has no sentence
-    app.add_middleware(Counted, monitor=monitor)
+    app.add_middleware(RequestCounter, monitor=monitor)
     app.add_exception_handler(413, _too_large)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(BusyError, _busy)
@@ -204,7 +204,7 @@ def create_app(
     @app.get("/metrics")
     async def metrics() -> Response:
         """Requests, latencies, sizes of batches and the process, as Prometheus reads them."""
-        return Response(monitor.text(), media_type=monitor.content_type)
+        return Response(monitor.prometheus_text(), media_type=monitor.content_type)
 
     return app
 

@@ -25,7 +25,7 @@ from raykd.serving.labeller import (
     LabellerError,
     load,
     model_file,
-    spans_of,
+    decode_spans,
     word_places,
     words_in,
 )
@@ -99,7 +99,7 @@ class Component:
                 doc = words[0][1].doc
                 spans[doc] += [
                     Span(doc, words[first][1].start, words[last][1].end, label)
-                    for first, last, label in spans_of(own_labels)
+                    for first, last, label in decode_spans(own_labels)
                 ]
             else:
                 self._set_tags(words, own_labels)

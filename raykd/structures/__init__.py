@@ -41,7 +41,7 @@ from raykd.structures.moments import (
     posterior_kl,
     tempered_moments,
 )
-from raykd.structures.unscored import UnscoredChain, chunked_scores, tokens
+from raykd.structures.unscored import UnscoredChain, chunked_scores, chunk_tokens
 
 __all__ = [
     "Arcs",
@@ -72,6 +72,6 @@ __all__ = [
     "score",
     "tempered_moments",
     "token_marginals",
-    "tokens",
+    "chunk_tokens",
     "viterbi",
 ]

@@ -51,7 +51,7 @@ def viterbi(
 
     With `legal` it is the best legal one.
     """
-    chain = chain if legal is None else legal.on(chain.detach())
+    chain = chain if legal is None else legal.restrict(chain.detach())
     if chain.transitions is None:
         return _best_of_each(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
@@ -77,9 +77,9 @@ def kbest(
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k}")
     if isinstance(chain, UnscoredChain) and legal is None:
-        return _kbest_of_few(*chain.best(k), k)
+        return _kbest_of_few(*chain.best_tags(k), k)
     with torch.no_grad():
-        return engine.k_best(chain if legal is None else legal.on(chain.detach()), k)
+        return engine.k_best(chain if legal is None else legal.restrict(chain.detach()), k)
 
 
 def _kbest_of_few(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tensor]:

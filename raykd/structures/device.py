@@ -20,49 +20,49 @@ Tree = TypeVar("Tree")
 _deferred: ContextVar[list[Tensor] | None] = ContextVar("deferred", default=None)
 
 
-def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
     """The tensor on a device; to a GPU it is sent from pinned memory, and nothing waits."""
     if torch.device(device).type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def fetched(tree: Tree) -> Tree:
+def to_cpu(tree: Tree) -> Tree:
     """Nested dicts and lists with all their tensors on the CPU; those of a GPU are waited for once."""
-    waited_for = list[Tensor]()
+    gpu_tensors = list[Tensor]()
 
-    def here(each: Any) -> Any:
-        if isinstance(each, dict):
-            return {name: here(part) for name, part in each.items()}
-        if isinstance(each, list | tuple):
-            return type(each)(here(part) for part in each)
-        if not isinstance(each, Tensor) or each.device.type == "cpu":
-            return each
-        waited_for.append(each)
-        room = torch.empty(each.shape, dtype=each.dtype, pin_memory=True)
-        return room.copy_(each.detach(), non_blocking=True)
+    def copy(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {name: copy(part) for name, part in node.items()}
+        if isinstance(node, list | tuple):
+            return type(node)(copy(part) for part in node)
+        if not isinstance(node, Tensor) or node.device.type == "cpu":
+            return node
+        gpu_tensors.append(node)
+        buffer = torch.empty(node.shape, dtype=node.dtype, pin_memory=True)
+        return buffer.copy_(node.detach(), non_blocking=True)
 
-    found = here(tree)
-    if waited_for:
-        torch.cuda.synchronize(waited_for[0].device)
-    return found
+    copied = copy(tree)
+    if gpu_tensors:
+        torch.cuda.synchronize(gpu_tensors[0].device)
+    return copied
 
 
-def indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+def index_tensor(numbers: tuple[int, ...], device: torch.device) -> Tensor:
     """The numbers as int64 [N] on a device; to a GPU they are sent once, not each time that they are an index."""
     if device.type == "cpu":
         return torch.tensor(numbers, dtype=torch.long)
-    return _kept_indices(numbers, device)
+    return _cached_indices(numbers, device)
 
 
 @lru_cache(maxsize=1024)
-def _kept_indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+def _cached_indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
     with torch.inference_mode(mode=False):  # else nothing that they index could be differentiated later
         return torch.tensor(numbers, dtype=torch.long).to(device)
 
 
-def holds(condition: Tensor) -> bool:
-    """Return True where `condition` is true everywhere. Within `deferred` a GPU is not waited for: True."""
+def all_true(condition: Tensor) -> bool:
+    """Return True where `condition` is true everywhere. Within `deferred_checks` a GPU is not waited for: True."""
     waiting = _deferred.get()
     if waiting is None or condition.device.type == "cpu":
         return bool(condition.all())
@@ -71,7 +71,7 @@ def holds(condition: Tensor) -> bool:
 
 
 @contextmanager
-def deferred() -> Iterator[list[Tensor]]:
+def deferred_checks() -> Iterator[list[Tensor]]:
     """Within it `holds` answers at once; yields the conditions, 0-dimensional, of which it has said that they hold.
 
     Where one of them turns out not to, what was computed is worth nothing: compute it again outside.

@@ -131,9 +131,9 @@ def log_partition_64(chain: Chain) -> Tensor:
 
 def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
     """p(y_t = y) [B, T, Y]: zero on padding, each token's row sums to one. Differentiable."""
-    return moments_of(chain, pairwise=False)[0]
+    return moment_tensors(chain, pairwise=False)[0]
 
 
-def moments_of(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
+def moment_tensors(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
     """Token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
     return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]

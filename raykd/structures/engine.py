@@ -17,7 +17,7 @@ from torch import Tensor
 
 from raykd.structures import independent, reference, scaled
 from raykd.structures.chain import Chain
-from raykd.structures.device import holds
+from raykd.structures.device import all_true
 from raykd.structures.scaled import Sums
 
 if TYPE_CHECKING:
@@ -98,14 +98,16 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
     return found
 
 
-Again = Callable[[Chain, Tensor], tuple[Tensor, ...]]
+Recompute = Callable[[Chain, Tensor], tuple[Tensor, ...]]
 
 
-def _repair(chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Again, in_logs: Again) -> None:
+def _repair(
+    chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Recompute, in_logs: Recompute
+) -> None:
     """Compute again, in place, what is not `ok` of the parts that are not empty: of float32 by `wide` in float64, of
     float64 in log space. Both are given the chain of these sentences and their places.
     """
-    if holds(ok_B):
+    if all_true(ok_B):
         return
     bad_N = (~ok_B).nonzero().squeeze(1)
     some = chain.select(bad_N)

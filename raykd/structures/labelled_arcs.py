@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
-from raykd.structures.padding import mask_of
+from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-NEVER = -1e4
+FORBIDDEN = -1e4
 """Log-probability of what may not be: finite, so that its product with a probability of 0 is 0, and within float16."""
-SMALLEST = -80.0
+MIN_LOG_PROBABILITY = -80.0
 """Log of the smallest probability that counts: e⁻⁸⁰, near the smallest float32 of full precision."""
 
 
@@ -52,17 +52,17 @@ class LabelledArcs:
     def chain(self) -> Chain:
         """Words are independent, and a word's labelled arc is its label: number head · R + relation."""
         labelled_BTHR = self.arcs_BTH[..., None] + self.relations_BTHR
-        return Chain(labelled_BTHR.clamp_min(NEVER).flatten(2), self.lengths_B)
+        return Chain(labelled_BTHR.clamp_min(FORBIDDEN).flatten(2), self.lengths_B)
 
     @staticmethod
-    def of(chain: Chain) -> LabelledArcs:
+    def from_chain(chain: Chain) -> LabelledArcs:
         """The arcs of a chain that `chain` made, or of any other over H · R labels."""
         scores_BTHR = chain.emissions_BTY.unflatten(2, (chain.time + 1, -1))
         arcs_BTH = scores_BTHR.logsumexp(3)
         return LabelledArcs(arcs_BTH.log_softmax(2), scores_BTHR - arcs_BTH[..., None], chain.lengths_B)
 
     @staticmethod
-    def of_rows(
+    def from_rows(
         arcs_BR1: Float[Tensor, "batch row 1"],
         relations_BRV: Float[Tensor, "batch row relation"],
         lengths_B: Int[Tensor, " batch"],
@@ -78,10 +78,10 @@ class LabelledArcs:
         beyond_BTH = (words_T1 >= last_B11) | (heads_H > last_B11)
         row_BTH = torch.where(beyond_BTH, 0, words_T1 * (last_B11 + 1) + heads_H)
         sentence_B11 = torch.arange(len(arcs_BR1), device=arcs_BR1.device)[:, None, None]
-        arcs_BTH = arcs_BR1[sentence_B11, row_BTH, 0].masked_fill(beyond_BTH, NEVER).log_softmax(2)
+        arcs_BTH = arcs_BR1[sentence_B11, row_BTH, 0].masked_fill(beyond_BTH, FORBIDDEN).log_softmax(2)
         relations_BTHR = relations_BRV[sentence_B11, row_BTH].log_softmax(3)
         return LabelledArcs(
-            arcs_BTH.masked_fill(beyond_BTH, NEVER),
+            arcs_BTH.masked_fill(beyond_BTH, FORBIDDEN),
             relations_BTHR.masked_fill(beyond_BTH[..., None], 0),
             words_B,
         )
@@ -93,10 +93,10 @@ class LabelledArcs:
         arcs_BTH, relations_BTHR = self.arcs_BTH / temperature, self.relations_BTHR / temperature
         return LabelledArcs(arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3), self.lengths_B)
 
-    def on_labels(
+    def label_log_scores(
         self, heads_BTY: Int[Tensor, "batch time label"], relation_Y: Int[Tensor, " label"]
     ) -> Float[Tensor, "batch time label"]:
-        """log P(head) + log P(relation | head) of each label (Wang et al., ACL 2021, Eq. 5), NEVER if it means nothing.
+        """log P(head) + log P(relation | head) of each label (Wang et al., ACL 2021, Eq. 5), FORBIDDEN if it means nothing.
 
         heads_BTY: the head that each label means for each word, negative where there is none. relation_Y: the relation
         of each label. A word's labels need not sum to one: `expressed` says what they reach.
@@ -105,23 +105,23 @@ class LabelledArcs:
         heads_BTY = heads_BTY.clamp_min(0)
         arcs_BTY = self.arcs_BTH.gather(2, heads_BTY)
         relations_BTY = self.relations_BTHR.flatten(2).gather(2, heads_BTY * self.relations + relation_Y)
-        return (arcs_BTY + relations_BTY).clamp_min(NEVER).masked_fill(~means_BTY, NEVER)
+        return (arcs_BTY + relations_BTY).clamp_min(FORBIDDEN).masked_fill(~means_BTY, FORBIDDEN)
 
 
-def expressed(
+def expressed_mass(
     labels_BTY: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:
     """The mass of each sentence's words, summed [B], that a student's labels reach, from `LabelledArcs.on_labels`.
 
     What is missing to the number of words cannot be taught: no label means those heads with those relations.
     """
-    inside_BT = mask_of(lengths_B, labels_BTY.shape[1])
+    inside_BT = length_mask(lengths_B, labels_BTY.shape[1])
     return torch.where(inside_BT, _probabilities(labels_BTY).sum(2), 0).sum(1)
 
 
 def _probabilities(logs_BTY: Tensor) -> Tensor:
     """exp, and 0 where float32 would lose precision: the processor takes 6 to 19 times as long for those."""
-    return torch.where(logs_BTY < SMALLEST, 0, logs_BTY.clamp_min(SMALLEST).exp())
+    return torch.where(logs_BTY < MIN_LOG_PROBABILITY, 0, logs_BTY.clamp_min(MIN_LOG_PROBABILITY).exp())
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +139,12 @@ class ArcsOnLabels:
         """log P(label) of each word, from arcs whose scores are divided by the temperature (Eq. 5)."""
         if temperature == 1:
             return self._log_scores_BTY
-        return self.arcs.softened(temperature).on_labels(self.heads_BTY, self.relation_Y)
+        return self.arcs.softened(temperature).label_log_scores(self.heads_BTY, self.relation_Y)
 
     @cached_property
     def _log_scores_BTY(self) -> Tensor:
         # The loss and `unexpressed` both ask for them.
-        return self.arcs.on_labels(self.heads_BTY, self.relation_Y)
+        return self.arcs.label_log_scores(self.heads_BTY, self.relation_Y)
 
     def chain(self) -> Chain:
         """Independent labels, renormalised over those that mean something."""
@@ -167,17 +167,17 @@ class ArcsOnLabels:
     def best(self, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best time"]]:
         """The k best labels of every word, and their log-probabilities, −∞ where a word has fewer; 0 on padding."""
         logs_BTK, labels_BTK = self.log_scores().topk(min(k, len(self.relation_Y)), 2)
-        logs_BTK = logs_BTK.masked_fill(logs_BTK <= NEVER, float("-inf"))
+        logs_BTK = logs_BTK.masked_fill(logs_BTK <= FORBIDDEN, float("-inf"))
         inside_BTK = self.mask_BT[:, :, None].expand_as(logs_BTK)
         return torch.where(inside_BTK, labels_BTK, 0).transpose(1, 2), torch.where(
             inside_BTK, logs_BTK, 0
         ).transpose(1, 2)
 
-    def unexpressed(self) -> Float[Tensor, " batch"]:
+    def unexpressed_words(self) -> Float[Tensor, " batch"]:
         """How many words of each sentence no label expresses, as the sum of the mass that is lost."""
-        return self.arcs.lengths_B - expressed(self.log_scores(), self.arcs.lengths_B)
+        return self.arcs.lengths_B - expressed_mass(self.log_scores(), self.arcs.lengths_B)
 
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
         """True on words, False on padding."""
-        return mask_of(self.arcs.lengths_B, self.heads_BTY.shape[1])
+        return length_mask(self.arcs.lengths_B, self.heads_BTY.shape[1])

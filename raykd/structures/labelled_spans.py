@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from raykd.structures.device import indices
+from raykd.structures.device import index_tensor
 from raykd.structures.padding import Ragged, check_form, check_lengths
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class SpanTags:
 
     def roles(self, device: torch.device) -> tuple[Int[Tensor, " tag"], Int[Tensor, " tag"]]:
         """The role of each tag (BEGIN … OUTSIDE) and its label (0 for outside)."""
-        place_Y = indices(self.in_order, device).argsort()
+        place_Y = index_tensor(self.in_order, device).argsort()
         return place_Y // self.labels, place_Y % self.labels
 
     def numbers(self, device: torch.device) -> Int[Tensor, "role label"]:
         """The tag of each role and label; every column of the last row is outside."""
         outside = (self.outside,) * self.labels
-        return indices((*self.in_order[:-1], *outside), device).view(OUTSIDE + 1, self.labels)
+        return index_tensor((*self.in_order[:-1], *outside), device).view(OUTSIDE + 1, self.labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ class LegalTransitions:
     end_Y: Float[Tensor, " tag"]
 
     @classmethod
-    def of(
+    def from_masks(
         cls,
         transitions_YY: Bool[np.ndarray, "tag tag"],
         start_Y: Bool[np.ndarray, " tag"],
@@ -50,7 +50,7 @@ class LegalTransitions:
         """The scores of transitions, of what begins a sentence, and of what ends it, in the order of a chain's."""
         return self.transitions_YY, self.start_Y, self.end_Y
 
-    def on(self, chain: Chain) -> Chain:
+    def restrict(self, chain: Chain) -> Chain:
         """The chain whose illegal labellings score −∞; the others keep their scores."""
         added, parts = {}, _on_device(self, chain.device, chain.dtype)
         for name, part in zip(("transitions", "start", "end"), parts, strict=True):

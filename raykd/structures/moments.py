@@ -15,8 +15,8 @@ from torch import Tensor
 
 from raykd.structures import reference
 from raykd.structures.decoding import checked_paths
-from raykd.structures.differentiable import PosteriorKL, log_partition_64, moments_of
-from raykd.structures.padding import end_rows, mask_of
+from raykd.structures.differentiable import PosteriorKL, log_partition_64, moment_tensors
+from raykd.structures.padding import end_rows, length_mask
 from raykd.structures.tempering import local_pair_moments, local_token_moments
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
     With `pairwise=False` only the token marginals. A chain without transitions has transition moments too: the products
     of neighbouring token marginals, summed (Wang et al., ACL 2021, case 3).
     """
-    token_BTY, transition_BYY = moments_of(chain, pairwise=pairwise)
+    token_BTY, transition_BYY = moment_tensors(chain, pairwise=pairwise)
     if transition_BYY is None:
         return Moments(token_BTY)
     return Moments(token_BTY, transition_BYY, token_BTY[:, 0], end_rows(token_BTY, chain.lengths_B))
@@ -63,7 +63,7 @@ def path_moments(
     """
     B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
-    mask_BT = mask_of(lengths, T)
+    mask_BT = length_mask(lengths, T)
     weights_BKT = weights_BK[:, :, None] * mask_BT[:, None]
     paths_BKT = paths_BKT.masked_fill(~mask_BT[:, None], 0)
     token_BTY = weights_BK.new_zeros(B, T, tags)

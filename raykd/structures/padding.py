@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from raykd.structures.device import holds
+from raykd.structures.device import all_true
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -54,10 +54,10 @@ class Ragged:
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
         """True on words, False on padding."""
-        return mask_of(self.lengths_B, self.time)
+        return length_mask(self.lengths_B, self.time)
 
 
-def mask_of(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time"]:
+def length_mask(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time"]:
     """True on words, False on padding."""
     return torch.arange(time, device=lengths_B.device) < lengths_B[:, None]
 
@@ -78,7 +78,7 @@ def check_tags(paths: Tensor, tags: int) -> None:
     """Raise ValueError where paths have tags that are none of so many."""
     if paths.numel():
         lowest, highest = paths.aminmax()
-        if not holds((lowest >= 0) & (highest < tags)):
+        if not all_true((lowest >= 0) & (highest < tags)):
             raise ValueError(f"tags of paths must lie in 0..{tags - 1}; got {int(lowest)}..{int(highest)}")
 
 
@@ -91,7 +91,7 @@ def check_lengths(lengths: Tensor, rows: Tensor, name: str) -> None:
         raise ValueError(f"lengths are on {lengths.device}, {name} on {rows.device}; move one of them")
     if B:
         shortest, longest = lengths.aminmax()
-        if not holds((shortest >= 1) & (longest <= T)):
+        if not all_true((shortest >= 1) & (longest <= T)):
             raise ValueError(
                 f"lengths must lie in 1..{T} (the {name}' time); got {int(shortest)}..{int(longest)}; "
                 "drop empty sentences before batching"

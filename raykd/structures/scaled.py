@@ -80,7 +80,7 @@ class Recursion:
     ok_B: Tensor
 
 
-def packing_of(lengths_B: Tensor, time: int) -> Packing:
+def plan_packing(lengths_B: Tensor, time: int) -> Packing:
     """Plan the packing; synchronises with the device for the lengths only."""
     order_B = lengths_B.argsort(descending=True, stable=True)
     active_TB = torch.arange(time, device=lengths_B.device)[:, None] < lengths_B[order_B]
@@ -126,7 +126,7 @@ def summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
 def recur(chain: Chain) -> Recursion:
     """Run both recursions and bound what underflow lost."""
     B, T, Y = chain.emissions_BTY.shape
-    plan = packing_of(chain.lengths_B.long(), T)
+    plan = plan_packing(chain.lengths_B.long(), T)
     _, start_BY, end_BY = chain.filled()
     weights_NY, peak_N1 = shifted_exp(plan.pack(chain.emissions_BTY))
     matrix_BYY, shift_B = transition_weights(chain)
@@ -195,11 +195,13 @@ def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]
         rows[t].add_(_step(rows[t - 1][: len(rows[t])], run.matrix_BYY) * weights[t])
     carried_NY = _backward(b_NY * v_NY, run.weights_NY, run.matrix_BYY, plan.counts)
     parts = (a_NY, b_NY, da_NY, carried_NY - b_NY * v_NY, run.weights_NY * b_NY, run.weights_NY * carried_NY)
-    token_BTY, pair_BYY = product_of(chain.lengths_B, *(plan.unpack(part, chain.time) for part in parts))
+    token_BTY, pair_BYY = assemble_covariance(
+        chain.lengths_B, *(plan.unpack(part, chain.time) for part in parts)
+    )
     return token_BTY, pair_BYY * transition_weights(chain)[0], run.ok_B
 
 
-def product_of(
+def assemble_covariance(
     lengths_B: Tensor,
     a_BTY: Tensor,
     b_BTY: Tensor,

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
-from raykd.structures.device import indices
+from raykd.structures.device import index_tensor
 from raykd.structures.function_context import FunctionContext
 from raykd.structures.labelled_spans import Spans
 from raykd.structures.log_space import log_sum
@@ -52,7 +52,7 @@ def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
     before_BTTL = torch.cat([torch.zeros_like(longer_BTTL[:, :1]), longer_BTTL.cumsum(1)[:, :-1]], 1)
     inside_BTL = (before_BTTL * longer_TT[:, :, None]).sum(2)
     parts = (longer_BTTL.sum(2), inside_BTL, longer_BTTL.sum(1), single_BTL, outside_BT[:, :, None])
-    place_Y = indices(spans.tags.in_order, spans.device).argsort()
+    place_Y = index_tensor(spans.tags.in_order, spans.device).argsort()
     return torch.cat(parts, 2)[:, :, place_Y]
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures import engine, reference
-from raykd.structures.device import holds
+from raykd.structures.device import all_true
 from raykd.structures.padding import end_rows
 from raykd.structures.scaled import shifted_exp, transition_weights
 
@@ -70,7 +70,7 @@ def local_pair_moments(chain: Chain, temperature: float) -> tuple[Tensor, Tensor
 def _rooted_factors(wide: Chain, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """The ϑ-th roots of a, w ∘ b / c and P, each up to a factor per row."""
     found = None if temperature > HOTTEST else engine.sums(wide, token=False, pair=False, sides=True)
-    if found is not None and holds(found.ok_B):
+    if found is not None and all_true(found.ok_B):
         weights_BYY, _ = transition_weights(wide)
         power = 1 / temperature
         return found.left_BTY**power, found.right_BTY**power, weights_BYY**power

@@ -17,7 +17,14 @@ import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 
-from raykd.structures.scaled import LOST_MASS, Sums, product_of, shifted_exp, summed_pairs, transition_weights
+from raykd.structures.scaled import (
+    LOST_MASS,
+    Sums,
+    assemble_covariance,
+    shifted_exp,
+    summed_pairs,
+    transition_weights,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -336,7 +343,9 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
         POSTERIOR=posterior, **options,
     )  # fmt: skip
     u_BTY = step_BTY * b_BTY
-    token_BTY, pair_BYY = product_of(chain.lengths_B, a_BTY, b_BTY, da_BTY, db_BTY, u_BTY, through_BTY)
+    token_BTY, pair_BYY = assemble_covariance(
+        chain.lengths_B, a_BTY, b_BTY, da_BTY, db_BTY, u_BTY, through_BTY
+    )
     ok_B = scores.ok(log_z_B + scores.shift_B, worst_B) & (lost_B == 0)
     return value_B, token_BTY, pair_BYY * scores.weights_BYY, ok_B
 

@@ -17,7 +17,7 @@ from raykd.structures.padding import check_lengths
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-SCORES_AT_ONCE = 2**25
+MAX_SCORES = 2**25
 """Scores that are held at once: 128 MiB in float32. A loss holds up to eight such tensors (scores, exponentials and
 gradients, of teacher and student), some 1 GiB. Of 120,000 pieces 279 tokens make a chunk: fewer would leave a GPU's
 matrix products too narrow."""
@@ -72,27 +72,27 @@ class UnscoredChain(Chain):
         return torch.promote_types(self.states_BTD.dtype, torch.float32)
 
     @property
-    def fits(self) -> bool:
+    def fits_in_memory(self) -> bool:
         """Whether all scores may be held at once."""
-        return self.batch * self.time * self.tags <= SCORES_AT_ONCE
+        return self.batch * self.time * self.tags <= MAX_SCORES
 
-    def scored(self) -> Chain:
+    def with_scores(self) -> Chain:
         """The same chain with all its scores."""
         return Chain.unchecked(*self.parts())
 
     def chunks(self) -> list[slice]:
         """The tokens in order, cut so that the scores of one chunk may be held at once."""
-        tokens, width = self.batch * self.time, max(1, SCORES_AT_ONCE // self.tags)
+        tokens, width = self.batch * self.time, max(1, MAX_SCORES // self.tags)
         return [slice(first, min(first + width, tokens)) for first in range(0, tokens, width)]
 
-    def of(self, states_ND: Tensor) -> Chain:
+    def token_chain(self, states_ND: Tensor) -> Chain:
         """Tokens with these states, as sentences of one token each."""
-        return _one_each(self.score(states_ND), self.lengths_B)
+        return _single_token_chain(self.score(states_ND), self.lengths_B)
 
-    def best(self, k: int) -> tuple[Chain, Tensor]:
+    def best_tags(self, k: int) -> tuple[Chain, Tensor]:
         """The chain of the k best tags of each token, or of all where there are fewer, and which they are [B, T, K]."""
         with torch.no_grad():
-            scored = (tokens(self, chunk).emissions_BTY[:, 0] for chunk in self.chunks())
+            scored = (chunk_tokens(self, chunk).emissions_BTY[:, 0] for chunk in self.chunks())
             found = [scores_NY.topk(min(k, self.tags), 1) for scores_NY in scored]
         scores_BTK, tags_BTK = (
             torch.cat(parts).unflatten(0, (self.batch, self.time)) for parts in zip(*found, strict=True)
@@ -100,24 +100,24 @@ class UnscoredChain(Chain):
         return Chain.unchecked(scores_BTK, self.lengths_B, None, None, None), tags_BTK
 
 
-def tokens(chain: Chain, chunk: slice) -> Chain:
+def chunk_tokens(chain: Chain, chunk: slice) -> Chain:
     """The tokens of a chunk, padding too, as sentences of one token each.
 
     Raises:
         ValueError: the chain has transitions, start or end scores, so that its tokens are not independent.
     """
     if isinstance(chain, UnscoredChain):
-        return chain.of(chain.states_BTD.flatten(0, 1)[chunk])
+        return chain.token_chain(chain.states_BTD.flatten(0, 1)[chunk])
     if len(chain.scores()) > 1:
         raise ValueError("tokens of a chain with transitions are not independent; score its sentences whole")
-    return _one_each(chain.emissions_BTY.flatten(0, 1)[chunk], chain.lengths_B)
+    return _single_token_chain(chain.emissions_BTY.flatten(0, 1)[chunk], chain.lengths_B)
 
 
 def chunked_scores(chain: Chain, tags_BT: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Of all tokens of a chain without transitions, padding too, chunk by chunk: their scores [N, Y], and a tag [N]."""
     chunks = chain.chunks() if isinstance(chain, UnscoredChain) else [slice(None)]
-    return ((tokens(chain, chunk).emissions_BTY[:, 0], tags_BT.flatten()[chunk]) for chunk in chunks)
+    return ((chunk_tokens(chain, chunk).emissions_BTY[:, 0], tags_BT.flatten()[chunk]) for chunk in chunks)
 
 
-def _one_each(scores_NY: Tensor, lengths_B: Tensor) -> Chain:
+def _single_token_chain(scores_NY: Tensor, lengths_B: Tensor) -> Chain:
     return Chain.unchecked(scores_NY[:, None], lengths_B.new_ones(len(scores_NY)), None, None, None)

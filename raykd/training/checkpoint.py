@@ -16,7 +16,7 @@ from raykd.errors import OtherVersionError, StoreError
 from raykd.identity import PlainObject
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
-from raykd.structures.device import fetched
+from raykd.structures.device import to_cpu
 
 DIGEST = 32
 
@@ -61,7 +61,7 @@ def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, S
     """Replace the checkpoint in `folder`."""
     state = {"progress": vars(progress), **{name: each.state_dict() for name, each in states.items()}}
     buffer = io.BytesIO()
-    torch.save(fetched(state), buffer)
+    torch.save(to_cpu(state), buffer)
     state_bytes = buffer.getvalue()
     folder.write(CHECKPOINT, sha256(state_bytes).digest() + state_bytes)
 

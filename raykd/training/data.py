@@ -26,7 +26,7 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need, TeacherBatch
 from raykd.storage.store import Storage
-from raykd.structures.device import deferred
+from raykd.structures.device import deferred_checks
 from raykd.tasks import TASKS
 from raykd.training.label_sets import read_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
@@ -132,7 +132,7 @@ class TrainingData:
         self._go_to(int(self._window_G[rows[0]]))
         text = self.part.text.gather(rows).to(device)
         targets = self.part.labels.gather(rows).to(device)
-        with deferred():  # what is stored was looked at when it was stored
+        with deferred_checks():  # what is stored was looked at when it was stored
             teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
             return Batch(text, targets, self._on_labels(teacher, rows))
 

@@ -14,7 +14,7 @@ from raykd.identity import PlainObject
 from raykd.layers.model import Model, load_weights
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import ScheduleConfig
-from raykd.objectives import ObjectiveConfig, annealed
+from raykd.objectives import ObjectiveConfig, annealed_objective
 from raykd.progress import part_of_work, report_progress
 from raykd.recipes.run import Run, validated
 from raykd.recipes.stored_vocabulary import vocabulary_file
@@ -194,7 +194,7 @@ def training_plan(store_uri: str, run: Run) -> TrainingPlan:
 
 
 def _stage_plan(store_uri: str, run: Run, stage: PlainObject) -> StagePlan:
-    objective = annealed(
+    objective = annealed_objective(
         validated(ObjectiveConfig, stage["objective"]), unlabelled=stage["text"] != "labelled"
     )
     live = live_needs(run, objective.needs)

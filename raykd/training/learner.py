@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from raykd.layers.model import Model
 from raykd.objectives import Objective
-from raykd.objectives.chunks import losses_of
+from raykd.objectives.chunks import compute_losses
 from raykd.objectives.losses import Loss
 from raykd.training.data import Batch
 from raykd.training.live import LiveTeacher, at_least_float32
@@ -42,8 +42,8 @@ class Learner(nn.Module):
         # Losses, and the layers of their own, are computed in at least float32.
         inside = {name: at_least_float32(getattr(output, name)) for name in ("hidden", "pieces", "attention")}
         whole = replace(output, **inside)
-        (losses,) = losses_of([self.loss], whole, batch.targets, teacher, kd_weight=kd_weight)
+        (losses,) = compute_losses([self.loss], whole, batch.targets, teacher, kd_weight=kd_weight)
         # Of a parser also how many words it says nothing about that the student's labels could say.
         arcs = teacher.on_labels
-        lost = {} if arcs is None else {UNEXPRESSED: arcs.unexpressed()}
+        lost = {} if arcs is None else {UNEXPRESSED: arcs.unexpressed_words()}
         return {TOTAL: losses.total_B, **losses.parts, **lost}

@@ -34,7 +34,7 @@ from raykd.layers.model import Model
 from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
 from raykd.storage.store import Storage
-from raykd.structures.device import deferred, sent
+from raykd.structures.device import deferred_checks, to_device
 from raykd.training.checkpoint import Progress, State, Stateful, read_checkpoint, write_checkpoint
 from raykd.training.data import Batch
 from raykd.training.epoch_report import EpochReport
@@ -229,7 +229,7 @@ class Distiller:
         places = (
             worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
         )
-        losses, total = self._losses(batch, sent(torch.from_numpy(places), worker.device), epoch, number)
+        losses, total = self._losses(batch, to_device(torch.from_numpy(places), worker.device), epoch, number)
         size = int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
         weight = (worker.world if len(own) else 0.0) / size
         self._optimiser.zero_grad(set_to_none=True)
@@ -264,7 +264,7 @@ class Distiller:
                 losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
             return losses, losses[TOTAL].sum()
 
-        with deferred() as conditions:
+        with deferred_checks() as conditions:
             losses, total = computed(self._learner)
         known = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
         finite, *rest = torch.stack([*known, *conditions]).tolist()

@@ -76,7 +76,7 @@ def cover_signal(
     computed from others, or whose own source is pending, is pending. Of K best paths the smallest complete K that
     serves is taken.
     """
-    if SIGNALS[origin.signal].once:
+    if SIGNALS[origin.signal].once_per_teacher:
         return _cover(store, origin, [RowRange(0, 1)])
     sources = None if source is None else {entry.first: entry.sha256 for entry in source.standing}
     if source is not None:
@@ -100,7 +100,7 @@ def _cover(
     folder = origin_folder(store, origin)
     files = folder.files()  # one request where each file would be one
     manifest = find_manifest(folder) if MANIFEST in files else None
-    if manifest is not None and sources is None and not SIGNALS[origin.signal].once:
+    if manifest is not None and sources is None and not SIGNALS[origin.signal].once_per_teacher:
         ranges = [entry.rows for entry in manifest.shards]
     same = manifest is not None and [entry.rows for entry in manifest.shards] == list(ranges)
     if manifest is not None and same and manifest.origin.serves(origin):
@@ -116,5 +116,5 @@ def _cover(
         found = {first: entry for first, entry in found.items() if entry.source == sources.get(first)}
     pending = tuple(rows for rows in ranges if rows.first not in found)
     committed = manifest is not None
-    indexed = SIGNALS[origin.signal].once or (committed and INDEX in files)
+    indexed = SIGNALS[origin.signal].once_per_teacher or (committed and INDEX in files)
     return Coverage(folder, origin, tuple(found.values()), pending, committed, indexed)

@@ -77,7 +77,7 @@ def signal_id(need: Need, *, teacher_id: str, text_id: str, decoding: str = "") 
     How many best paths are stored is no part of it: the larger number serves every smaller one.
     """
     decides: dict[str, Any] = {"format": FORMAT, "teacher": teacher_id}
-    if not SIGNALS[need.signal].once:
+    if not SIGNALS[need.signal].once_per_teacher:
         decides["text"] = text_id
     if need.layer is not None:
         decides["layer"] = need.layer

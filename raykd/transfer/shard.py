@@ -53,7 +53,7 @@ def encode_columns(
     """
     signal, largest = SIGNALS[need.signal], 0.0
     columns: dict[str, pa.Array] = {}
-    if not signal.once:
+    if not signal.once_per_teacher:
         columns = {"sentence": pa.array(sentences_N), "length": pa.array(lengths_N.astype(np.int32))}
     for column, given in zip(signal.columns, values, strict=True):
         stored, error = _encoded(need, column, sizes, given, sentences_N, lengths_N)

@@ -31,7 +31,7 @@ class SignalStore:
     def open(folder: Storage) -> SignalStore:
         """Open a signal folder, but none of its shards. Raises StoreError when it has no manifest or no index."""
         manifest = read_manifest(folder)
-        once = SIGNALS[manifest.origin.signal].once
+        once = SIGNALS[manifest.origin.signal].once_per_teacher
         return SignalStore(folder, manifest, None if once else read_index(folder, manifest))
 
     @cached_property
@@ -58,7 +58,7 @@ class SignalStore:
         batch = open_shard(self.folder, entry)
         need = self.manifest.origin.need
         values = decode_columns(need, batch)
-        if not SIGNALS[need.signal].once:
+        if not SIGNALS[need.signal].once_per_teacher:
             sentence_N, length_N = batch["sentence"].to_numpy(), batch["length"].to_numpy()
             wanted = [
                 int(length_N.sum()) if column.is_list else len(sentence_N)

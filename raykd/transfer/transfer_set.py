@@ -19,7 +19,7 @@ from raykd.errors import SignalError
 from raykd.needs import signals_to_read
 from raykd.signals import SIGNALS, Need, TeacherBatch
 from raykd.storage.store import Storage
-from raykd.structures.device import sent
+from raykd.structures.device import to_device
 from raykd.transfer.names import signal_folder
 from raykd.transfer.prefetch import Prefetched
 from raykd.transfer.ragged import gather
@@ -72,7 +72,7 @@ class TransferSet:
         self._once = {
             need: _once([opened[need] for opened in stores if need in opened])
             for need in self._needs
-            if SIGNALS[need.signal].once
+            if SIGNALS[need.signal].once_per_teacher
         }
         remote = any(not store.folder.is_local for opened in stores for store in opened.values())
         self._shards: Prefetched[ShardKey, tuple[np.ndarray, ...]] = Prefetched(
@@ -137,9 +137,9 @@ class TransferSet:
         }
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
         for need, parts in self._once.items():
-            rows = tuple(sent(part[index_B], device) for part in parts)
+            rows = tuple(to_device(part[index_B], device) for part in parts)
             values[need] = SIGNALS[need.signal].read(index_B, *rows)
-        return TeacherBatch.of(values)
+        return TeacherBatch.from_signals(values)
 
     def close(self) -> None:
         """End the background threads and unmap all shards."""
@@ -177,9 +177,9 @@ class TransferSet:
                 parts.append(gather(block_of, block_B, start_B, length_B))
             else:
                 parts.append(gather(block_of, block_B, place_B, np.ones_like(place_B))[:, 0])
-        padded = tuple(sent(torch.from_numpy(part), device) for part in parts)
+        padded = tuple(to_device(torch.from_numpy(part), device) for part in parts)
         lengths_B = torch.from_numpy(length_B if signal.columns[0].is_list else np.ones_like(length_B))
-        return signal.read(sent(lengths_B, device), *padded)
+        return signal.read(to_device(lengths_B, device), *padded)
 
     def _block(self, need: Need, column: int, block: int) -> np.ndarray:
         return self._shards.get((block >> 32, need, block & 0xFFFFFFFF))[column]
@@ -232,7 +232,7 @@ def _check(joined: Sequence[Covered], stores: Sequence[Mapping[Need, SignalStore
     for each, opened in zip(joined, stores, strict=True):
         wanted = int(each.source_rows.max(initial=-1)) + 1
         for need, store in opened.items():
-            if not SIGNALS[need.signal].once and wanted > store.manifest.rows:
+            if not SIGNALS[need.signal].once_per_teacher and wanted > store.manifest.rows:
                 raise SignalError(
                     f"{store.folder.address} covers {store.manifest.rows} sentences, fewer than {wanted}"
                 )

@@ -30,7 +30,7 @@ class Units:
 
     def __init__(self, stores: Sequence[Mapping[Need, SignalStore]]):
         self._stores = [
-            {need: store for need, store in opened.items() if not SIGNALS[need.signal].once}
+            {need: store for need, store in opened.items() if not SIGNALS[need.signal].once_per_teacher}
             for opened in stores
         ]
         self._largest = [

@@ -10,7 +10,7 @@ import torch
 from raykd.cluster.environment import TELEMETRY_OFF
 from raykd.structures.chain import Chain
 from raykd.structures.compiled import best, blocks, launch, products, sums, tangents
-from raykd.structures.compiled.everything import compile_everything
+from raykd.structures.compiled.compile_all import compile_all_kernels
 from tests.cluster.manifests import ROOT
 
 IMAGE = ROOT / "cluster/image"
@@ -30,7 +30,7 @@ def test_it_installs_what_was_tested_and_does_not_run_as_root():
         if kind == "RUN" and "pip install" in rest:
             assert "--constraint constraints.txt" in rest
     order = [kind if kind == "USER" else rest for kind, rest in found if kind in ("USER", "RUN")]
-    assert order.index("USER") < order.index("python -m raykd.structures.compiled.everything")
+    assert order.index("USER") < order.index("python -m raykd.structures.compiled.compile_all")
     assert [rest for kind, rest in found if kind == "USER"] == ["1000"]
     assert not [
         rest for kind, rest in found if kind in ("ENV", "ARG") and re.search("PASSWORD|SECRET|TOKEN", rest)
@@ -77,7 +77,7 @@ def test_one_command_compiles_every_kernel_that_a_sweep_calls(dtype):
         ]
         return {each.py_func.__qualname__: len(each.nopython_signatures) for each in functions}
 
-    compile_everything()
+    compile_all_kernels()
     before = compiled()
     assert min(before[name] for name in ("sum_product", "tangent", "k_best")) >= 2
     random = torch.Generator().manual_seed(0)

@@ -165,7 +165,9 @@ def test_what_is_built_gives_a_loss_for_each_sentence_and_its_parts(kind):
 def test_an_objective_has_a_loss_between_distributions_or_builds_one(kind):
     entry = OBJECTIVES[kind]
     own = [
-        name for name in ("loss", "of_batch", "build") if getattr(entry, name) is not getattr(Objective, name)
+        name
+        for name in ("loss", "batch_loss", "build")
+        if getattr(entry, name) is not getattr(Objective, name)
     ]
     assert len(own) == 1, own
 

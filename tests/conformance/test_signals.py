@@ -83,7 +83,7 @@ def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list
         if column.rows == "teacher":
             found.append([values[None]])
         else:
-            found.append([column.cut(own, n, unit) for own, n in zip(values, words, strict=True)])
+            found.append([column.strip_padding(own, n, unit) for own, n in zip(values, words, strict=True)])
     return found
 
 
@@ -100,7 +100,7 @@ def values_of(need: Need, given: list[list[str]], unit: str) -> list[np.ndarray]
     stored = {
         name: decode_columns(Need(name), encoded(Need(name), given, unit)[0]) for name in signal.sources
     }
-    return list(signal.derive(stored, signal.columns[0].rows_of(words_of(given), unit), need, 20))
+    return list(signal.derive(stored, signal.columns[0].row_counts(words_of(given), unit), need, 20))
 
 
 def encoded(
@@ -109,8 +109,8 @@ def encoded(
     """The shard's content for sentences that are sorted by length."""
     signal = SIGNALS[need.signal]
     rows_N = np.arange(len(given)) if rows_N is None else rows_N
-    lengths_N = signal.columns[0].rows_of(words_of(given), unit)
-    if signal.once:
+    lengths_N = signal.columns[0].row_counts(words_of(given), unit)
+    if signal.once_per_teacher:
         rows_N, lengths_N = rows_N[:0], lengths_N[:0]
     return encode_columns(need, SIZES, rows_N, lengths_N, values_of(need, given, unit))
 
@@ -123,7 +123,7 @@ def shard_of(need: Need, unit: str, rows: RowRange) -> tuple[pa.RecordBatch, flo
 
 def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEntry]]:
     """All of `SENTENCES` in the store, committed."""
-    store, once = Storage(str(folder)), SIGNALS[need.signal].once
+    store, once = Storage(str(folder)), SIGNALS[need.signal].once_per_teacher
     text_id = "" if once else Text.of(SENTENCES).id
     stated = {"teacher_id": "t", "weights_sha256": "w", "text_id": text_id, "tags": TAGS}
     origin = Origin(signal=need.signal, layer=need.layer, k=need.k, **stated)
@@ -133,7 +133,7 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
         where = origin_folder(store, origin)
         entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
     words_N = words_of(SENTENCES)
-    rows_N = SIGNALS[need.signal].columns[0].rows_of(words_N, unit)
+    rows_N = SIGNALS[need.signal].columns[0].row_counts(words_N, unit)
     cover_signal(store, origin, SHARDS).commit(entries, words_N, rows_N)
     return store, origin, entries
 
@@ -169,7 +169,7 @@ def expected_value(need: Need, unit: str, rows: list[int]) -> Any:
         tensors = [torch.from_numpy(np.array(part)) for part in parts]
         columns.append(pad_sequence(tensors, batch_first=True) if column.is_list else torch.cat(tensors))
     words_B = words_of([SENTENCES[row] for row in rows])
-    lengths_B = torch.from_numpy(signal.columns[0].rows_of(words_B, unit))
+    lengths_B = torch.from_numpy(signal.columns[0].row_counts(words_B, unit))
     return signal.read(lengths_B, *columns)
 
 
@@ -193,14 +193,14 @@ def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
     opened = TransferSet.open(stores[0], [Covered(source, np.arange(14))], [need, *beside])
     rows = [13, 0, 4, 4, 9, 2]
     batch = opened.gather(np.array(rows))
-    if SIGNALS[need.signal].once:
+    if SIGNALS[need.signal].once_per_teacher:
         given = decode_columns(need, shard_of(need, unit, SHARDS[0])[0])
         columns = [torch.from_numpy(np.repeat(part, len(rows), axis=0)) for part in given]
         expected = SIGNALS[need.signal].read(torch.ones(len(rows)), *columns)
         assert all(torch.equal(a, b) for a, b in zip(batch.chain.parts()[2:], expected, strict=True))
         return
     values = {each: expected_value(each, unit, rows) for each in (need, *beside)}
-    found, expected = parts_of(batch), parts_of(TeacherBatch.of(values))
+    found, expected = parts_of(batch), parts_of(TeacherBatch.from_signals(values))
     assert found
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
@@ -211,13 +211,13 @@ def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
 @EVERY
 @UNITS
 def test_stated_bytes_are_those_of_the_file_within_arrows_bookkeeping(tmp_path, need, unit):
-    signal, once = SIGNALS[need.signal], SIGNALS[need.signal].once
+    signal, once = SIGNALS[need.signal], SIGNALS[need.signal].once_per_teacher
     _, _, entries = stored(tmp_path, need, unit)
     for entry in entries:
         given = SENTENCES[:1] if once else SENTENCES[entry.first : entry.last]
         stated = sum(
             column.bytes_per_row(SIZES, need)
-            * (1 if once else int(column.rows_of(words_of(given), unit).sum()))
+            * (1 if once else int(column.row_counts(words_of(given), unit).sum()))
             for column in signal.columns
         )
         columns = decode_columns(need, shard_of(need, unit, RowRange(entry.first, entry.last))[0])

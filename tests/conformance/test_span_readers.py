@@ -14,7 +14,7 @@ from raykd.forms.tag_schemes import from_bioes, to_bioes
 from raykd.metrics import entity_f1
 from raykd.metrics.bioes import count_spans, read_spans
 from raykd.metrics.confusions import span_confusions
-from raykd.serving.labeller import spans_of
+from raykd.serving.labeller import decode_spans
 
 TAGS = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC-2"))]
 sentences = st.lists(st.lists(st.sampled_from(TAGS), min_size=1, max_size=8), min_size=1, max_size=4)
@@ -26,7 +26,7 @@ def of_seqeval(tags):
 
 READERS = {
     "metrics": read_spans,
-    "labeller": lambda tags: [(first, last + 1, name) for first, last, name in spans_of(tags)],
+    "labeller": lambda tags: [(first, last + 1, name) for first, last, name in decode_spans(tags)],
     "corpora": lambda tags: read_spans(to_bioes(tags, "bioes")[0]),
     "corpora, through IOB2": lambda tags: read_spans(
         to_bioes(from_bioes(to_bioes(tags, "bioes")[0], "iob2"), "iob2")[0]

@@ -15,7 +15,7 @@ from raykd.forms.tree.best_parse import Parse
 from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encode_tree
 from raykd.layers.model import Output
 from raykd.structures import Arcs, Chain
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 from tests.oracles.trees import is_dependency_tree
 
 POS = ("NOUN", "VERB")
@@ -44,7 +44,7 @@ def test_a_parsers_tree_is_its_best_one_with_the_best_relations(lengths, seed):
     relations = torch.randn(*scores.shape, len(RELATIONS), generator=draw).log_softmax(3)
     lengths_B = torch.tensor(lengths)
     possible = Arcs(scores, lengths_B).mask_BTH
-    arcs = torch.where(possible, scores, NEVER).log_softmax(2)
+    arcs = torch.where(possible, scores, FORBIDDEN).log_softmax(2)
     chain = LabelledArcs(arcs, relations, lengths_B).chain()
     column = columns(lengths, RELATIONS, [[0] * time] * len(lengths))
     found = TREE.best_labellings(column, Output(chain), np.arange(len(lengths)))
@@ -71,7 +71,7 @@ def test_a_students_tree_is_that_of_its_best_labels(encoding, data):
     meant = column.label_heads(rows)
     for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
         logs = scores[b].log_softmax(1)
-        by_head = torch.full((length, length + 1), NEVER)
+        by_head = torch.full((length, length + 1), FORBIDDEN)
         for t, y in product(range(length), range(len(labels))):
             if meant[b, t, y] != NONE:
                 by_head[t, meant[b, t, y]] = max(by_head[t, meant[b, t, y]], logs[t, y])

@@ -6,7 +6,7 @@ import torch
 from raykd.errors import ExportError
 from raykd.layers.arcs import ParserHead
 from raykd.structures import log_partition, token_marginals
-from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.labelled_arcs import FORBIDDEN
 
 LENGTHS = torch.tensor([4, 1, 3])
 RELATIONS = 3
@@ -41,7 +41,8 @@ def test_scores_are_those_of_the_equations(states_BTD):
                 )  # fmt: skip
                 expected = dependent @ made.arcs[:-1] @ governor + made.arcs[-1] @ governor
                 torch.testing.assert_close(
-                    arcs_BTH[b, i, h], torch.tensor(NEVER, dtype=torch.float64) if h == i + 1 else expected
+                    arcs_BTH[b, i, h],
+                    torch.tensor(FORBIDDEN, dtype=torch.float64) if h == i + 1 else expected,
                 )
                 one = torch.ones(1, dtype=torch.float64)
                 left = torch.cat([made.relation_dependent(states_BTD[b, i][None, None])[0, 0], one])

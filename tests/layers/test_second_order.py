@@ -10,7 +10,7 @@ from raykd.errors import ExportError
 from raykd.layers.arcs import ParserHead
 from raykd.layers.second_order import SecondOrderParserHead
 from raykd.structures import log_partition, token_marginals
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 from tests.oracles.trees import mean_field_step
 
 LENGTHS = torch.tensor([4, 1, 3])
@@ -54,11 +54,11 @@ def test_scores_of_pairs_are_those_of_the_equations(states_BTD):
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_heads_are_those_of_mean_field_and_relations_those_of_the_first_order(states_BTD, iterations):
     made = head(iterations=iterations)
-    found = LabelledArcs.of(made(states_BTD, LENGTHS))
+    found = LabelledArcs.from_chain(made(states_BTD, LENGTHS))
     arcs_BTH, relations_BTHR = made.first_order.scores(states_BTD, LENGTHS)
     siblings_BHTT, grandparents_BTTH = made.pair_scores(states_BTD)
     for b, n in enumerate(LENGTHS.tolist()):
-        scores_TH = arcs_BTH[b, :n, : n + 1].masked_fill(arcs_BTH[b, :n, : n + 1] == NEVER, float("-inf"))
+        scores_TH = arcs_BTH[b, :n, : n + 1].masked_fill(arcs_BTH[b, :n, : n + 1] == FORBIDDEN, float("-inf"))
         logits_TH = scores_TH
         for _ in range(iterations):
             logits_TH = mean_field_step(

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from raykd.forms.targets import Targets
 from raykd.layers.model import Output
 from raykd.objectives import Gold, Mix, Objective, Part, Top1
-from raykd.objectives.chunks import losses_of
+from raykd.objectives.chunks import compute_losses
 from raykd.objectives.emission import Emission
 from raykd.objectives.logits import Logits
 from raykd.objectives.losses import Loss
@@ -73,7 +73,7 @@ class Case:
 
     def gradients(self) -> dict[str, Tensor]:
         """The loss of each sentence, its parts, and the gradients of a weighted sum."""
-        (losses,) = losses_of([self.loss], *self.read(), kd_weight=0.25)
+        (losses,) = compute_losses([self.loss], *self.read(), kd_weight=0.25)
         weight_B = torch.linspace(0.5, 1.5, len(self.lengths_B), dtype=torch.float64)
         inputs = {
             "states": self.states_BTD, **dict(self.heads[0].named_parameters()),
@@ -85,10 +85,10 @@ class Case:
 
 
 def whole_and_chunked(case: Case, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 10**9)
+    monkeypatch.setattr(unscored, "MAX_SCORES", 10**9)
     expected = case.gradients()
-    assert case.read()[0].distribution.fits  # type: ignore[union-attr]
-    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", most)
+    assert case.read()[0].distribution.fits_in_memory  # type: ignore[union-attr]
+    monkeypatch.setattr(unscored, "MAX_SCORES", most)
     found = case.gradients()
     assert found.keys() == expected.keys()
     for name, value in expected.items():
@@ -136,12 +136,12 @@ def test_no_tensor_of_the_whole_is_computed_and_chunks_are_not_kept(objective, m
         return largest.elements
 
     assert measured() >= whole, "the measure sees it"
-    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 10 * tags)
+    monkeypatch.setattr(unscored, "MAX_SCORES", 10 * tags)
     assert measured() <= 2 * 10 * tags, "the moments of K best paths are the largest"
     with torch.autograd.graph.saved_tensors_hooks(
         lambda each: kept.append(each.numel()) or each, lambda each: each
     ):
-        losses_of([case.loss], *case.read(), kd_weight=0.25)
+        compute_losses([case.loss], *case.read(), kd_weight=0.25)
     assert max(kept) < 10 * tags
 
 
@@ -149,7 +149,7 @@ def test_best_labellings_of_a_vocabulary_are_those_of_all_its_scores(monkeypatch
     case = Case(Gold(), [4, 1, 3])
     chain = case.unscored(case.teacher_BTD, case.heads[1])
     whole = Chain(case.heads[1](case.teacher_BTD), case.lengths_B)
-    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 2 * TAGS)
+    monkeypatch.setattr(unscored, "MAX_SCORES", 2 * TAGS)
     for k in (1, 3, TAGS + 2):
         for found, expected in zip(kbest(chain, k), kbest(whole, k), strict=True):
             torch.testing.assert_close(found, expected)
@@ -159,6 +159,6 @@ def test_best_labellings_of_a_vocabulary_are_those_of_all_its_scores(monkeypatch
 def test_transitions_and_wrong_lengths_are_refused():
     chain = Chain(torch.zeros(1, 2, TAGS), torch.tensor([2]), torch.zeros(TAGS, TAGS))
     with pytest.raises(ValueError, match="not independent"):
-        unscored.tokens(chain, slice(0, 1))
+        unscored.chunk_tokens(chain, slice(0, 1))
     with pytest.raises(ValueError, match="lengths must lie in"):
         UnscoredChain(torch.zeros(1, 2, SIZE), torch.tensor([3]), nn.Linear(SIZE, TAGS), tags=TAGS)

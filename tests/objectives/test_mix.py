@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raykd.errors import RunError
 from raykd.layers.model import Output
-from raykd.objectives import Gold, Mix, Objective, Part, Top1, annealed
+from raykd.objectives import Gold, Mix, Objective, Part, Top1, annealed_objective
 from raykd.objectives.logits import Logits
 from raykd.objectives.losses import Loss, Losses
 from raykd.objectives.posterior import Posterior
@@ -140,7 +140,7 @@ def test_a_mix_is_trained_on_all_text_unless_all_of_it_reads_gold_labels(parts, 
 @pytest.mark.parametrize(("unlabelled", "labels"), [(False, Gold()), (True, Top1())])
 def test_an_annealed_objective_is_weighed_by_lambda_against_labels(kd_weight, unlabelled, labels):
     """λ · loss + (1 − λ) · labels; on unlabelled text the teacher's best labelling is the label."""
-    objective = annealed(Posterior(), unlabelled=unlabelled)
+    objective = annealed_objective(Posterior(), unlabelled=unlabelled)
     case = replace(CASE, labels=targets_of(CASE.targets.tags_BT, labelled=[True, False, True]))
     expected = kd_weight * built_loss(Posterior(), case) + (1 - kd_weight) * built_loss(labels, case)
     near(built_loss(objective, case, kd_weight=kd_weight), expected)
@@ -152,7 +152,7 @@ def test_an_annealed_objective_is_weighed_by_lambda_against_labels(kd_weight, un
 @pytest.mark.parametrize("objective", [Gold(), Top1(), mix((Posterior(), 1.0, "none"))])
 @pytest.mark.parametrize("unlabelled", [True, False])
 def test_labels_and_mixes_are_not_annealed(objective: Objective, unlabelled):
-    assert annealed(objective, unlabelled=unlabelled) is objective
+    assert annealed_objective(objective, unlabelled=unlabelled) is objective
 
 
 @given(seed=st.integers(0, 2**31), labelled=st.lists(st.booleans(), min_size=2, max_size=6))

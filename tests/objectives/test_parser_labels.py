@@ -18,7 +18,7 @@ from raykd.objectives.top_k import TopK
 from raykd.objectives.top_wk import TopWK
 from raykd.signals import Sizes, TeacherBatch
 from raykd.structures import Chain
-from raykd.structures.labelled_arcs import NEVER, ArcsOnLabels, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, ArcsOnLabels, LabelledArcs
 
 RELATIONS, LABELS = 3, 6
 
@@ -88,7 +88,7 @@ def test_posterior_is_the_divergence_from_what_the_labels_express_and_the_rest_i
         shares = [p / (sum(own) or 1.0) for p in own]
         expected[b, t] = sum(p * (math.log(p) - float(logs[b, t, y])) for y, p in enumerate(shares) if p)
     assert found_B.tolist() == pytest.approx(summed(teacher, expected), abs=1e-6)
-    lost_B = teacher.unexpressed().tolist()
+    lost_B = teacher.unexpressed_words().tolist()
     assert sum(lost_B) == pytest.approx(len(whole) - sum(whole), abs=1e-9)
 
 
@@ -134,7 +134,7 @@ def test_other_objectives_read_the_labels_that_mean_something(case):
     teacher, student = case
     batch = TeacherBatch(on_labels=teacher)
     chain = teacher.chain()
-    assert bool((chain.emissions_BTY[teacher.heads_BTY < 0] <= NEVER / 2).all()) or not bool(
+    assert bool((chain.emissions_BTY[teacher.heads_BTY < 0] <= FORBIDDEN / 2).all()) or not bool(
         (teacher.heads_BTY >= 0).any(2).all()
     )
     expected = Token().loss(student, TeacherBatch(marginals=chain))

@@ -22,7 +22,7 @@ from raykd.objectives.top_k import TopK
 from raykd.objectives.top_wk import TopWK
 from raykd.signals import Need, Sizes, TeacherBatch
 from raykd.structures import Chain, Mixture
-from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.labelled_arcs import FORBIDDEN
 from tests.objectives.cases import Case, built_loss, cases, draw_chain, make_case, targets_of
 from tests.objectives.definitions import best, softened_laws
 from tests.oracles.chains import enumerate_chain
@@ -290,7 +290,7 @@ def test_logits_leave_out_what_may_not_be():
     whole = built_loss(Logits(), replace(case, student=Chain(scores_BTY.clone(), case.student.lengths_B)))
     log = enumerate_chain(case.teacher)[0].token_marginals()[0, 0].log().clamp_min(-20.0)
     apart = (scores_BTY[0, 0, 0] - log).square() / 2
-    scores_BTY[0, 0, 0] = NEVER
+    scores_BTY[0, 0, 0] = FORBIDDEN
     found = built_loss(Logits(), replace(case, student=Chain(scores_BTY, case.student.lengths_B)))
     near(found[0], whole[0] - apart)
     near(found[1:], whole[1:])

@@ -22,7 +22,7 @@ from raykd.precompute.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
-from raykd.structures.labelled_arcs import NEVER
+from raykd.structures.labelled_arcs import FORBIDDEN
 from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
 from tests.transfer.samples import (
     NON_CHAIN,
@@ -319,8 +319,8 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
                 torch.testing.assert_close(one, expected, atol=2e-2, rtol=0)
             beyond = torch.ones(found.arcs_BTH.shape[1:], dtype=torch.bool)
             beyond[:words, : words + 1] = False
-            assert (found.arcs_BTH[place][beyond] == NEVER).all()
-            assert (found.arcs_BTH[place, :words, : words + 1][~other] < NEVER / 2).all()
+            assert (found.arcs_BTH[place][beyond] == FORBIDDEN).all()
+            assert (found.arcs_BTH[place, :words, : words + 1][~other] < FORBIDDEN / 2).all()
         assert torch.isfinite(found.relations_BTHR).all()
         inside_BT = found.chain().mask_BT
         torch.testing.assert_close(found.arcs_BTH.exp().sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))

@@ -110,8 +110,8 @@ def test_how_many_pieces_are_read_at_once_changes_no_label(exports, name, monkey
     _, folder, sentences = exports[name]
     expected = load(folder).label(sentences)
     for padded in (1, 20, 2**20):
-        monkeypatch.setattr(session, "PADDED", padded)
-        monkeypatch.setattr(session, "LONG", 4 * padded)
+        monkeypatch.setattr(session, "BATCH_PIECES", padded)
+        monkeypatch.setattr(session, "LONG_TEXT_PIECES", 4 * padded)
         assert load(folder).label(sentences) == expected
 
 

@@ -21,7 +21,7 @@ from raykd.serving.labeller import (
     Lattice,
     UnsupportedError,
     session,
-    spans_of,
+    decode_spans,
     splitter,
     with_package,
     words_in,
@@ -163,7 +163,7 @@ LABELS = ["O", *(f"{letter}-{name}" for letter in "BIES" for name in ("PER", "LO
 
 @given(labels=st.lists(st.sampled_from(LABELS), max_size=7))
 def test_spans_are_those_that_raykd_reads(labels):
-    assert [(first, last + 1, name) for first, last, name in spans_of(labels)] == read_spans(labels)
+    assert [(first, last + 1, name) for first, last, name in decode_spans(labels)] == read_spans(labels)
 
 
 @pytest.mark.parametrize(

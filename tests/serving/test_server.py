@@ -187,8 +187,8 @@ def test_a_fault_is_of_its_request_alone():
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(batching, "CHARACTERS", 10)
-    monkeypatch.setattr(batching, "WAITING", 6)
+    monkeypatch.setattr(batching, "MAX_BATCH_CHARACTERS", 10)
+    monkeypatch.setattr(batching, "MAX_WAITING_TEXTS", 6)
     labeller = Upper()
     found, _ = batched(labeller, ["a" * 11, "bbbb", "c", "dddddd", "e"], ["f", "g"], max_batch=8)
     assert labeller.batches == [["a" * 11], ["bbbb", "c"], ["dddddd"], ["e"]]
@@ -196,14 +196,14 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def test_the_characters_that_wait_are_bounded(monkeypatch):
-    monkeypatch.setattr(batching, "WAITING_CHARACTERS", 6)
+    monkeypatch.setattr(batching, "MAX_WAITING_CHARACTERS", 6)
     found, _ = batched(Upper(), ["abc", "def"], ["g"], max_batch=8)
     assert found[0] == ["ABC", "DEF"]
     assert isinstance(found[1], BusyError)
 
 
 def test_too_many_waiting_texts_are_answered_with_503(names, monkeypatch):
-    monkeypatch.setattr(batching, "WAITING", 1)
+    monkeypatch.setattr(batching, "MAX_WAITING_TEXTS", 1)
     with served(create_app(names)) as at:
         assert post(f"{at}/predict", {"texts": ["a", "b"]}) == (
             503, {"detail": "too many texts are waiting; try again later"},

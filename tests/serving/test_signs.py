@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raykd.serving.labeller import SPLITS, spelling, word_places, words_in
+from raykd.serving.labeller import SPLITS, normalize_word, word_places, words_in
 
 HIDDEN = [
     chr(place)
@@ -83,7 +83,7 @@ def test_no_sign_of_format_is_a_word_or_cuts_one(word):
         for split in SPLITS:
             assert words_in(text, split) == [word, word], hex(ord(sign))
         assert words_in(f"ab{sign}cd") == [f"ab{sign}cd"], hex(ord(sign))
-        assert spelling(f"{word}{sign}{word}") == word * 2
+        assert normalize_word(f"{word}{sign}{word}") == word * 2
 
 
 @given(text=TEXTS, split=st.sampled_from(SPLITS))
@@ -112,5 +112,5 @@ def test_the_forms_of_unicode_have_the_same_words():
         sign = chr(place)
         forms = {sign, *(unicodedata.normalize(form, sign) for form in ("NFC", "NFD"))}
         for text in ("a{}b", "{}", "東{}x", ".{}.", "1{}\u20e3") if len(forms) > 1 else ():
-            spelt = {tuple(map(spelling, words_in(text.format(form)))) for form in forms}
+            spelt = {tuple(map(normalize_word, words_in(text.format(form)))) for form in forms}
             assert len(spelt) == 1, hex(place)

@@ -16,7 +16,7 @@ from raykd.forms import TREE
 from raykd.forms.tree.codes import ENCODINGS, TreeLabels, encode_tree
 from raykd.layers.model import Output
 from raykd.serving import labeller
-from raykd.serving.labeller.trees import NEVER, best_tree, is_tree
+from raykd.serving.labeller.trees import FORBIDDEN, best_tree, is_tree
 from raykd.structures import Chain
 from tests.oracles.trees import is_dependency_tree
 
@@ -54,7 +54,7 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
     assert is_tree(np.array([arc.head for arc in found]))
     if any(head != arc.head for head, arc in zip(expected.heads_T, found, strict=True)):
         # Two trees that are equally good: of words that have no label for some heads.
-        assert total < NEVER / 2
+        assert total < FORBIDDEN / 2
         return
     assert [arc.relation for arc in found] == [RELATIONS[number] for number in expected.relations_T]
     assert [arc.repaired for arc in found] == expected.repaired_T.tolist()
@@ -70,7 +70,7 @@ def _by_head(labels, column, scores_TY):
     logs_TY = torch.from_numpy(scores_TY).log_softmax(1).numpy()
     meant_TY = column.label_heads(np.array([0]))[0]
     words = len(scores_TY)
-    found = np.full((words, words + 1), NEVER)
+    found = np.full((words, words + 1), FORBIDDEN)
     for t, head in product(range(words), range(words + 1)):
         if (meant_TY[t] == head).any():
             found[t, head] = logs_TY[t, meant_TY[t] == head].max()
@@ -82,7 +82,7 @@ def test_the_best_tree_is_the_best_of_all(words, seed, never):
     draw = np.random.default_rng(seed)
     scores_TH = draw.normal(size=(words, words + 1), scale=3)
     if never:
-        scores_TH[draw.random(scores_TH.shape) < 0.3] = NEVER
+        scores_TH[draw.random(scores_TH.shape) < 0.3] = FORBIDDEN
     scores_TH[range(words), range(1, words + 1)] = -np.inf
 
     def total(heads):

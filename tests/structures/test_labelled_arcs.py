@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, possible_heads, encode_tree
 from raykd.structures import log_partition, token_marginals
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs, expressed
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs, expressed_mass
 
 POS = ("ADJ", "NOUN", "VERB")
 RELATIONS = ("nsubj", "obj", "root")
@@ -22,7 +22,7 @@ def arcs_of(lengths: list[int], seed: int) -> LabelledArcs:
     scores_BTH = torch.randn(len(lengths), time, time + 1, generator=draw, dtype=torch.float64)
     relations = torch.randn(*scores_BTH.shape, len(RELATIONS), generator=draw, dtype=torch.float64)
     inside = torch.arange(time)[None, :, None] < lengths_B[:, None, None]
-    arcs_BTH = scores_BTH.masked_fill(inside & ~allowed_BTH, NEVER).log_softmax(2)
+    arcs_BTH = scores_BTH.masked_fill(inside & ~allowed_BTH, FORBIDDEN).log_softmax(2)
     return LabelledArcs(arcs_BTH, relations.log_softmax(3), lengths_B)
 
 
@@ -51,8 +51,8 @@ def test_a_labels_probability_is_that_of_its_head_and_of_its_relation_at_that_he
     arcs, pos_BT, labels = case
     heads_BTY = labels.heads(pos_BT, arcs.lengths_B.numpy())
     relation_Y = np.array([RELATIONS.index(tag.rpartition("@")[2]) for tag in labels.tags])
-    found_BTY = arcs.on_labels(torch.from_numpy(heads_BTY), torch.from_numpy(relation_Y))
-    reached_B = expressed(found_BTY, arcs.lengths_B)
+    found_BTY = arcs.label_log_scores(torch.from_numpy(heads_BTY), torch.from_numpy(relation_Y))
+    reached_B = expressed_mass(found_BTY, arcs.lengths_B)
     for b, length in enumerate(arcs.lengths_B.tolist()):
         reached = 0.0
         for t in range(length):
@@ -85,8 +85,8 @@ def test_where_every_arc_has_a_label_all_mass_is_expressed():
     labels = labels_of([written], "relative_pos")
     pos_BT = np.array([[POS.index(name) for name in own] + [0] * (4 - len(own)) for own in pos])
     heads_BTY = torch.from_numpy(labels.heads(pos_BT, arcs.lengths_B.numpy()))
-    found_BTY = arcs.on_labels(heads_BTY, torch.from_numpy(labels.relations_Y))
-    torch.testing.assert_close(expressed(found_BTY, arcs.lengths_B), arcs.lengths_B.double())
+    found_BTY = arcs.label_log_scores(heads_BTY, torch.from_numpy(labels.relations_Y))
+    torch.testing.assert_close(expressed_mass(found_BTY, arcs.lengths_B), arcs.lengths_B.double())
 
 
 def test_as_a_chain_and_back():
@@ -95,9 +95,9 @@ def test_as_a_chain_and_back():
     torch.testing.assert_close(log_partition(chain), torch.zeros(2, dtype=torch.float64))
     marginals_BTHR = token_marginals(chain).unflatten(2, (4, len(RELATIONS)))
     torch.testing.assert_close(marginals_BTHR[0].sum(2), arcs.arcs_BTH[0].exp())
-    again = LabelledArcs.of(chain)
+    again = LabelledArcs.from_chain(chain)
     torch.testing.assert_close(again.arcs_BTH[0].exp(), arcs.arcs_BTH[0].exp())
-    likely = arcs.arcs_BTH[0] > NEVER / 2
+    likely = arcs.arcs_BTH[0] > FORBIDDEN / 2
     torch.testing.assert_close(again.relations_BTHR[0][likely], arcs.relations_BTHR[0][likely])
 
 

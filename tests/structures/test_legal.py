@@ -23,7 +23,7 @@ def constraints(draw, tags):
     parts = (
         (torch.rand(*shape, generator=generator) < 0.7).numpy() for shape in ((tags, tags), (tags,), (tags,))
     )
-    return LegalTransitions.of(*parts)
+    return LegalTransitions.from_masks(*parts)
 
 
 def is_legal(legal, path):

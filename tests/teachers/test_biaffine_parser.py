@@ -30,7 +30,7 @@ def build(teacher=BiaffineParserTeacher, *, seed=0, dropout=0.0, **settings):
 @each_teacher
 def test_it_gives_every_head_and_relation_of_each_word(teacher):
     batch = make_batch()
-    found = LabelledArcs.of(build(teacher).eval()(batch).distribution)
+    found = LabelledArcs.from_chain(build(teacher).eval()(batch).distribution)
     T = batch.first_BT.shape[1]
     assert found.arcs_BTH.shape == (4, T, T + 1)
     assert found.relations_BTHR.shape == (4, T, T + 1, len(RELATIONS))
@@ -66,7 +66,7 @@ def test_several_are_the_normalised_geometric_mean_of_heads_with_relations():
     mean = Ensemble(members, combine="scores").eval()(batch).distribution
     logs = [member(batch).distribution.emissions_BTY for member in members]
     expected_BTY = torch.softmax((logs[0] + logs[1]) / 2, 2)
-    found = LabelledArcs.of(mean)
+    found = LabelledArcs.from_chain(mean)
     torch.testing.assert_close(
         (found.arcs_BTH[..., None] + found.relations_BTHR).exp().flatten(2), expected_BTY
     )

@@ -145,8 +145,8 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
             return PIECES.best_labellings(gold, student(batch.text), rows)
 
     expected, certain = step(), guesses()
-    assert student(batch.text).distribution.fits
-    monkeypatch.setattr(unscored, "SCORES_AT_ONCE", 150)
+    assert student(batch.text).distribution.fits_in_memory
+    monkeypatch.setattr(unscored, "MAX_SCORES", 150)
     assert len(student(batch.text).distribution.chunks()) > 3
     found = step()
     assert found.keys() == expected.keys()

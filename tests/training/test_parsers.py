@@ -66,7 +66,7 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
     for place, row in enumerate(rows.tolist()):
         words = sentences[row]["tokens"]
         ((_, _, output),) = teacher.outputs([words], 1000)
-        arcs = LabelledArcs.of(output.distribution)
+        arcs = LabelledArcs.from_chain(output.distribution)
         for t in range(len(words)):
             expected = torch.zeros(len(labels))
             for y, head in enumerate(heads_BTY[place, t].tolist()):

@@ -19,7 +19,7 @@ from raykd.precompute.shard_writer import ShardWriter, TeacherHandle
 from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.structures import Chain, Mixture
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 from raykd.transfer import Text, signal_id
 
 TAGS = 5
@@ -98,9 +98,9 @@ class FakeParser(FakeTeacher):
         relations_BTHR = torch.full((*arcs_BTH.shape, self.tags), 7.0)
         for i, scores in enumerate(given):
             n, drawn = len(scores), torch.from_numpy(scores)
-            arcs_BTH[i, :n], relations_BTHR[i, :n, : n + 1] = NEVER, drawn[..., 1:]
+            arcs_BTH[i, :n], relations_BTHR[i, :n, : n + 1] = FORBIDDEN, drawn[..., 1:]
             itself = torch.eye(n + 1, dtype=torch.bool)[1:]
-            arcs_BTH[i, :n, : n + 1] = drawn[..., 0].masked_fill(itself, NEVER)
+            arcs_BTH[i, :n, : n + 1] = drawn[..., 0].masked_fill(itself, FORBIDDEN)
         return LabelledArcs(arcs_BTH.log_softmax(2), relations_BTHR.log_softmax(3), lengths_B)
 
     def outputs(

@@ -150,12 +150,12 @@ class Tree(LabelForm):
         """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`."""
         import torch
 
-        from raykd.structures.device import sent
+        from raykd.structures.device import to_device
         from raykd.structures.labelled_arcs import ArcsOnLabels
 
         device = arcs.lengths_B.device
-        relation_Y = sent(torch.from_numpy(gold.student_labels.relations_Y), device)
-        return ArcsOnLabels(arcs, sent(torch.from_numpy(gold.label_heads(rows)), device), relation_Y)
+        relation_Y = to_device(torch.from_numpy(gold.student_labels.relations_Y), device)
+        return ArcsOnLabels(arcs, to_device(torch.from_numpy(gold.label_heads(rows)), device), relation_Y)
 
     def gold(self, sentence: LabelledSentence) -> GoldTree:
         """With the names of relations."""

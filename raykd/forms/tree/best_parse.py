@@ -13,7 +13,7 @@ import torch
 
 from raykd.forms.tree.codes import NONE, TreeLabels
 from raykd.structures import Arcs, Chain, are_trees, best_trees
-from raykd.structures.labelled_arcs import NEVER, LabelledArcs
+from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ def parses_of_arcs(chain: Chain) -> list[Parse]:
     """The trees whose heads score best (`best_trees`), where each word's best head by itself makes no tree with one
     root; each word's best relation to its head.
     """
-    found = LabelledArcs.of(chain)
+    found = LabelledArcs.from_chain(chain)
     best_BT, heads_BT = best_heads(found.arcs_BTH, chain.lengths_B)
     relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
     return _parses(heads_BT, relations_BT, heads_BT != best_BT, chain.lengths_B)
@@ -47,7 +47,7 @@ def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) ->
     starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
     scores_BTC = np.maximum.reduceat(scores_BTY[:, :, by_code], starts_C, axis=2)
     # What has no code is read behind the last one.
-    scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=NEVER)
+    scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=FORBIDDEN)
     scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
     _, heads_BT = best_heads(scores_BTH, chain.lengths_B)
     codes_BT1 = np.take_along_axis(codes_BTH, heads_BT[:, :, None].numpy(), 2)

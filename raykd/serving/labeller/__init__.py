@@ -25,15 +25,15 @@ from .lattice import Chain, Lattice, best_path
 from .model import READ_AHEAD, Labeller, load
 from .normalization import UnsupportedError
 from .pieces import Split, splitter, with_package
-from .signs import NORMALIZATION, SIGNS, SPLITS, WHITESPACE, spelling, word_places, words_in
-from .spans import INTENT, Labelled, Span, spans_of
+from .signs import NORMALIZATION, SIGNS, SPLITS, WHITESPACE, normalize_word, word_places, words_in
+from .spans import INTENT, Labelled, Span, decode_spans
 from .trees import UPOS, Arc, TreeLabels, best_tree, is_tree
-from .words import SEPARATOR, UTTERANCE, Text, check_pair, joined, refuse_no_texts
+from .words import SEPARATOR, UTTERANCE, Text, check_pair, join_pair, refuse_no_texts
 
 __all__ = [
     "CARD", "FLOAT32", "INT8", "INTENT", "LABELS", "NORMALIZATION", "READ_AHEAD", "SEPARATOR", "SIGNS", "SPLITS",
     "UPOS", "UTTERANCE", "VOCABULARY", "WEIGHTS", "WHITESPACE", "Arc", "Chain", "Labelled", "Labeller",
     "LabellerError", "Lattice", "Span", "Split", "Text", "TreeLabels", "UnsupportedError", "best_path", "best_tree",
-    "check_pair", "is_tree", "joined", "load", "model_file", "refuse_no_texts", "spans_of", "spelling", "splitter",
+    "check_pair", "is_tree", "join_pair", "load", "model_file", "refuse_no_texts", "decode_spans", "normalize_word", "splitter",
     "with_package", "word_places", "words_in",
 ]  # fmt: skip

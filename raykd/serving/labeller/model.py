@@ -12,11 +12,11 @@ import numpy as np
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
 from .lattice import Lattice, legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
-from .session import Reader, Scored, Session
+from .session import Reader, LabelsAndScores, Session
 from .signs import SIGNS, SPLITS, WHITESPACE, Places
 from .spans import INTENT, Labelled, describe_sentence, describe_words
 from .trees import Arc, TreeLabels, describe_tree
-from .words import PosOf, Sentences, Text, checked_sentences, divided, refuse_no_texts
+from .words import PosOf, Sentences, Text, checked_sentences, read_text, refuse_no_texts
 
 READ_AHEAD = 32
 """Batches whose texts are sorted by length together."""
@@ -48,7 +48,7 @@ def load(
     """
     model = Labeller(Path(folder), file=file, threads=threads, split=split)
     if pos is not None:
-        model.tag_with(Labeller(Path(pos), file=file, threads=threads))
+        model.set_tagger(Labeller(Path(pos), file=file, threads=threads))
     return model
 
 
@@ -93,14 +93,14 @@ class Labeller:
 
     def __reduce__(self) -> tuple[Callable[..., Labeller], tuple[Any, ...]]:
         # Another process opens the files again: a session of ONNX Runtime cannot be sent there.
-        return _reopened, (self.folder, self.file, self._threads, self.split, self.tagger)
+        return _reopen, (self.folder, self.file, self._threads, self.split, self.tagger)
 
     @property
     def needs_pos(self) -> bool:
         """Whether sentences must come with parts of speech: it parses, its labels name them, and it has no tagger."""
         return self.trees is not None and self.trees.reads_pos and self.tagger is None
 
-    def tag_with(self, tagger: Labeller) -> None:
+    def set_tagger(self, tagger: Labeller) -> None:
         """Have `tagger` give the parts of speech of what comes without; it raises what `check_tagger` raises."""
         self.check_tagger(tagger)
         self.tagger = tagger
@@ -115,7 +115,7 @@ class Labeller:
             raise LabellerError(f"{tagger.folder}: {problem}; export a student of that task")
         if unknown := sorted(set(tagger.labels) - set(self.trees.pos)):
             problem = f"it gives the parts of speech {', '.join(unknown[:5])}, which the labels of {self.folder} do not"
-            hint = f"give a model of {', '.join(self.trees.own_pos)}"
+            hint = f"give a model of {', '.join(self.trees.treebank_pos)}"
             raise LabellerError(f"{tagger.folder}: {problem} have; {hint}")
 
     @overload
@@ -213,7 +213,7 @@ class Labeller:
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
         texts = iter(texts)
         while block := [
-            divided(text, self.split, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)
+            read_text(text, self.split, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)
         ]:
             filled = [(text, places, pos) for text, places, pos in block if places]
             sentences = [[text[a:b] for a, b in places] for text, places, _ in filled]
@@ -224,7 +224,9 @@ class Labeller:
             for text, places, _ in block:
                 yield self._described(text, places, *next(results)) if places else Labelled(text)
 
-    def _described(self, text: str, places: Places, pos: Sequence[str] | None, scored: Scored) -> Labelled:
+    def _described(
+        self, text: str, places: Places, pos: Sequence[str] | None, scored: LabelsAndScores
+    ) -> Labelled:
         best_T, scores_TY = scored
         if self.trees is not None:
             return describe_tree(text, places, self.trees.arcs(scores_TY, pos))
@@ -262,7 +264,7 @@ def _split(folder: Path, card: Mapping[str, Any], split: str | None) -> str:
     return split or trained or card.get("split", SIGNS)
 
 
-def _reopened(folder: Path, file: str, threads: int, split: str, tagger: Labeller | None) -> Labeller:
+def _reopen(folder: Path, file: str, threads: int, split: str, tagger: Labeller | None) -> Labeller:
     model = Labeller(folder, file=file, threads=threads, split=split)
     model.tagger = tagger
     return model

@@ -14,12 +14,12 @@ import numpy as np
 
 from .folder import LabellerError
 from .normalization import UnsupportedError, normalizer, pre_tokenizer
-from .signs import NORMALIZATION, spelling
+from .signs import NORMALIZATION, normalize_word
 from .words import SEPARATOR, UTTERANCE, Sentences
 
 Split = Callable[[str], list[int]]
 """Gives the ids of a word's pieces, or of its characters."""
-KEPT = 2**18
+REMEMBERED_WORDS = 2**18
 """Words whose pieces are remembered."""
 
 
@@ -57,7 +57,7 @@ def splitter(stored: str, *, unknown: int) -> Split:
 def _normalization(content: Mapping[str, Any]) -> Callable[[str], str]:
     """The form in which a vocabulary of raykd's own looks words up."""
     # One that an earlier version built has words as they came.
-    return spelling if content.get("normalization") == NORMALIZATION else str
+    return normalize_word if content.get("normalization") == NORMALIZATION else str
 
 
 def with_package(stored: str, *, unknown: int) -> Split:
@@ -76,7 +76,7 @@ def with_package(stored: str, *, unknown: int) -> Split:
 def with_special_words(split: Split, special: Mapping[str, Any]) -> Split:
     """`split` that remembers words, and knows those which stand for no word of a text."""
 
-    @lru_cache(KEPT)
+    @lru_cache(REMEMBERED_WORDS)
     def split_any(word: str) -> list[int]:
         if word == UTTERANCE and special["prefix"]:
             return []  # it is read at the piece before it
@@ -155,7 +155,7 @@ def speller(stored: str) -> Split:
     return split
 
 
-def beginning(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
+def truncate(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
     """The pieces that are read of a text that may be too long; of a pair those of both texts, of which the longer one
     loses its end first.
     """

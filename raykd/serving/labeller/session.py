@@ -15,14 +15,14 @@ import numpy as np
 
 from .folder import LabellerError
 from .lattice import Chain, best_path
-from .pieces import Split, beginning, character_inputs, model_inputs
+from .pieces import Split, truncate, character_inputs, model_inputs
 from .words import UTTERANCE, Sentences
 
-PADDED = 2**9
+BATCH_PIECES = 2**9
 """Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
-LONG = 2**11
+LONG_TEXT_PIECES = 2**11
 """A text of more pieces is read alone, and its memory is then given back."""
-Scored = tuple[np.ndarray, np.ndarray]
+LabelsAndScores = tuple[np.ndarray, np.ndarray]
 """The best labels [T] and the scores [T, Y] of a sentence."""
 
 
@@ -55,7 +55,7 @@ class Session:
         """The best labels [B, T] and the scores [B, T, Y]; after a long text memory is given back to the system."""
         if self._process != os.getpid():
             self._open()  # threads do not come along into a process that was forked
-        options = self._giving_back if inputs["pieces"].size > LONG else None
+        options = self._giving_back if inputs["pieces"].size > LONG_TEXT_PIECES else None
         return self._session.run(["labels", "scores"], {name: inputs[name] for name in self.inputs}, options)
 
 
@@ -98,7 +98,7 @@ class Reader:
     decoding: Chain | None
     """The scores by which the best labelling is found where a sentence is read in windows."""
 
-    def read(self, sentences: Sentences, batch: int) -> list[Scored]:
+    def read(self, sentences: Sentences, batch: int) -> list[LabelsAndScores]:
         """The best labels and the scores of each sentence, read in batches of similar length; of an utterance T is one
         more than its words, the intent first.
         """
@@ -119,7 +119,7 @@ class Reader:
                 results[place] = result
         return results
 
-    def _run(self, group: Sequence[tuple[Sequence[str], list[list[int]]]]) -> list[Scored]:
+    def _run(self, group: Sequence[tuple[Sequence[str], list[list[int]]]]) -> list[LabelsAndScores]:
         rows = [row for _, row in group]
         inputs = model_inputs(rows, self.special)
         if self.spell is not None:
@@ -128,13 +128,13 @@ class Reader:
         counts = [1 if self.one_label else len(row) for row in rows]
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
 
-    def _read_long(self, words: Sequence[str], row: list[list[int]], width: int) -> Scored:
+    def _read_long(self, words: Sequence[str], row: list[list[int]], width: int) -> LabelsAndScores:
         """One sentence of any length. Where it has more pieces than the model reads, it is read in windows that overlap
         by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
         label the beginning is read, of a pair those of both.
         """
         if self.one_label:
-            return self._run([(words, [beginning(words, row, width)])])[0]
+            return self._run([(words, [truncate(words, row, width)])])[0]
         # An utterance's first word has no piece of its own where a model has such a limit.
         body = [piece for pieces in row for piece in pieces]
         if len(body) <= width:
@@ -157,7 +157,7 @@ def batches_by_size(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
     """
     places: list[int] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if places and (len(places) == batch or sizes[place] * (len(places) + 1) > PADDED):
+        if places and (len(places) == batch or sizes[place] * (len(places) + 1) > BATCH_PIECES):
             yield places
             places = []
         places.append(place)

@@ -115,7 +115,7 @@ def words_in(text: str, split: str = SIGNS) -> list[str]:
     return [text[first:last] for first, last in word_places(text, split)]
 
 
-def spelling(word: str) -> str:
+def normalize_word(word: str) -> str:
     """A word as vocabularies of raykd's own look it up: in NFC, without invisible signs."""
     if word.isascii() and word.isprintable():
         return word

@@ -45,7 +45,7 @@ class Labelled:
     heads: tuple[int, ...] | None = None
 
 
-def spans_of(labels: Sequence[str]) -> list[tuple[int, int, str]]:
+def decode_spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
     """(first word, last word, name) of each span in BIOES labels, in order. A span begins at B or S, after O, E or S,
     and where the name changes; it ends before the next beginning, at O, and after E or S.
     """
@@ -87,7 +87,7 @@ def describe_words(
         for t, ((a, b), y) in enumerate(zip(places, best_T[front:], strict=True), start=front)
     ]
     described: list[Span] = []
-    for first, last, name in spans_of([word.label for word in words]) if spans else ():
+    for first, last, name in decode_spans([word.label for word in words]) if spans else ():
         probability = lattice.probability(first + front, best_T[first + front : last + front + 1])
         start, end = words[first].start, words[last].end
         described.append(Span(text[start:end], start, end, name, probability))

@@ -20,7 +20,7 @@ UPOS = frozenset((
     "VERB", "X",
 ))  # fmt: skip
 """The parts of speech of Universal Dependencies."""
-NEVER = -1e4
+FORBIDDEN = -1e4
 """Log-probability of a head that no label means."""
 
 
@@ -43,11 +43,11 @@ class TreeLabels:
 
     def __init__(self, stored: Mapping[str, Any]):
         self.encoding: str = stored["encoding"]
-        self.own_pos: tuple[str, ...] = tuple(stored["pos"])
+        self.treebank_pos: tuple[str, ...] = tuple(stored["pos"])
         """The parts of speech of the treebank, some of which the labels name."""
         # Of several languages' treebanks one has universal parts of speech that another lacks.
-        more = sorted(UPOS.difference(self.own_pos)) if UPOS.issuperset(self.own_pos) else ()
-        self.pos = (*self.own_pos, *more)
+        more = sorted(UPOS.difference(self.treebank_pos)) if UPOS.issuperset(self.treebank_pos) else ()
+        self.pos = (*self.treebank_pos, *more)
         self._root = len(self.pos)
         marks = {name: mark for mark, name in enumerate((*self.pos, "ROOT", ""))}
         parts = [re.fullmatch("(.*?)@(.*)@(.*?)", tag, re.DOTALL) for tag in stored["tags"]]
@@ -74,7 +74,7 @@ class TreeLabels:
         if len(pos) != len(words):
             raise ValueError(f"{len(words)} words and {len(pos)} parts of speech: {list(words)}, {list(pos)}")
         if unknown := [name for name in pos if name not in self.pos]:
-            raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(self.own_pos)})")
+            raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(self.treebank_pos)})")
 
     def arcs(self, scores_TY: np.ndarray, pos: Sequence[str] | None) -> list[Arc]:
         """The tree that labels with these scores say: each word's best head where these are a tree with one root, else
@@ -85,7 +85,7 @@ class TreeLabels:
         codes_TH = self._codes(len(scores_TY), pos)
         by_code_TC = np.maximum.reduceat(scores_TY[:, self._by_code], self._first_C, axis=1)
         # What has no code is read behind the last one.
-        by_code_TC = np.pad(by_code_TC, ((0, 0), (0, 1)), constant_values=NEVER)
+        by_code_TC = np.pad(by_code_TC, ((0, 0), (0, 1)), constant_values=FORBIDDEN)
         scores_TH = np.take_along_axis(by_code_TC, codes_TH, 1)
         words_T = np.arange(len(scores_TH))
         scores_TH[words_T, words_T + 1] = -np.inf

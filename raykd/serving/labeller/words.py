@@ -23,7 +23,7 @@ Text = str | Iterable[str] | Iterable[tuple[str, str]]
 _HALF = re.compile(r"[\ud800-\udfff]")
 
 
-def divided(text: Any, split: str, *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
+def read_text(text: Any, split: str, *, pairs: bool) -> tuple[str, Places, Sequence[str] | None]:
     """A text, the place of each of its words, and their parts of speech where it comes with them. Words become a text
     with a space between them.
 
@@ -127,7 +127,7 @@ def _shown(value: Any) -> str:
     return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
 
-def joined(one: str, other: str) -> str:
+def join_pair(one: str, other: str) -> str:
     """A pair of texts as one text, with a tab between them and no other."""
     return f"{one.replace(SEPARATOR, ' ')}{SEPARATOR}{other.replace(SEPARATOR, ' ')}"
 

@@ -40,7 +40,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
         new(B, T, Y) if sides else new(0),
         new(B, T, Y) if sides else new(0),
     )
-    problem = problem_of(chain)
+    problem = as_problem(chain)
     arrays = sums.Sums(*(flat(part) for part in filled))
     over_blocks(problem, lambda first, last: sums.sum_product(problem, arrays, first, last))
     return filled
@@ -63,7 +63,7 @@ def _tangent(
     chain: Chain, given_BTY: Tensor, *, posterior: bool, token: bool, pair: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     B, T, Y = chain.emissions_BTY.shape
-    new, problem = chain.emissions_BTY.new_empty, problem_of(chain)
+    new, problem = chain.emissions_BTY.new_empty, as_problem(chain)
     value_B, log_z_B = torch.empty(2, B, dtype=torch.float64)
     ok_B = torch.empty(B, dtype=torch.bool)
     token_BTY, pair_BYY = new(B, T, Y) if token else new(0), new(B, Y, Y) if pair else new(0)
@@ -79,7 +79,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     """The k best labellings [B, K, T] and their scores [B, K] in float64."""
     paths_BKT = torch.empty(chain.batch, k, chain.time, dtype=torch.int64)
     scores_BK = torch.empty(chain.batch, k, dtype=torch.float64)
-    problem, paths, scores = problem_of(chain), paths_BKT.numpy(), scores_BK.numpy()
+    problem, paths, scores = as_problem(chain), paths_BKT.numpy(), scores_BK.numpy()
     over_blocks(problem, lambda a, b: best.k_best(problem, paths, scores, a, b))
     return paths_BKT, scores_BK
 
@@ -101,7 +101,7 @@ def best_trees(arcs: Arcs) -> tuple[Tensor, Tensor]:
     return heads_BT, score_B
 
 
-def problem_of(chain: Chain) -> Problem:
+def as_problem(chain: Chain) -> Problem:
     """A CPU chain as the kernels take it."""
     _, T, Y = chain.emissions_BTY.shape
     lengths = chain.lengths_B.long().numpy()

@@ -1,6 +1,6 @@
 """Compiles every kernel, in both precisions, into the folder of `cache.py`.
 
-`python -m raykd.structures.compiled.everything` is for a container image: without it each node compiles them when it
+`python -m raykd.structures.compiled.compile_all` is for a container image: without it each node compiles them when it
 first needs them, for about a minute.
 """
 
@@ -13,7 +13,7 @@ from raykd.structures.chain import Chain
 from raykd.structures.compiled import launch
 
 
-def compile_everything() -> None:
+def compile_all_kernels() -> None:
     """Call each kernel once, on a chain of two tags or on trees of two words."""
     for dtype in (torch.float32, torch.float64):
         emissions_BTY = torch.zeros(1, 2, 2, dtype=dtype)
@@ -26,4 +26,4 @@ def compile_everything() -> None:
 
 
 if __name__ == "__main__":
-    compile_everything()
+    compile_all_kernels()
