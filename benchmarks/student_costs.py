@@ -24,7 +24,7 @@ from transformers import BertConfig, BertForTokenClassification
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.word_pieces import Special
-from raykd.deploy.deployed import Session, deployed
+from raykd.deploy.onnx_files import Session, onnx_files
 from raykd.forms import SPANS
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
@@ -96,7 +96,7 @@ def measure(model: Model, width: int) -> Measured:
     model.eval()
     batches = {size: synthetic_batch(size, VOCABULARY) for size in (1, BATCH)}
     weights = len(save({name: value.clone() for name, value in model.state_dict().items()}))
-    files = deployed(model)
+    files = onnx_files(model)
     calls: dict[tuple[str, int], Callable[[], object]] = {}
     for form, file in (("onnx", files.float32), ("int8", files.int8)):
         session = Session(file)

@@ -29,8 +29,8 @@ from raykd.storage.layout import CARD
 from raykd.storage.store import Storage
 
 if TYPE_CHECKING:
-    from raykd.deploy.export_scores import Evaluated, LoadedExport
-    from raykd.metrics.by_label import ByLabel, Counted
+    from raykd.deploy.export_scores import Evaluation, LoadedExport
+    from raykd.metrics.by_label import LabelScores, ScoresByLabel
     from raykd.metrics.confusions import Confusion, Example
 
 LANGUAGE = re.compile(r"([^\W\d_][\w-]*)=(.+)")
@@ -94,7 +94,7 @@ def evaluate(
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
             [_file(each, language) for each in files],
-            unit=task.unit, scheme=task.form.file_scheme, labels=models[0].known,
+            unit=task.unit, scheme=task.form.file_scheme, labels=models[0].known_labels,
             settings=_tree_settings(models[0], tagger) if task.form.reads_heads else {}, overrides=set_ or (),
             open_model=open_pos_model,
         )  # fmt: skip
@@ -102,7 +102,7 @@ def evaluate(
         found = [
             evaluated(
                 model, text, pos=tagger, batch=batch, examples=examples,
-                each=lambda done, model=model: status.update(f"{model.folder}: {done:,} of {total} sentences"),
+                on_progress=lambda done, model=model: status.update(f"{model.folder}: {done:,} of {total} sentences"),
             )
             for model in models
         ]  # fmt: skip
@@ -146,7 +146,7 @@ def _file(written: str, languages: str | None) -> LabelledFile:
     return LabelledFile(written, tuple(code.strip() for code in (languages or UNKNOWN).split(",")))
 
 
-def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> None:
+def _print(found: Sequence[Evaluation], text: LabelledText, score_label: str) -> None:
     first, words = found[0], _words(text)
     for read_as in text.read_as:
         stdout.print(f"read: {read_as}")
@@ -162,8 +162,8 @@ def _print(found: Sequence[Evaluated], text: LabelledText, score_label: str) -> 
     if text.repairs:
         warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
     for each in found:
-        if each.unknown:
-            named = ", ".join(f"{label} {count:,}" for label, count in each.unknown.items())
+        if each.unknown_labels:
+            named = ", ".join(f"{label} {count:,}" for label, count in each.unknown_labels.items())
             warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
     _print_confusions(first.confusions, text)
     twin = "its gold twin" if text.heads else "its teacher or gold twin"
@@ -183,17 +183,17 @@ def _words(text: LabelledText) -> int:
     return sum(map(len, text.sentences)) - text.form.words_in_front * len(text.sentences)
 
 
-def _beside(found: Evaluated) -> str:
+def _beside(found: Evaluation) -> str:
     own = [f"{BESIDE[name]} {percent(score.mean)}" for name, score in found.score.beside.items()]
     return "".join(f", {each}" for each in own)
 
 
-def _over(found: Evaluated) -> str:
+def _over(found: Evaluation) -> str:
     count = len(found.by_language)
     return f", mean over {count} languages" if count > 1 else ""
 
 
-def _scores(found: Sequence[Evaluated], score_label: str) -> Table:
+def _scores(found: Sequence[Evaluation], score_label: str) -> Table:
     """The score and those beside it of every language and export."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("language", no_wrap=True)
@@ -211,7 +211,7 @@ def _scores(found: Sequence[Evaluated], score_label: str) -> Table:
     return table
 
 
-def _table(found: Sequence[Evaluated], label: str) -> Table:
+def _table(found: Sequence[Evaluation], label: str) -> Table:
     """Every language with its labels and averages, the figures of the first export, and F1 of the others."""
     several = len(found[0].by_language) > 1
     table = Table(box=box.SIMPLE_HEAD)
@@ -226,13 +226,13 @@ def _table(found: Sequence[Evaluated], label: str) -> Table:
     for language in found[0].by_language:
         _add(table, [each.by_language[language] for each in found], [language] if several else [])
     if several:
-        _add(table, [each.together for each in found], ["all sentences"])
+        _add(table, [each.overall for each in found], ["all sentences"])
         if not found[0].score.beside:  # the next table has them
             _add_means(table, found)
     return table
 
 
-def _add(table: Table, sides: Sequence[ByLabel], before: Sequence[str]) -> None:
+def _add(table: Table, sides: Sequence[ScoresByLabel], before: Sequence[str]) -> None:
     names = sorted({name for side in sides for name in side.labels})
     rows = [(name, tuple(side.labels.get(name) for side in sides)) for name in names]
     rows += [("micro", tuple(side.micro for side in sides)), ("macro", tuple(side.macro for side in sides))]
@@ -241,7 +241,7 @@ def _add(table: Table, sides: Sequence[ByLabel], before: Sequence[str]) -> None:
         table.add_row(*head, name, *_cells(own), end_section=place == len(rows) - 1)
 
 
-def _cells(own: Sequence[Counted | None]) -> list[str]:
+def _cells(own: Sequence[LabelScores | None]) -> list[str]:
     first = own[0]
     if first is None:  # the first never says such a label, and none is there
         cells = ["0", *["–"] * 3]
@@ -253,7 +253,7 @@ def _cells(own: Sequence[Counted | None]) -> list[str]:
     return cells
 
 
-def _add_means(table: Table, found: Sequence[Evaluated]) -> None:
+def _add_means(table: Table, found: Sequence[Evaluation]) -> None:
     """The score that a sweep has: the mean of the languages' own."""
     scores = [each.score.mean for each in found]
     cells = ["", "", "", percent(scores[0])]
@@ -315,7 +315,7 @@ def _origin(text: LabelledText, sentence: int) -> str:
     return file if line is None else f"{file}:{line}"
 
 
-def _plain(found: Sequence[Evaluated], text: LabelledText, score_name: str) -> dict[str, Any]:
+def _plain(found: Sequence[Evaluation], text: LabelledText, score_name: str) -> dict[str, Any]:
     return {
         "score": score_name, "sentences": len(text.sentences), "words": _words(text), "repairs": text.repairs,
         "skipped": text.skipped,
@@ -323,7 +323,7 @@ def _plain(found: Sequence[Evaluated], text: LabelledText, score_name: str) -> d
     }  # fmt: skip
 
 
-def _plain_one(found: Evaluated, text: LabelledText) -> dict[str, Any]:
+def _plain_one(found: Evaluation, text: LabelledText) -> dict[str, Any]:
     return {
         "folder": found.address,
         "runs": list(found.run_ids),
@@ -338,8 +338,8 @@ def _plain_one(found: Evaluated, text: LabelledText) -> dict[str, Any]:
             }
             for language, own in found.by_language.items()
         },
-        "together": _plain_labels(found.together),
-        "unknown_labels": dict(found.unknown),
+        "together": _plain_labels(found.overall),
+        "unknown_labels": dict(found.unknown_labels),
         "confusions": [
             {
                 "gold": each.gold, "predicted": each.predicted, "kind": each.kind, "count": each.count,
@@ -350,7 +350,7 @@ def _plain_one(found: Evaluated, text: LabelledText) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain_labels(own: ByLabel) -> dict[str, Any]:
+def _plain_labels(own: ScoresByLabel) -> dict[str, Any]:
     labels = {name: row._asdict() for name, row in own.labels.items()}
     return {"labels": labels, "micro": own.micro._asdict(), "macro": own.macro._asdict()}
 

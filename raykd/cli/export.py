@@ -17,7 +17,7 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.predict import RUN
 from raykd.cli.records import records_of
-from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Exported, export_run
+from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Export, export_run
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures.front import front_of
 from raykd.figures.trial import Trial
@@ -46,7 +46,7 @@ class _Source:
     """Of its run."""
     store: Storage | None
     """That has the run's corpus; None: not known."""
-    card: Callable[[Exported], str]
+    card: Callable[[Export], str]
     name: str = ""
     """Below which folder it is written, where several are."""
 
@@ -134,7 +134,7 @@ def export(
     )
 
 
-def _exported(source: _Source, target: Storage, split: str | None) -> Exported:
+def _exported(source: _Source, target: Storage, split: str | None) -> Export:
     """Write one model, and show meanwhile what is done."""
     name = f"{target.address}: "
     with stderr.status(f"{name}exporting …") as status:
@@ -261,7 +261,7 @@ def _of_run(what: str, store: str | None, stated: CardConfig) -> _Source:
     return _Source(folder, Storage(store or above.rpartition("/")[0]) if store or inside else None, card)
 
 
-def _print(exported: Exported) -> None:
+def _print(exported: Export) -> None:
     """The files of one model, and how far they agree with it."""
     agreement = exported.agreement
     stdout.print(f"{exported.run.id} in {exported.address}")

@@ -20,7 +20,7 @@ import typer
 
 from raykd.cli.console import stderr
 from raykd.cli.options import ExportDir, Int8, Overwrite, Split, Threads, refuse_existing
-from raykd.deploy.label_files import STANDARD_INPUT, Request, form_of, lines_of
+from raykd.deploy.label_files import STANDARD_INPUT, Request, read_file_lines, recognise_form
 from raykd.deploy.label_texts import json_line, marked_line
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.tag_schemes import SpanScheme
@@ -85,7 +85,7 @@ def predict(
         labeller = load(folder, file=model_file(int8=int8), threads=threads, pos=pos, split=split)
     except LabellerError as error:
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
-    form, settings = form_of(file, labeller, format_)
+    form, settings = recognise_form(file, labeller, format_)
     if marked and not form.of_texts:
         raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
     for option, value in (("column", column), ("scheme", scheme)):
@@ -95,7 +95,7 @@ def predict(
             )
     with ExitStack() as opened:
         request = Request(
-            labeller=labeller, lines=lines_of(file, keep_marks=form.keep_marks),
+            labeller=labeller, lines=read_file_lines(file, keep_marks=form.keep_marks),
             name=STANDARD_INPUT if file == "-" else file, settings=settings, column=column, scheme=scheme, batch=batch,
             write=partial(marked_line, labeller) if marked else json_line,
             report=lambda line: stderr.print(f"{STANDARD_INPUT if file == '-' else Path(file).name}: {line}"),

@@ -17,7 +17,7 @@ from raykd.corpora.sentence import Faulty
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import NESTED_HINT, fault_at, nested_problem, spelling_problem, tag_counts
 from raykd.errors import CorpusError
-from raykd.forms.nested_spans import is_nested, split_labels, nested_scheme, keep_outermost
+from raykd.forms.nested_spans import is_nested, keep_outermost, nested_scheme, split_labels
 from raykd.forms.tag_schemes import (
     MixedTagsError,
     ReadScheme,

@@ -31,8 +31,8 @@ from raykd.corpora.encoded_text import EncodedText, TokenBatch
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.vocabulary import words_of
-from raykd.deploy.deployed import Session, deployed
-from raykd.deploy.splitting import Splitting, splitting_of
+from raykd.deploy.onnx_files import Session, onnx_files
+from raykd.deploy.splitting import Splitting, measure_splitting
 from raykd.errors import ExportError
 from raykd.figures.results import RunResult
 from raykd.forms.targets import best_labels
@@ -92,7 +92,7 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Exported:
+class Export:
     """What was written."""
 
     run: Run
@@ -124,9 +124,9 @@ def export_run(
     target: Storage,
     *,
     store: Storage | None = None,
-    card: Callable[[Exported], str] | None = None,
+    card: Callable[[Export], str] | None = None,
     split: str | None = None,
-) -> Exported:
+) -> Export:
     """Write the model in the `folder` of a finished run into `target`.
 
     Args:
@@ -144,15 +144,15 @@ def export_run(
     run = folder.read_json(MODEL, Run.from_plain)
     result = folder.read_json(RESULT, RunResult.from_plain)
     corpus = None if store is None else _corpus(store, run)
-    splitting = splitting_of(tagger.task, None if corpus is None else corpus.parts["train"], split)
+    splitting = measure_splitting(tagger.task, None if corpus is None else corpus.parts["train"], split)
     report_progress(0.1, "writing the ONNX files")
-    files = deployed(tagger.model)
+    files = onnx_files(tagger.model)
     sessions = {ONNX: Session(files.float32), ONNX_INT8: Session(files.int8)}
-    table = None if corpus is None else _sentences(corpus)
+    table = None if corpus is None else _comparison_sentences(corpus)
     try:
         with part_of_work(0.4, 1.0, "comparing the files with the model"):
             agreement = (
-                None if corpus is None or table is None else _compared(tagger, sessions, corpus, *table)
+                None if corpus is None or table is None else _compare(tagger, sessions, corpus, *table)
             )
     except ExportError as error:
         raise ExportError(f"{run.id}: {error}") from error
@@ -161,38 +161,38 @@ def export_run(
         ONNX: files.float32,
         ONNX_INT8: files.int8,
         VOCABULARY: folder.read(VOCABULARY),
-        LABELS: _labels(tagger),
+        LABELS: _labels_json(tagger),
         **{name: path.read_bytes() for name, path in LABELLER.items()},
     }
     for name, content in contents.items():
         target.write(name, content)
     sizes = {name: len(content) for name, content in contents.items()}
     report = None if corpus is None else corpus.report
-    trees = _trees(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
-    exported = Exported(run, result, report, target.address, sizes, agreement, splitting, trees)
+    trees = _tree_settings(tagger.tag_set, report) if isinstance(tagger.tag_set, TreeLabels) else None
+    exported = Export(run, result, report, target.address, sizes, agreement, splitting, trees)
     if card is not None:
         target.write(README, card(exported).encode())
     words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
     about = {
-        "tokenizer": _tokenizer(tagger, words),
+        "tokenizer": _find_tokenizer(tagger, words),
         "decoder": model_config(run).decoder,
         "decoding": run.decoding,
         "split": splitting.split,
         "splitting": splitting.to_plain(),
     }
     about |= {} if exported.trees is None else {"trees": asdict(exported.trees)}
-    target.write_json(CARD, about | _card(run, result, tagger, sessions[ONNX], contents, agreement))
+    target.write_json(CARD, about | _card_content(run, result, tagger, sessions[ONNX], contents, agreement))
     return exported
 
 
-def _labels(tagger: Tagger) -> bytes:
+def _labels_json(tagger: Tagger) -> bytes:
     """What the numbers of labels stand for, and which may follow each other where that is read."""
     legal = tagger.model.legal
-    own = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": legal_as_json(legal)})}
-    return json.dumps(own, ensure_ascii=False).encode()
+    content = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": legal_as_json(legal)})}
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
-def _trees(labels: TreeLabels, report: CorpusReport | None) -> Trees:
+def _tree_settings(labels: TreeLabels, report: CorpusReport | None) -> Trees:
     if labels.encoding not in READ_POS:
         return Trees(labels.encoding, None, None)
     # Files of universal parts of speech may have one or the other of their own.
@@ -205,7 +205,7 @@ def _corpus(store: Storage, run: Run) -> Corpus | None:
     return cached_corpus(store.uri, run.corpus_id) if store.names(f"corpora/{run.corpus_id}/") else None
 
 
-def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
+def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
     """Sentences of the test part, or else of the dev part, from all over it; None where there are neither."""
     for name in ("test", "dev"):
         count = corpus.parts[name].num_rows
@@ -215,7 +215,7 @@ def _sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
     return None
 
 
-def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
+def _find_tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
     """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
     kind of tokenizer is not written there, or splits one of these words otherwise.
     """
@@ -226,37 +226,37 @@ def _tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
         split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
     except labeller.UnsupportedError:
         return "package"
-    found = [split(word) for word in words]
+    pieces_by_word = [split(word) for word in words]
     return (
         "own"
-        if [row for rows in found for row in rows] == pieces.pieces(words).values.tolist()
+        if [row for rows in pieces_by_word for row in rows] == pieces.pieces(words).values.tolist()
         else "package"
     )
 
 
-def _compared(
-    tagger: Tagger, sessions: Mapping[str, Session], corpus: Corpus, part: str, every: pa.Table
+def _compare(
+    tagger: Tagger, sessions: Mapping[str, Session], corpus: Corpus, part: str, whole_table: pa.Table
 ) -> Agreement | None:
-    table, limit = every, tagger.model.piece_limit
+    table, limit = whole_table, tagger.model.piece_limit
     if limit is not None:
-        table = every.take(np.flatnonzero(tagger.vocabulary.encode(every).piece_lengths <= limit))
+        table = whole_table.take(np.flatnonzero(tagger.vocabulary.encode(whole_table).piece_lengths <= limit))
     if table.num_rows == 0:
         return None
     text, worker = tagger.vocabulary.encode(table), Worker(device=tagger.device)
     with part_of_work(0.0, 0.4):
-        own = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
-    found: dict[str, list[np.ndarray]] = {}
+        model_labels = predict(tagger.model, text, lambda output, rows: best_labels(output), worker=worker)
+    file_labels: dict[str, list[np.ndarray]] = {}
     for number, (name, session) in enumerate(sessions.items()):
         with part_of_work(0.4 + 0.3 * number, 0.7 + 0.3 * number):
-            found[name] = _labelled(session.labels, text, own)
-    tied = _ties(tagger, text, own, found[ONNX])
+            file_labels[name] = _label_sentences(session.labels, text, model_labels)
+    tied = _count_ties(tagger, text, model_labels, file_labels[ONNX])
     task = tagger.task
     gold = task.form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
-    answers: dict[str, Sequence[Any]] = {WEIGHTS: own, **found}
+    answers: dict[str, Sequence[Any]] = {WEIGHTS: model_labels, **file_labels}
     if task.form.has_student_labels:  # what these mean is scored
         decode = partial(task.form.best_labellings, gold)
         answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
-        answers |= {name: _parsed(session, text, decode) for name, session in sessions.items()}
+        answers |= {name: _parse_sentences(session, text, decode) for name, session in sessions.items()}
 
     def score(answer: Sequence[Any]) -> float:
         languages = list(sentence_languages(table))
@@ -265,38 +265,42 @@ def _compared(
     return Agreement(
         part=part,
         sentences=table.num_rows,
-        too_long=every.num_rows - table.num_rows,
-        labels=sum(map(len, own)),
-        differing={name: _differing(own, paths) for name, paths in found.items()},
+        too_long=whole_table.num_rows - table.num_rows,
+        labels=sum(map(len, model_labels)),
+        differing={name: _count_differences(model_labels, paths) for name, paths in file_labels.items()},
         tied=tied,
         scores={name: score(answer) for name, answer in answers.items()},
         score_label=task.score_label,
     )
 
 
-def _differing(own: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> int:
-    return sum(int((a != b).sum()) for a, b in zip(own, other, strict=True))
+def _count_differences(labels: Sequence[np.ndarray], other_labels: Sequence[np.ndarray]) -> int:
+    return sum(int((a != b).sum()) for a, b in zip(labels, other_labels, strict=True))
 
 
-def _ties(tagger: Tagger, text: EncodedText, own: Sequence[np.ndarray], float32: Sequence[np.ndarray]) -> int:
+def _count_ties(
+    tagger: Tagger, text: EncodedText, model_labels: Sequence[np.ndarray], float32: Sequence[np.ndarray]
+) -> int:
     """How many sentences have other labels in float32, each of which has two best labellings.
 
     Raises:
         ExportError: a sentence has other labels although one labelling is clearly the best.
     """
-    rows = np.array([row for row, (a, b) in enumerate(zip(own, float32, strict=True)) if (a != b).any()], int)
+    rows = np.array(
+        [row for row, (a, b) in enumerate(zip(model_labels, float32, strict=True)) if (a != b).any()], int
+    )
     if not len(rows):
         return 0
-    gaps = predict(tagger.model, text, _gaps, worker=Worker(device=tagger.device))
+    gaps = predict(tagger.model, text, _score_gaps, worker=Worker(device=tagger.device))
     clear = [row for row in rows if gaps[row] > TIE]
     if clear:
-        count = _differing([own[row] for row in clear], [float32[row] for row in clear])
-        wrong = f"{count} of {sum(map(len, own))} labels of {ONNX} differ from the model's"
+        count = _count_differences([model_labels[row] for row in clear], [float32[row] for row in clear])
+        wrong = f"{count} of {sum(map(len, model_labels))} labels of {ONNX} differ from the model's"
         raise ExportError(f"{wrong}; nothing was written. This is a fault of raykd: please report it")
     return len(rows)
 
 
-def _gaps(output: Output, rows: np.ndarray) -> list[float]:
+def _score_gaps(output: Output, rows: np.ndarray) -> list[float]:
     """By how much the best labelling of each sentence scores more than the next one."""
     chain = output.distribution
     if not isinstance(chain, Chain):
@@ -305,29 +309,29 @@ def _gaps(output: Output, rows: np.ndarray) -> list[float]:
     return (best_B2[:, 0] - best_B2[:, 1]).tolist()
 
 
-def _parsed(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
+def _parse_sentences(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
     """The trees of every sentence."""
-    found: list[Any] = [None] * len(text)
+    trees: list[Any] = [None] * len(text)
     for rows in evaluation_batches(text.piece_lengths, torch.device("cpu")):
         batch = text.gather(rows)
         scores = Chain(torch.from_numpy(session.scores(batch)), batch.lengths_B)
         for row, tree in zip(rows, decode(Output(scores), rows), strict=True):
-            found[row] = tree
-    return found
+            trees[row] = tree
+    return trees
 
 
-def _labelled(
+def _label_sentences(
     label: Callable[[TokenBatch], np.ndarray], text: EncodedText, like: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The labels of every sentence, as long as those in `like`."""
-    found = list(like)
+    labels = list(like)
     for rows in with_progress(evaluation_batches(text.piece_lengths, torch.device("cpu"))):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):
-            found[row] = path[: len(like[row])]
-    return found
+            labels[row] = path[: len(like[row])]
+    return labels
 
 
-def _card(
+def _card_content(
     run: Run,
     result: RunResult,
     tagger: Tagger,

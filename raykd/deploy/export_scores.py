@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from raykd.corpora.labelled_files import LabelledText
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import Score
-from raykd.metrics import score_beside
+from raykd.metrics import score_metrics
 from raykd.metrics.bioes import OUTSIDE
-from raykd.metrics.by_label import ByLabel
+from raykd.metrics.by_label import ScoresByLabel
 from raykd.metrics.confusions import Confusion
 from raykd.serving.labeller import (
     CARD,
@@ -32,18 +33,18 @@ from raykd.tasks import TASKS, Task
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluation:
     """How well one export labels some text. Of utterances the intent is one span more."""
 
     address: str
     run_ids: tuple[str, ...]
     score: Score
-    by_language: Mapping[str, ByLabel]
-    together: ByLabel
+    by_language: Mapping[str, ScoresByLabel]
+    overall: ScoresByLabel
     """All sentences as if they were of one language."""
     confusions: tuple[Confusion, ...]
     """Their examples count the sentences of the text."""
-    unknown: Mapping[str, int]
+    unknown_labels: Mapping[str, int]
     """Span types, or labels, of the text that the model does not know, with how many there are: it cannot find them."""
     pos: str = ""
     """Where the parts of speech that a parser read are from, in words; empty where it read none."""
@@ -56,17 +57,17 @@ class LoadedExport:
         """Raises StoreError where the folder is no export, or holds models of several tasks."""
         self.folder = folder
         file = model_file(int8=int8)
-        own = (folder / CARD).is_file()
-        places = (
+        is_single = (folder / CARD).is_file()
+        folders = (
             {"": folder}
-            if own
-            else {each.parent.name: each.parent for each in sorted(folder.glob(f"*/{CARD}"))}
+            if is_single
+            else {card.parent.name: card.parent for card in sorted(folder.glob(f"*/{CARD}"))}
         )
         try:
             # Without any the folder itself says what it lacks.
             self._models = {
                 name: load(place, file=file, threads=threads)
-                for name, place in (places or {"": folder}).items()
+                for name, place in (folders or {"": folder}).items()
             }
         except LabellerError as error:
             raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
@@ -93,7 +94,7 @@ class LoadedExport:
         pos: Sequence[Sequence[str] | None],
         *,
         batch: int = 32,
-        each: Callable[[int], None] = lambda done: None,
+        on_progress: Callable[[int], None] = lambda finished: None,
     ) -> list[Any]:
         """What the models say of every sentence, as the form of their task compares it; `each` is called with how many
         sentences are labelled.
@@ -105,42 +106,42 @@ class LoadedExport:
             CorpusError: parts of speech that a model reads are missing or unknown to it.
         """
 
-        def predicted(model: Labeller, rows: Sequence[int]) -> Sequence[Any]:
-            own = [pos[row] for row in rows] if pos else None
-            for row in rows if own else ():
+        def label_rows(model: Labeller, rows: Sequence[int]) -> Sequence[Any]:
+            sentence_pos = [pos[row] for row in rows] if pos else None
+            for row in rows if sentence_pos else ():
                 _check_pos(model, text, row, pos[row])
             sentences = [text.sentences[row] for row in rows]
-            return self.task.form.run_exported(model, sentences, own, batch=batch)
+            return self.task.form.run_exported(model, sentences, sentence_pos, batch=batch)
 
-        return self._read(text, predicted, READ_AHEAD * batch, each)
+        return self._by_language(text, label_rows, READ_AHEAD * batch, on_progress)
 
-    def _read(
+    def _by_language(
         self,
         text: LabelledText,
         call: Callable[[Labeller, Sequence[int]], Sequence[list[Any]]],
         at_once: int,
-        each: Callable[[int], None],
+        on_progress: Callable[[int], None],
     ) -> list[list[Any]]:
         """What `call` gives of some sentences with the model of their language, of every sentence."""
-        found: list[list[Any]] = [[] for _ in text.sentences]
-        done = 0
+        predictions: list[list[Any]] = [[] for _ in text.sentences]
+        finished = 0
         for language in dict.fromkeys(text.languages):
             model = self.model(language)
-            rows = [row for row, own in enumerate(text.languages) if own == language]
+            rows = [row for row, name in enumerate(text.languages) if name == language]
             for first in range(0, len(rows), at_once):
                 some = rows[first : first + at_once]
-                for row, own in zip(some, call(model, some), strict=True):
-                    found[row] = own
-                done += len(some)
-                each(done)
-        return found
+                for row, prediction in zip(some, call(model, some), strict=True):
+                    predictions[row] = prediction
+                finished += len(some)
+                on_progress(finished)
+        return predictions
 
     def check_tagger(self, tagger: LoadedExport) -> None:
         """Raise StoreError where the models of `tagger` do not give the parts of speech that these parsers read."""
         for model in self._models.values():
-            for own in tagger._models.values():
+            for tagger_model in tagger._models.values():
                 try:
-                    model.check_tagger(own)
+                    model.check_tagger(tagger_model)
                 except LabellerError as error:
                     raise StoreError(str(tagger.folder), str(error), "see docs/EXPORT.md") from None
 
@@ -150,7 +151,7 @@ class LoadedExport:
         subtypes.
         """
         columns = [model.card["trees"]["pos"] or "upos" for model in self._models.values()]
-        subtypes = any(":" in relation for relation in self.known)
+        subtypes = any(":" in relation for relation in self.known_labels)
         relations = "full" if subtypes else "universal"
         return {"source": "conllu", "tag": "tree", "pos": columns[0], "relations": relations}
 
@@ -160,7 +161,7 @@ class LoadedExport:
         return any(model.needs_pos for model in self._models.values())
 
     @property
-    def known(self) -> set[str]:
+    def known_labels(self) -> set[str]:
         """The span types, labels or relations that the models know."""
         form = self.task.form
         return {
@@ -175,8 +176,8 @@ def evaluate(
     pos: LoadedExport | None = None,
     batch: int = 32,
     examples: int = 2,
-    each: Callable[[int], None] = lambda done: None,
-) -> Evaluated:
+    on_progress: Callable[[int], None] = lambda finished: None,
+) -> Evaluation:
     """Label `text` and compare; `examples` of each confusion, and `each` as in `LoadedExport.label`. `pos` gives a
     parser its parts of speech, in the place of those of the text.
 
@@ -184,45 +185,45 @@ def evaluate(
         CorpusError: the labels of the text are not of the kind that the model predicts.
         StoreError: there is no model of one of its languages, or `pos` does not give the parser's parts of speech.
     """
-    task, form, rows = exported.task, exported.task.form, _rows_of(text)
+    task, form, rows = exported.task, exported.task.form, _rows_by_language(text)
     if not form.labels_text or form.generates:
         raise StoreError(str(exported.folder), f"task {task.name!r} predicts no labels", "give another model")
     _refuse_other_labels(task, text)
-    given, origin = text.pos, "of the files"
+    word_pos, origin = text.pos, "of the files"
     if pos is not None and exported.reads_pos:
         exported.check_tagger(pos)
-        given, origin = pos.predict(text, (), batch=batch), f"predicted by {pos.folder}"
-    predicted = exported.predict(text, given, batch=batch, each=each)
+        word_pos, origin = pos.predict(text, (), batch=batch), f"predicted by {pos.folder}"
+    predicted = exported.predict(text, word_pos, batch=batch, on_progress=on_progress)
     gold = [form.gold(text.sentence(row)) for row in range(len(text.sentences))]
-    scored = task.scored and [list(map(bool, task.scored(own))) for own in gold]
+    scored = task.scored and [list(map(bool, task.scored(labelling))) for labelling in gold]
 
-    def figures(some: Sequence[int]) -> ByLabel:
-        own = scored and [scored[row] for row in some]
-        return form.by_label([gold[row] for row in some], [predicted[row] for row in some], own)
+    def score_rows(some: Sequence[int]) -> ScoresByLabel:
+        scored_words = scored and [scored[row] for row in some]
+        return form.by_label([gold[row] for row in some], [predicted[row] for row in some], scored_words)
 
-    by_language = {language: figures(some) for language, some in rows.items()}
-    together = _only(by_language) or figures(range(len(gold)))
-    return Evaluated(
+    by_language = {language: score_rows(some) for language, some in rows.items()}
+    overall = _only_language(by_language) or score_rows(range(len(gold)))
+    return Evaluation(
         str(exported.folder),
         exported.run_ids,
-        score_beside(task.metric, task.beside, gold, predicted, text.languages)["source"],
+        score_metrics(task.metric, task.beside, gold, predicted, text.languages)["source"],
         by_language,
-        together,
+        overall,
         tuple(form.confusions(gold, predicted, scored, examples=examples)),
-        _unknown(together, exported.known),
+        _unknown_labels(overall, exported.known_labels),
         origin if exported.reads_pos else "",
     )
 
 
-def _rows_of(text: LabelledText) -> dict[str, list[int]]:
+def _rows_by_language(text: LabelledText) -> dict[str, list[int]]:
     """Language → its sentences."""
     return {
-        language: [row for row, own in enumerate(text.languages) if own == language]
+        language: [row for row, name in enumerate(text.languages) if name == language]
         for language in sorted(set(text.languages))
     }
 
 
-def _only(by_language: Mapping[str, ByLabel]) -> ByLabel | None:
+def _only_language(by_language: Mapping[str, ScoresByLabel]) -> ScoresByLabel | None:
     """The figures of the one language there is."""
     return next(iter(by_language.values())) if len(by_language) == 1 else None
 
@@ -237,8 +238,12 @@ def _check_pos(model: Labeller, text: LabelledText, row: int, pos: Sequence[str]
         raise CorpusError(*text.origins[row], str(error), hint) from None
 
 
-def _unknown(found: ByLabel, known: Iterable[str]) -> dict[str, int]:
-    return {name: row.support for name, row in found.labels.items() if row.support and name not in set(known)}
+def _unknown_labels(scores: ScoresByLabel, known_labels: Iterable[str]) -> dict[str, int]:
+    return {
+        name: row.support
+        for name, row in scores.labels.items()
+        if row.support and name not in set(known_labels)
+    }
 
 
 def _refuse_other_labels(task: Task, text: LabelledText) -> None:
@@ -265,7 +270,7 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
     if text.form != task.form and any(label != OUTSIDE for labels in text.labels for label in labels):
         problem = f"its tags are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
         column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
-        hint = f"the tags begin with {_some(text.labels)}: give {column}, or --set corpus.scheme=…"
+        hint = f"the tags begin with {_frequent_labels(text.labels)}: give {column}, or --set corpus.scheme=…"
         if text.form.words_in_front or task.form.words_in_front:
             hint = (
                 "give other files, or --set corpus.source=… (atis, xsid and multiatis have intents and slots)"
@@ -273,6 +278,6 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
         raise CorpusError(file, line, problem, hint)
 
 
-def _some(labels: Sequence[Sequence[str]]) -> str:
-    tags = Counter(label for own in labels for label in own)
+def _frequent_labels(labels: Sequence[Sequence[str]]) -> str:
+    tags = Counter(chain.from_iterable(labels))
     return ", ".join(label for label, _ in tags.most_common(4))

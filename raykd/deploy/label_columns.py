@@ -31,7 +31,7 @@ from raykd.serving.labeller import READ_AHEAD, Labeller
 
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
 TAB = "\t"
-OWN: SpanScheme = "bioes"
+MODEL_SCHEME: SpanScheme = "bioes"
 """The scheme of the labels of models."""
 HINT = "correct the line, or set --column to the column of the words, from 0"
 
@@ -81,20 +81,22 @@ def label_columns(
         raise CorpusError(file, None, problem, "give --format text, tsv or jsonl")
     start = beginning(lines, COMMENT)
     layout = layout_of(start, file, column, HINT)
-    scheme, asked = scheme or _scheme_of(start, layout), scheme
+    scheme, requested_scheme = scheme or _existing_scheme(start, layout), scheme
     separator = start.separator if layout.width > 1 else TAB
-    report(_in_words(layout, separator, scheme if labeller.has_spans and not asked else None))
-    blocks = _blocks(chain(start.lines, lines), layout, file)
+    report(
+        _describe_reading(layout, separator, scheme if labeller.has_spans and not requested_scheme else None)
+    )
+    blocks = _read_blocks(chain(start.lines, lines), layout, file)
     while some := list(islice(blocks, READ_AHEAD * batch)):
         if labeller.trees is not None:
-            cells = _arcs(labeller, some, file, batch)
+            cells = _arc_cells(labeller, some, file, batch)
         else:
-            cells = _labels(labeller, some, batch, scheme if labeller.has_spans else None, report)
+            cells = _label_cells(labeller, some, batch, scheme if labeller.has_spans else None, report)
         for block in some:
-            yield _written(block, cells, separator)
+            yield _block_text(block, cells, separator)
 
 
-def _written(block: Block, added: Iterator[Cells], separator: str) -> str:
+def _block_text(block: Block, added: Iterator[Cells], separator: str) -> str:
     """The lines of a block, with what is `added` to each word."""
     front = next(added) if block.words else []
     lines = []
@@ -102,11 +104,11 @@ def _written(block: Block, added: Iterator[Cells], separator: str) -> str:
         if row.cells:
             lines += front
             front = []
-        lines.append(f"{_with(row, next(added), separator) if row.cells else row.text}\n")
+        lines.append(f"{_append_cells(row, next(added), separator) if row.cells else row.text}\n")
     return "".join(lines)
 
 
-def _with(row: Row, added: Cells, separator: str) -> str:
+def _append_cells(row: Row, added: Cells, separator: str) -> str:
     """The line with `added` at its end; a tree of CoNLL-U has its own columns."""
     if len(added) == 1 or len(row.cells) != WIDTH:
         return separator.join([row.text, *added])
@@ -115,7 +117,7 @@ def _with(row: Row, added: Cells, separator: str) -> str:
     return TAB.join(cells)
 
 
-def _labels(
+def _label_cells(
     labeller: Labeller,
     blocks: Sequence[Block],
     batch: int,
@@ -126,11 +128,11 @@ def _labels(
     pieces = [
         [block.words[start:stop] for start, stop in in_pieces(block.words)] for block in blocks if block.words
     ]
-    for block, own in zip((block for block in blocks if block.words), pieces, strict=True):
-        if len(own) > 1:
+    for block, parts in zip((block for block in blocks if block.words), pieces, strict=True):
+        if len(parts) > 1:
             report(
                 f"line {block.rows[0].number}: {len(block.words):,} words without an empty line, labelled in "
-                f"{len(own)} pieces"
+                f"{len(parts)} pieces"
             )
     flat = list(chain.from_iterable(pieces))
     intents: Iterator[str] = iter(())
@@ -139,29 +141,31 @@ def _labels(
         intents, labels = (f"# intent: {intent}\n" for intent, _ in both), iter([slots for _, slots in both])
     else:
         labels = iter(labeller.label(flat, batch=batch))
-    for own in pieces:
-        yield [next(intents) for _ in own] if labeller.utterances else []
-        for words in own:
-            found = next(labels)
+    for parts in pieces:
+        yield [next(intents) for _ in parts] if labeller.utterances else []
+        for words in parts:
+            tags = next(labels)
             # Of a task that labels whole sentences it is the same for all.
-            found = found if len(found) == len(words) else found * len(words)
-            yield from ([label] for label in (found if scheme in (None, OWN) else from_bioes(found, scheme)))
+            tags = tags if len(tags) == len(words) else tags * len(words)
+            yield from (
+                [label] for label in (tags if scheme in (None, MODEL_SCHEME) else from_bioes(tags, scheme))
+            )
 
 
-def _arcs(labeller: Labeller, blocks: Sequence[Block], file: str, batch: int) -> Iterator[Cells]:
+def _arc_cells(labeller: Labeller, blocks: Sequence[Block], file: str, batch: int) -> Iterator[Cells]:
     """For each sentence no line in front of it, then for each word its head and relation."""
-    pos = [_pos_of(labeller, block.rows, file) for block in blocks if block.words]
+    pos = [_read_pos(labeller, block.rows, file) for block in blocks if block.words]
     for tree in labeller.parse([block.words for block in blocks if block.words], pos, batch=batch):
         yield []
         yield from ([str(head), relation] for head, relation in tree)
 
 
-def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | None:
+def _read_pos(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | None:
     """The parts of speech of a sentence's words, where the model must be given them: a column of CoNLL-U."""
     if labeller.trees is None or not labeller.needs_pos:
         return None
     name = labeller.card["trees"]["pos"]
-    found = []
+    tags = []
     for number, _, cells in rows:
         problem = ""
         if not cells:
@@ -170,57 +174,57 @@ def _pos_of(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | N
             problem = f"the model reads parts of speech, {name.upper()} of CoNLL-U's {WIDTH} columns, and the line has "
             raise CorpusError(file, number, f"{problem}{pluralise(len(cells), 'column')}", GIVE_POS)
         if (pos := cells[COLUMNS[name]]) not in labeller.trees.pos:
-            known = ", ".join(labeller.trees.treebank_pos)
-            problem = f"unknown {name.upper()} {pos!r} ({known})"
+            allowed = ", ".join(labeller.trees.treebank_pos)
+            problem = f"unknown {name.upper()} {pos!r} ({allowed})"
             if pos in MISSING:
                 problem = f"{cells[1]!r} has no {name.upper()}, which the model reads"
             raise CorpusError(file, number, problem, f"annotate it, or {GIVE_POS}")
-        found.append(pos)
-    return found
+        tags.append(pos)
+    return tags
 
 
-def _in_words(layout: Layout, separator: str, scheme: SpanScheme | None) -> str:
+def _describe_reading(layout: Layout, separator: str, scheme: SpanScheme | None) -> str:
     between = "" if layout.width < 2 else f", between {'tabs' if separator == TAB else 'spaces'}"
     written = "" if scheme is None else f"; labels are written in {scheme}, the scheme of the file's own"
     return f"words in column {layout.token}{between}{written}"
 
 
-def _scheme_of(start: Beginning, layout: Layout) -> SpanScheme | None:
+def _existing_scheme(start: Beginning, layout: Layout) -> SpanScheme | None:
     """The scheme of the spans that the file has already; None where it has none."""
     spans = span_columns(columns_in(start))
     if not spans:
         return None
     rows = (rows for _, rows in sentence_rows(start.lines, layout))
-    tags = [[row[spans[0].place] for row in own if len(row) > spans[0].place] for own in rows]
+    tags = [[row[spans[0].place] for row in sentence if len(row) > spans[0].place] for sentence in rows]
     spelling = find_spelling(Counter(chain.from_iterable(tags)), "auto")
     try:
-        scheme = guess_scheme([[spelling.read(tag) or tag for tag in own] for own in tags])
+        scheme = guess_scheme([[spelling.read(tag) or tag for tag in sentence] for sentence in tags])
     except ValueError:
         return None
     return None if scheme in ("flat", "auto") else scheme
 
 
-def _blocks(lines: Iterable[str], layout: Layout, file: str) -> Iterator[Block]:
+def _read_blocks(lines: Iterable[str], layout: Layout, file: str) -> Iterator[Block]:
     """The sentences of a file with all of its lines, cut as training cuts them."""
-    taken: list[str] = []
+    pending_lines: list[str] = []
     first = 1
 
     def recorded() -> Iterator[str]:
         line = ""
         for line in lines:
-            taken.append(line)
+            pending_lines.append(line)
             yield line
         if line.strip():  # an empty line ends the last sentence too
-            taken.append("")
+            pending_lines.append("")
             yield ""
 
     for numbers, rows in sentence_rows(recorded(), layout):
         if faults := row_faults(rows, numbers, layout, file):
             raise faults[0]
         cells = {number: row for number, row in zip(numbers, rows, strict=True) if is_word(row, layout)}
-        block = [Row(number, text, cells.get(number, [])) for number, text in enumerate(taken, first)]
+        block = [Row(number, text, cells.get(number, [])) for number, text in enumerate(pending_lines, first)]
         yield Block(block, [layout.word(row) for row in cells.values()])
-        first += len(taken)
-        taken.clear()
-    if taken:
-        yield Block([Row(number, text, []) for number, text in enumerate(taken, first)], [])
+        first += len(pending_lines)
+        pending_lines.clear()
+    if pending_lines:
+        yield Block([Row(number, text, []) for number, text in enumerate(pending_lines, first)], [])

@@ -84,11 +84,11 @@ class FileForm:
     """Byte-order marks inside of lines stay: places in texts count them, and words have none."""
 
 
-def _texts(request: Request) -> Iterator[str]:
+def _label_texts(request: Request) -> Iterator[str]:
     return label_texts(request.labeller, request.numbered, request.name, request.batch, request.write)
 
 
-def _table(request: Request) -> Iterator[str]:
+def _label_table(request: Request) -> Iterator[str]:
     columns, settings = request.settings.get("columns", {}), request.settings
     first = columns.get("text", 0) if request.column is None else request.column
     second = columns.get("second", first + 1) if request.labeller.pairs else None
@@ -99,12 +99,12 @@ def _table(request: Request) -> Iterator[str]:
     return label_texts(request.labeller, cells, request.name, request.batch, request.write)
 
 
-def _objects(request: Request) -> Iterator[str]:
+def _label_objects(request: Request) -> Iterator[str]:
     columns = request.settings.get("columns", {})
     return label_json(request.labeller, request.numbered, request.name, columns, request.batch)
 
 
-def _columns(request: Request) -> Iterator[str]:
+def _label_columns(request: Request) -> Iterator[str]:
     return label_columns(
         request.labeller, request.lines, request.name, column=request.column, scheme=request.scheme,
         batch=request.batch, report=request.report,
@@ -112,29 +112,31 @@ def _columns(request: Request) -> Iterator[str]:
 
 
 TEXT, TABLE = (
-    FileForm("text", "text", _texts, of_texts=True),
-    FileForm("tsv", "text", _table, of_texts=True, takes=("column",)),
+    FileForm("text", "text", _label_texts, of_texts=True),
+    FileForm("tsv", "text", _label_table, of_texts=True, takes=("column",)),
 )
 COLUMNS, OBJECTS = (
-    FileForm("conll", "sentence", _columns, takes=("column", "scheme"), keep_marks=False),
-    FileForm("jsonl", "text", _objects),
+    FileForm("conll", "sentence", _label_columns, takes=("column", "scheme"), keep_marks=False),
+    FileForm("jsonl", "text", _label_objects),
 )
 FORMS: Mapping[str, FileForm] = MappingProxyType(
     {form.name: form for form in (TEXT, TABLE, COLUMNS, OBJECTS)}
 )
-OF_SOURCE: Mapping[str, FileForm] = MappingProxyType(
+FORM_OF_SOURCE: Mapping[str, FileForm] = MappingProxyType(
     {**FORMS, "conllu": COLUMNS, "xsid": COLUMNS, "spans": OBJECTS}
 )
 """Source of corpora → the form in which such files are labelled."""
 
 
-def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> tuple[FileForm, PlainObject]:
+def recognise_form(
+    file: str, labeller: Labeller, requested_form: Form | Literal["auto"]
+) -> tuple[FileForm, PlainObject]:
     """The form of a file, and the settings of the source that reads it: as `asked`, or as `raykd init` would take it.
 
     Raises:
         CorpusError: the file is missing, or of a form that is not labelled.
     """
-    form = FORMS.get(asked)
+    form = FORMS.get(requested_form)
     if file == "-":
         return form or TEXT, {}
     if not Path(file).is_file():
@@ -142,11 +144,11 @@ def form_of(file: str, labeller: Labeller, asked: Form | Literal["auto"]) -> tup
     from raykd.corpora.look import look_at  # the readers of corpora take a while to import
 
     guess = look_at(*_address(file))
-    form = form or _form(file, guess, labeller)
-    return form, guess.settings if form is OF_SOURCE.get(guess.source) else {}
+    form = form or _recognised_form(file, guess, labeller)
+    return form, guess.settings if form is FORM_OF_SOURCE.get(guess.source) else {}
 
 
-def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
+def _recognised_form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     name = file.lower().removesuffix(".gz")
     if name.endswith(".jsonl"):
         return OBJECTS
@@ -158,7 +160,7 @@ def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
     if not guess.readable:
         raise CorpusError(file, None, f"it is not read: {guess.why.partition(':')[0]}", hint)
-    if (form := OF_SOURCE.get(guess.source)) is None:
+    if (form := FORM_OF_SOURCE.get(guess.source)) is None:
         raise CorpusError(file, None, f"the file is {guess.source}", hint)
     if name.endswith(".tsv"):
         return TABLE if form is TEXT else form
@@ -166,7 +168,7 @@ def _form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
     return TEXT if form is COLUMNS and not guess.labelled and len(guess.columns) < 2 else form
 
 
-def lines_of(file: str, *, keep_marks: bool) -> Iterator[str]:
+def read_file_lines(file: str, *, keep_marks: bool) -> Iterator[str]:
     """The lines of a file, unpacked where it is packed, or of the standard input (-); none of an empty one.
 
     `keep_marks`: whether byte-order marks inside of lines stay.

@@ -38,17 +38,19 @@ def label_json(
         CorpusError: a line is no object, lacks what the model reads, or has a field of the model's that the first one
             lacks.
     """
-    names = _Names(columns)
-    read = ((n, _parsed(text, file, n, labeller, names)) for n, text in lines if text.strip())
+    names = _Fields(columns)
+    read = ((n, _parse_object(text, file, n, labeller, names)) for n, text in lines if text.strip())
     renamed: dict[str, str] | None = None
     while block := list(islice(read, READ_AHEAD * batch)):
-        of_text = labeller((names.text_of(plain) for _, plain in block if names.is_text(plain)), batch=batch)
+        text_answers = labeller(
+            (names.text_of(plain) for _, plain in block if names.is_text(plain)), batch=batch
+        )
         words = [plain for _, plain in block if not names.is_text(plain)]
-        of_words = iter(_of_words(labeller, words, names, batch))
+        word_answers = iter(_label_words(labeller, words, names, batch))
         for number, plain in block:
-            written = _fields(next(of_text)) if names.is_text(plain) else next(of_words)
-            taken = written.keys() & plain.keys()
-            renamed = {name: _free(name, plain) for name in taken} if renamed is None else renamed
+            written = _answer_fields(next(text_answers)) if names.is_text(plain) else next(word_answers)
+            clashes = written.keys() & plain.keys()
+            renamed = {name: _free_name(name, plain) for name in clashes} if renamed is None else renamed
             added = {renamed.get(name, name): value for name, value in written.items()}
             if new := added.keys() & plain.keys():
                 name = min(new)
@@ -57,7 +59,7 @@ def label_json(
             yield json.dumps({**plain, **added}, ensure_ascii=False) + "\n"
 
 
-class _Names:
+class _Fields:
     """The fields of texts and words."""
 
     def __init__(self, columns: Mapping[str, int | str]):
@@ -68,32 +70,32 @@ class _Names:
 
     def is_text(self, plain: Mapping[str, Any]) -> bool:
         """True where an object has a text, and no words by which the file is read."""
-        return self.text in plain and not (self._of_words and _strings(plain.get(self.token)))
+        return self.text in plain and not (self._of_words and _are_strings(plain.get(self.token)))
 
     def text_of(self, plain: Mapping[str, Any]) -> str:
         return join_pair(plain[self.text], plain[self.second]) if self.second in plain else plain[self.text]
 
 
-def _fields(said: Labelled) -> dict[str, Any]:
+def _answer_fields(answer: Labelled) -> dict[str, Any]:
     """The answer of the model without the text, which the file has."""
-    return {name: value for name, value in asdict(said).items() if value is not None and name != "text"}
+    return {name: value for name, value in asdict(answer).items() if value is not None and name != "text"}
 
 
-def _free(name: str, plain: Mapping[str, Any]) -> str:
+def _free_name(name: str, plain: Mapping[str, Any]) -> str:
     """A name for a field of the model's that the object has not."""
     while name in plain:
         name = PREFIX + name
     return name
 
 
-def _of_words(
-    labeller: Labeller, objects: list[dict[str, Any]], names: _Names, batch: int
+def _label_words(
+    labeller: Labeller, objects: list[dict[str, Any]], names: _Fields, batch: int
 ) -> list[dict[str, Any]]:
     """The answer of the model for the words of each object."""
     words = [plain[names.token] for plain in objects]
     if labeller.utterances:
-        found = labeller.intents_and_slots(words, batch=batch)
-        return [{"label": intent, "labels": slots} for intent, slots in found]
+        answers = labeller.intents_and_slots(words, batch=batch)
+        return [{"label": intent, "labels": slots} for intent, slots in answers]
     if labeller.trees is None:
         return [{"labels": labels} for labels in labeller.label(words, batch=batch)]
     pos = None if labeller.tagger else [plain.get("pos") for plain in objects]
@@ -104,7 +106,7 @@ def _of_words(
     ]
 
 
-def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names) -> dict[str, Any]:
+def _parse_object(text: str, file: str, number: int, labeller: Labeller, names: _Fields) -> dict[str, Any]:
     expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
     try:
         plain = parsed(text)
@@ -115,7 +117,7 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
     except ValueError as error:
         raise CorpusError(file, number, f"the line is {error}", expected) from None
     if not isinstance(plain, dict) or not (
-        isinstance(plain[names.text], str) if names.is_text(plain) else _strings(plain.get(names.token))
+        isinstance(plain[names.text], str) if names.is_text(plain) else _are_strings(plain.get(names.token))
     ):
         raise CorpusError(file, number, f"got {text[:60]!r}", expected)
     if labeller.pairs:
@@ -125,7 +127,7 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
     if labeller.trees is not None and labeller.needs_pos:
         if names.is_text(plain):
             refuse_without_pos(labeller, file, number)
-        if not _strings(plain.get("pos")):
+        if not _are_strings(plain.get("pos")):
             problem = 'the model reads parts of speech, and the line has none in "pos"'
             raise CorpusError(file, number, problem, GIVE_POS)
         try:
@@ -135,5 +137,5 @@ def _parsed(text: str, file: str, number: int, labeller: Labeller, names: _Names
     return plain
 
 
-def _strings(value: object) -> bool:
+def _are_strings(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) and item for item in value)

@@ -23,19 +23,19 @@ Write = Callable[[Labelled], str]
 def label_texts(labeller: Labeller, lines: Numbered, file: str, batch: int, write: Write) -> Iterator[str]:
     """Each line, a text, with what the model says of it. Raises CorpusError where the model reads what text lacks."""
     refuse_without_pos(labeller, file)
-    for said in labeller(_checked(labeller, lines, file), batch=batch):
-        yield write(said)
+    for answer in labeller(_check_pairs(labeller, lines, file), batch=batch):
+        yield write(answer)
 
 
-def marked_line(labeller: Labeller, said: Labelled) -> str:
+def marked_line(labeller: Labeller, answer: Labelled) -> str:
     """A text with its spans in brackets, each word with its label, or the label of the whole text in front."""
     spans, parts, at = labeller.has_spans, list[str](), 0
-    for number, own in enumerate(said.spans if spans else said.words):
-        label = own.label if said.heads is None else f"{own.label}:{said.heads[number]}"
-        parts += [said.text[at : own.start], f"[{own.text} {label}]" if spans else f"{own.text}/{label}"]
-        at = own.end
-    text = ("".join(parts) + said.text[at:]).replace(SEPARATOR, "\t")
-    return f"{text}\n" if said.label is None else f"{said.label}: {text}\n"
+    for number, unit in enumerate(answer.spans if spans else answer.words):
+        label = unit.label if answer.heads is None else f"{unit.label}:{answer.heads[number]}"
+        parts += [answer.text[at : unit.start], f"[{unit.text} {label}]" if spans else f"{unit.text}/{label}"]
+        at = unit.end
+    text = ("".join(parts) + answer.text[at:]).replace(SEPARATOR, "\t")
+    return f"{text}\n" if answer.label is None else f"{answer.label}: {text}\n"
 
 
 def text_cells(
@@ -58,10 +58,10 @@ def text_cells(
         if isinstance(cells, BrokenLine):
             raise CorpusError(file, number, cells.problem, cells.hint)
         if len(cells) <= max(places):
-            where = f"the text is expected in column {places[0]}"
+            expected = f"the text is expected in column {places[0]}"
             if len(places) > 1:
-                where = f"the texts are expected in columns {places[0]} and {places[1]}"
-            problem = f"the line has {pluralise(len(cells), 'column')}, and {where}"
+                expected = f"the texts are expected in columns {places[0]} and {places[1]}"
+            problem = f"the line has {pluralise(len(cells), 'column')}, and {expected}"
             raise CorpusError(file, number, problem, "set --column to the column of the text, from 0")
         if width and len(cells) != width:
             refuse_width(len(cells), width, separator, file, number)
@@ -70,7 +70,7 @@ def text_cells(
         width = len(cells)
 
 
-def _checked(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
+def _check_pairs(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
     """The texts. Raises CorpusError where one is no pair, and the model labels pairs."""
     for number, text in texts:
         if labeller.pairs:
@@ -78,10 +78,10 @@ def _checked(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
         yield text
 
 
-def refuse_single(given: str | list[str], file: str, number: int) -> None:
+def refuse_single(text: str | list[str], file: str, number: int) -> None:
     """Raise CorpusError where a text, or its words, is no pair."""
     try:
-        check_pair(given)
+        check_pair(text)
     except ValueError as error:
         raise CorpusError(file, number, str(error), "see docs/EXPORT.md") from None
 
@@ -93,7 +93,7 @@ def refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) -
         raise CorpusError(file, line, problem, f"{GIVE_POS}, or a file of CoNLL-U")
 
 
-def json_line(said: Labelled) -> str:
+def json_line(answer: Labelled) -> str:
     """The answer of the model as a line of JSON."""
-    fields = {name: value for name, value in asdict(said).items() if value is not None}
+    fields = {name: value for name, value in asdict(answer).items() if value is not None}
     return json.dumps(fields, ensure_ascii=False) + "\n"

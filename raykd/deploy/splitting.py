@@ -61,7 +61,7 @@ class Splitting:
         return {name: value for name, value in asdict(self).items() if name != "split"}
 
 
-def splitting_of(task: Task, train: pa.Table | None, split: str | None) -> Splitting:
+def measure_splitting(task: Task, train: pa.Table | None, split: str | None) -> Splitting:
     """The splitting of an export, compared on the training part.
 
     Args:
@@ -82,7 +82,7 @@ def splitting_of(task: Task, train: pa.Table | None, split: str | None) -> Split
     same: dict[str, int] = dict.fromkeys(SPLITS, 0)
     examples: dict[str, None] = {}
     count = 0
-    for text, words in _sentences(train):
+    for text, words in _sample_sentences(train):
         count += 1
         for way in SPLITS:
             split_words = words_in(text, way)
@@ -92,7 +92,7 @@ def splitting_of(task: Task, train: pa.Table | None, split: str | None) -> Split
     return Splitting(chosen, count, same, tuple(examples))
 
 
-def _sentences(train: pa.Table) -> Iterator[tuple[str, list[str]]]:
+def _sample_sentences(train: pa.Table) -> Iterator[tuple[str, list[str]]]:
     """The text of some sentences, raw where the corpus has it, and their words."""
     rows = np.unique(np.linspace(0, train.num_rows - 1, min(train.num_rows, SENTENCES)).astype(np.int64))
     names = [name for name in ("tokens", "text") if name in train.schema.names]
@@ -104,4 +104,4 @@ def _sentences(train: pa.Table) -> Iterator[tuple[str, list[str]]]:
 def _first_difference(words: Sequence[str], split_words: Sequence[str]) -> list[str]:
     """The first word that is not the same in both, in a list; or none."""
     pairs = zip(words, [*split_words, *[None] * len(words)], strict=False)
-    return [word for word, other in pairs if word != other][:1]
+    return [word for word, split_word in pairs if word != split_word][:1]

@@ -18,7 +18,7 @@ import numpy as np
 
 from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
-from raykd.metrics.by_label import ByLabel, words_by_label
+from raykd.metrics.by_label import ScoresByLabel, words_by_label
 from raykd.metrics.confusions import Confusion, label_confusions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int16
 
     from raykd.forms.labels import Labels
-    from raykd.forms.targets import TargetColumn, LabelColumn, ModelOutput
+    from raykd.forms.targets import LabelColumn, ModelOutput, TargetColumn
     from raykd.structures import LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
 
@@ -271,7 +271,7 @@ class LabelForm:
 
     def by_label(
         self, gold: Sequence[object], predicted: Sequence[object], scored_words: ScoredWords
-    ) -> ByLabel:
+    ) -> ScoresByLabel:
         """The figures of every label; `scored` says which words count, where not all do."""
         raise TypeError(f"{self.title} are not counted by label")
 
@@ -302,7 +302,7 @@ class TagForm(LabelForm):
     ) -> tuple[StringLists, StringLists]:
         return gold.lists(tag_set.tags), [tag_set.decode(path) for path in predicted]
 
-    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
         return words_by_label(gold, predicted)
 
     def confusions(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsI
 
 import numpy as np
 
-from raykd.forms.form import CorpusFacts, LabelForm, StringLists, ExportedModel
+from raykd.forms.form import CorpusFacts, ExportedModel, LabelForm, StringLists
 from raykd.forms.targets import ModelOutput
 from raykd.identity import PlainObject
 

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raykd.forms.form import AllowedTransitions, LabelledSentence, StringLists, ScoredWords, TagForm, TagSet
+from raykd.forms.form import AllowedTransitions, LabelledSentence, ScoredWords, StringLists, TagForm, TagSet
 from raykd.forms.tag_schemes import (
     ReadScheme,
     SpanScheme,
     allowed_in_bioes,
     bioes_tags,
+    bracket_spans,
     check_bioes,
     from_bioes,
-    bracket_spans,
-    to_bioes,
     span_types,
+    to_bioes,
     unknown_tags,
 )
 from raykd.metrics.bioes import OUTSIDE
-from raykd.metrics.by_label import ByLabel, entities_by_label
+from raykd.metrics.by_label import ScoresByLabel, entities_by_label
 from raykd.metrics.confusions import Confusion, span_confusions
 
 
@@ -70,7 +70,7 @@ class Spans(TagForm):
     def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         return bracket_spans(sentence.tokens, sentence.tags, words=words)
 
-    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
         return entities_by_label(gold, predicted)
 
     def confusions(

@@ -14,10 +14,10 @@ import numpy as np
 
 from raykd.forms.form import (
     AllowedTransitions,
-    LabelledSentence,
-    StringLists,
-    ScoredWords,
     ExportedModel,
+    LabelledSentence,
+    ScoredWords,
+    StringLists,
     TagForm,
     TagSet,
     most_frequent,
@@ -26,15 +26,15 @@ from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
     bioes_tags,
+    bracket_spans,
     check_bioes,
     from_bioes,
-    bracket_spans,
-    to_bioes,
     span_types,
+    to_bioes,
     unknown_tags,
 )
 from raykd.metrics.bioes import OUTSIDE
-from raykd.metrics.by_label import ByLabel, entities_by_label
+from raykd.metrics.by_label import ScoresByLabel, entities_by_label
 from raykd.metrics.confusions import Confusion, span_confusions
 
 
@@ -103,7 +103,7 @@ class Utterance(TagForm):
         intents, slots = (most_frequent([own[part] for own in gold]) for part in (slice(1), slice(1, None)))
         return [[*first, *others] for first, others in zip(intents, slots, strict=True)]
 
-    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ByLabel:
+    def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
         """Of an intent as a span of the word in front."""
         return entities_by_label(_intents_as_spans(gold), _intents_as_spans(predicted))
 

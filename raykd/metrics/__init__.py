@@ -3,7 +3,7 @@
 from raykd.metrics.accuracy import accuracy
 from raykd.metrics.entities import F1, entity_f1
 from raykd.metrics.intents import exact_match, intent_accuracy, slot_f1
-from raykd.metrics.languages import score_beside, score_languages
+from raykd.metrics.languages import score_languages, score_metrics
 from raykd.metrics.significance import epsilon_min, seeds_needed, violation_ratio
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "epsilon_min",
     "exact_match",
     "intent_accuracy",
-    "score_beside",
+    "score_metrics",
     "score_languages",
     "seeds_needed",
     "slot_f1",

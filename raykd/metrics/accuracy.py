@@ -21,12 +21,12 @@ def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     return correct / words if words else 0.0
 
 
-def check_aligned(gold: Sequence[Sized], predicted: Sequence[Sized], what: str = "tags") -> None:
+def check_aligned(gold: Sequence[Sized], predicted: Sequence[Sized], unit: str = "tags") -> None:
     """Raise ValueError unless there is one predicted tag for every gold tag; `what` is counted in messages."""
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")
-    for i, (one, other) in enumerate(zip(gold, predicted, strict=True)):
-        if len(one) != len(other):
+    for i, (gold_tags, predicted_tags) in enumerate(zip(gold, predicted, strict=True)):
+        if len(gold_tags) != len(predicted_tags):
             raise ValueError(
-                f"sentence {i} (counted from 0): {len(one)} gold but {len(other)} predicted {what}"
+                f"sentence {i} (counted from 0): {len(gold_tags)} gold but {len(predicted_tags)} predicted {unit}"
             )

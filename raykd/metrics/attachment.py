@@ -54,16 +54,16 @@ def attachment(
     `scored`: which words count, bool [T] of each sentence; None counts all. Raises ValueError where sentences differ in
     number or length.
     """
-    check_aligned([own for own, _ in gold], [own for own, _ in predicted], "words")
+    check_aligned([heads_T for heads_T, _ in gold], [heads_T for heads_T, _ in predicted], "words")
     words = heads = labelled = 0
-    for number, ((heads_T, relations_T), (own_heads_T, own_relations_T)) in enumerate(
+    for number, ((heads_T, relations_T), (predicted_heads_T, predicted_relations_T)) in enumerate(
         zip(gold, predicted, strict=True)
     ):
         counted_T = np.ones(len(heads_T), bool) if scored is None else scored[number]
-        right_T = (heads_T == own_heads_T) & counted_T
+        right_T = (heads_T == predicted_heads_T) & counted_T
         words += int(counted_T.sum())
         heads += int(right_T.sum())
-        labelled += int((right_T & (relations_T == own_relations_T)).sum())
+        labelled += int((right_T & (relations_T == predicted_relations_T)).sum())
     return Attachment(words, heads, labelled)
 
 

@@ -108,7 +108,7 @@ def count_spans(
         per_type(gold_spans.ends_N, gold_N),
         strict=True,
     )
-    return {name: found for name, found in zip(types, counts, strict=True) if any(found)}
+    return {name: count for name, count in zip(types, counts, strict=True) if any(count)}
 
 
 def _tag_numbers(sentences: Sequence[Sequence[str]], tags: Sequence[str], words: int) -> np.ndarray:

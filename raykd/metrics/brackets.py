@@ -23,16 +23,16 @@ class Parse(NamedTuple):
 
 def tree_exact_match(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float:
     """The share of sentences whose tree is right: brackets, words, and their order; 0 when there are none."""
-    return share([one == other for one, other in zip(gold, predicted, strict=True)])
+    return share([tree == answer for tree, answer in zip(gold, predicted, strict=True)])
 
 
 def root_accuracy(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float:
     """The share of sentences whose first step, which opens the root, is right, whatever follows; 0 when there are
     none.
     """
-    return share([one.steps[:1] == other.steps[:1] for one, other in zip(gold, predicted, strict=True)])
+    return share([tree.steps[:1] == answer.steps[:1] for tree, answer in zip(gold, predicted, strict=True)])
 
 
 def well_formed(_: Sequence[Parse], predicted: Sequence[Parse]) -> float:
     """The share of predictions that are trees; 0 when there are none."""
-    return share([each.is_tree for each in predicted])
+    return share([parse.is_tree for parse in predicted])

@@ -74,11 +74,11 @@ def span_confusions(
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    found = []
+    errors = []
     for number, sides in enumerate(zip(gold, predicted, strict=True)):
-        own, said = (read_spans(tags) for tags in sides)
-        found += [(number, *error) for error in _errors(own, said)]
-    return _counted(found, examples)
+        gold_spans, predicted_spans = (read_spans(tags) for tags in sides)
+        errors += [(number, *error) for error in _span_errors(gold_spans, predicted_spans)]
+    return _group_errors(errors, examples)
 
 
 def label_confusions(
@@ -86,13 +86,13 @@ def label_confusions(
 ) -> list[Confusion]:
     """The errors of one label for each word, or for each sentence; see `span_confusions`."""
     check_aligned(gold, predicted)
-    found = [
+    errors = [
         (number, label, answer, "label", Place(place, place + 1), Place(place, place + 1))
-        for number, (one, other) in enumerate(zip(gold, predicted, strict=True))
-        for place, (label, answer) in enumerate(zip(one, other, strict=True))
+        for number, (gold_labels, predicted_labels) in enumerate(zip(gold, predicted, strict=True))
+        for place, (label, answer) in enumerate(zip(gold_labels, predicted_labels, strict=True))
         if label != answer
     ]
-    return _counted(found, examples)
+    return _group_errors(errors, examples)
 
 
 def arc_confusions(
@@ -104,22 +104,26 @@ def arc_confusions(
 ) -> list[Confusion]:
     """The errors in the (head, relation) of each word that is `scored`; see `span_confusions`."""
     check_aligned(gold, predicted)
-    found: list[Any] = []
-    for number, (one, other, counts) in enumerate(zip(gold, predicted, scored, strict=True)):
-        for word, (arc, answer, counted) in enumerate(zip(one, other, counts, strict=True)):
-            if counted and arc != answer:
+    errors: list[Any] = []
+    for number, (gold_arcs, predicted_arcs, scored_words) in enumerate(
+        zip(gold, predicted, scored, strict=True)
+    ):
+        for word, (arc, answer, is_scored) in enumerate(
+            zip(gold_arcs, predicted_arcs, scored_words, strict=True)
+        ):
+            if is_scored and arc != answer:
                 heads, relations = arc[0] != answer[0], arc[1] != answer[1]
                 kind: Kind = "arc" if heads and relations else "head" if heads else "relation"
                 place = Place(word, word + 1)
-                found.append((number, arc[1], answer[1], kind, place, place, (arc[0], answer[0])))
-    return _counted(found, examples)
+                errors.append((number, arc[1], answer[1], kind, place, place, (arc[0], answer[0])))
+    return _group_errors(errors, examples)
 
 
 _Span = tuple[int, int, str]
 _Error = tuple[str, str, Kind, Place | None, Place | None]
 
 
-def _errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
+def _span_errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
     right = set(gold) & set(predicted)
     for start, end, label in gold:
         if (start, end, label) in right:
@@ -128,20 +132,20 @@ def _errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
         if not near:
             yield label, OUTSIDE, "missed", Place(start, end), None
             continue
-        first, last, said = max(
+        first, last, predicted_label = max(
             near, key=lambda span: (span[2] == label, min(span[1], end) - max(span[0], start), -span[0])
         )
         same = (first, last) == (start, end)
-        kind: Kind = "type" if same else "boundary" if said == label else "both"
-        yield label, said, kind, Place(start, end), Place(first, last)
-    for first, last, said in predicted:
+        kind: Kind = "type" if same else "boundary" if predicted_label == label else "both"
+        yield label, predicted_label, kind, Place(start, end), Place(first, last)
+    for first, last, predicted_label in predicted:
         if not any(first < end and start < last for start, end, _ in gold):
-            yield OUTSIDE, said, "spurious", None, Place(first, last)
+            yield OUTSIDE, predicted_label, "spurious", None, Place(first, last)
 
 
-def _counted(found: list[tuple], examples: int) -> list[Confusion]:
-    places: dict[tuple[str, str, Kind], list[Example]] = defaultdict(list)
-    for number, gold, predicted, kind, *place in found:
-        places[gold, predicted, kind].append(Example(number, *place))
-    confusions = [Confusion(*names, len(own), tuple(own[:examples])) for names, own in places.items()]
-    return sorted(confusions, key=lambda each: (-each.count, each.gold, each.predicted, each.kind))
+def _group_errors(errors: list[tuple], examples: int) -> list[Confusion]:
+    by_kind: dict[tuple[str, str, Kind], list[Example]] = defaultdict(list)
+    for number, gold, predicted, kind, *place in errors:
+        by_kind[gold, predicted, kind].append(Example(number, *place))
+    confusions = [Confusion(*key, len(places), tuple(places[:examples])) for key, places in by_kind.items()]
+    return sorted(confusions, key=lambda row: (-row.count, row.gold, row.predicted, row.kind))

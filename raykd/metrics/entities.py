@@ -33,6 +33,9 @@ def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]])
     """
     check_aligned(gold, predicted)
     counts = count_spans(gold, predicted).values()
-    right, found, wanted = (sum(count[place] for count in counts) for place in range(3))
-    precision, recall = right / found if found else 0.0, right / wanted if wanted else 0.0
-    return F1(precision, recall, 2 * right / (found + wanted) if right else 0.0)
+    right, predicted_count, gold_count = (sum(count[place] for count in counts) for place in range(3))
+    precision, recall = (
+        right / predicted_count if predicted_count else 0.0,
+        right / gold_count if gold_count else 0.0,
+    )
+    return F1(precision, recall, 2 * right / (predicted_count + gold_count) if right else 0.0)

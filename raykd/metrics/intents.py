@@ -20,18 +20,18 @@ def exact_match(gold: Labels, predicted: Labels) -> float:
     Raises ValueError when the sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    return share([list(one) == list(other) for one, other in zip(gold, predicted, strict=True)])
+    return share([list(labels) == list(answer) for labels, answer in zip(gold, predicted, strict=True)])
 
 
 def intent_accuracy(gold: Labels, predicted: Labels) -> float:
     """The share of utterances whose intent is right; 0 when there are none. Raises what `exact_match` raises."""
     check_aligned(gold, predicted)
-    return share([one[0] == other[0] for one, other in zip(gold, predicted, strict=True)])
+    return share([labels[0] == answer[0] for labels, answer in zip(gold, predicted, strict=True)])
 
 
 def slot_f1(gold: Labels, predicted: Labels) -> float:
     """Micro-averaged F1 of exact slots and types, in BIOES tags. Raises what `entity_f1` raises of these."""
-    return entity_f1([own[1:] for own in gold], [own[1:] for own in predicted]).f1
+    return entity_f1([labels[1:] for labels in gold], [labels[1:] for labels in predicted]).f1
 
 
 def share(right: Sequence[bool]) -> float:

@@ -31,9 +31,9 @@ def score_languages(
     if set(languages) <= set(targets):
         raise ValueError("there are no sentences to evaluate")
     parts: dict[str, tuple[list[object], list[object]]] = defaultdict(lambda: ([], []))
-    for language, one, other in zip(languages, gold, predicted, strict=True):
-        parts[language][0].append(one)
-        parts[language][1].append(other)
+    for language, gold_labelling, predicted_labelling in zip(languages, gold, predicted, strict=True):
+        parts[language][0].append(gold_labelling)
+        parts[language][1].append(predicted_labelling)
     values = {language: metric(*parts[language]) for language in sorted(parts)}
     source = {language: value for language, value in values.items() if language not in targets}
     target = {language: value for language, value in values.items() if language in targets}
@@ -41,20 +41,23 @@ def score_languages(
     return {**scores, "target": Score.of(target)} if target else scores
 
 
-def score_beside(
+def score_metrics(
     metric: Metric,
-    beside: Mapping[str, Metric],
+    secondary: Mapping[str, Metric],
     gold: Sequence[object],
     predicted: Sequence[object],
     languages: Sequence[str],
     targets: Collection[str] = (),
 ) -> Mapping[Group, Score]:
     """`score_languages` of `metric`, each score with those of the metrics that stand `beside` it, by their names."""
-    own, *others = (
-        score_languages(each, gold, predicted, languages, targets=targets)
-        for each in (metric, *beside.values())
+    scores, *secondary_scores = (
+        score_languages(measure, gold, predicted, languages, targets=targets)
+        for measure in (metric, *secondary.values())
     )
     return {
-        group: replace(score, beside={name: each[group] for name, each in zip(beside, others, strict=True)})
-        for group, score in own.items()
+        group: replace(
+            score,
+            beside={name: groups[group] for name, groups in zip(secondary, secondary_scores, strict=True)},
+        )
+        for group, score in scores.items()
     }

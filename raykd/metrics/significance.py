@@ -40,18 +40,22 @@ MOST_SEEDS = 50
 SIMULATED, SIMULATED_RESAMPLES = 200, 100
 
 
-def violation_ratio(scores: Sequence[float], others: Sequence[float]) -> float:
+def violation_ratio(scores: Sequence[float], reference_scores: Sequence[float]) -> float:
     """ε(F, G) of the empirical distributions of `scores` (F) and `others` (G), exact; in 0..1.
 
     1/2 where both are the same, so that ε(F, G) + ε(G, F) = 1 always. Raises ValueError for an empty sample and for
     scores that are not finite.
     """
-    return float(_ratio(_sorted(scores), _sorted(others), *_pieces(len(scores), len(others))))
+    return float(
+        _ratio(
+            _sorted(scores), _sorted(reference_scores), *_constant_pieces(len(scores), len(reference_scores))
+        )
+    )
 
 
 def epsilon_min(
     scores: Sequence[float],
-    others: Sequence[float],
+    reference_scores: Sequence[float],
     *,
     alpha: float,
     resamples: int = RESAMPLES,
@@ -63,16 +67,16 @@ def epsilon_min(
     the same bound. Raises ValueError for fewer than two scores on a side, for scores that are not finite, and for an
     α outside (0, 1/2].
     """
-    samples = _samples(scores, others)
+    samples = _sorted_samples(scores, reference_scores)
     if not 0 < alpha <= 0.5:
         raise ValueError(f"alpha is above 0 and at most 0.5, got {alpha}")
-    drawn = np.random.default_rng(seed)
-    return float(_bound(*samples, alpha, resamples, drawn))
+    generator = np.random.default_rng(seed)
+    return float(_bound(*samples, alpha, resamples, generator))
 
 
 def seeds_needed(
     scores: Sequence[float],
-    others: Sequence[float],
+    reference_scores: Sequence[float],
     *,
     alpha: float,
     threshold: float = THRESHOLD,
@@ -84,36 +88,40 @@ def seeds_needed(
     is the smallest number, above what there is, that decides for the better one in `POWER` of them. A guess as rough
     as the means and spreads it starts from. Raises ValueError as `epsilon_min`.
     """
-    better, worse = sorted(_samples(scores, others), key=np.mean, reverse=True)
-    first, most = max(better.size, worse.size) + 1, MOST_SEEDS
+    better, worse = sorted(_sorted_samples(scores, reference_scores), key=np.mean, reverse=True)
+    lowest, highest = max(better.size, worse.size) + 1, MOST_SEEDS
     if better.mean() == worse.mean():
         return None
-    drawn = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     better_SN, worse_SN = (
-        side.mean() + side.std(ddof=1) * drawn.standard_normal((SIMULATED, MOST_SEEDS))
+        side.mean() + side.std(ddof=1) * generator.standard_normal((SIMULATED, MOST_SEEDS))
         for side in (better, worse)
     )
 
-    def enough(seeds: int) -> bool:
+    def decides(seeds: int) -> bool:
         bounds_S = _bound(
             np.sort(better_SN[:, :seeds]), np.sort(worse_SN[:, :seeds]), alpha, SIMULATED_RESAMPLES,
             np.random.default_rng(seed),
         )  # fmt: skip
         return float(np.mean(bounds_S < threshold)) >= POWER
 
-    if first > most or not enough(most):
+    if lowest > highest or not decides(highest):
         return None
-    while first < most:
-        middle = (first + most) // 2
-        first, most = (first, middle) if enough(middle) else (middle + 1, most)
-    return first
+    while lowest < highest:
+        middle = (lowest + highest) // 2
+        lowest, highest = (lowest, middle) if decides(middle) else (middle + 1, highest)
+    return lowest
 
 
-def _samples(scores: Sequence[float], others: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def _sorted_samples(
+    scores: Sequence[float], reference_scores: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
     """Both sorted; ValueError where one has no spread."""
-    if min(len(scores), len(others)) < 2:
-        raise ValueError(f"a spread needs two scores on each side, got {len(scores)} and {len(others)}")
-    return _sorted(scores), _sorted(others)
+    if min(len(scores), len(reference_scores)) < 2:
+        raise ValueError(
+            f"a spread needs two scores on each side, got {len(scores)} and {len(reference_scores)}"
+        )
+    return _sorted(scores), _sorted(reference_scores)
 
 
 def _sorted(scores: Sequence[float]) -> Float[np.ndarray, " score"]:
@@ -123,7 +131,7 @@ def _sorted(scores: Sequence[float]) -> Float[np.ndarray, " score"]:
     return sample
 
 
-def _pieces(
+def _constant_pieces(
     n: int, m: int
 ) -> tuple[Int[np.ndarray, " piece"], Int[np.ndarray, " piece"], Float[np.ndarray, " piece"]]:
     """Where both empirical quantile functions are constant: their order statistics there, and how wide it is."""
@@ -134,13 +142,13 @@ def _pieces(
 
 def _ratio(
     sorted_N: Float[np.ndarray, "*batch n"],
-    others_M: Float[np.ndarray, "*batch m"],
+    reference_M: Float[np.ndarray, "*batch m"],
     ranks_K: Int[np.ndarray, "*any piece"],
-    others_ranks_K: Int[np.ndarray, "*any piece"],
+    reference_ranks_K: Int[np.ndarray, "*any piece"],
     widths_K: Float[np.ndarray, " piece"],
 ) -> Float[np.ndarray, "*out"]:
     """ε of each pair of sorted samples, read at the given ranks."""
-    gaps_K = sorted_N[..., ranks_K] - others_M[..., others_ranks_K]
+    gaps_K = sorted_N[..., ranks_K] - reference_M[..., reference_ranks_K]
     whole = np.square(gaps_K) @ widths_K
     violated = np.square(np.minimum(gaps_K, 0.0)) @ widths_K
     return np.where(whole > 0, violated / np.where(whole > 0, whole, 1.0), 0.5)
@@ -148,19 +156,19 @@ def _ratio(
 
 def _bound(
     sorted_N: Float[np.ndarray, "*batch n"],
-    others_M: Float[np.ndarray, "*batch m"],
+    reference_M: Float[np.ndarray, "*batch m"],
     alpha: float,
     resamples: int,
-    drawn: np.random.Generator,
+    generator: np.random.Generator,
 ) -> Float[np.ndarray, "*out"]:
     """`epsilon_min` of each pair of sorted samples."""
-    n, m = sorted_N.shape[-1], others_M.shape[-1]
-    ranks_K, others_ranks_K, widths_K = _pieces(n, m)
+    n, m = sorted_N.shape[-1], reference_M.shape[-1]
+    ranks_K, reference_ranks_K, widths_K = _constant_pieces(n, m)
     # A resample of a sorted sample is a sorted draw of ranks: one draw serves all pairs, and nothing is sorted again.
-    draw_RN = np.sort(drawn.integers(n, size=(resamples, n)))
-    draw_RM = np.sort(drawn.integers(m, size=(resamples, m)))
-    resampled_R = _ratio(sorted_N, others_M, draw_RN[:, ranks_K], draw_RM[:, others_ranks_K], widths_K)
+    draw_RN = np.sort(generator.integers(n, size=(resamples, n)))
+    draw_RM = np.sort(generator.integers(m, size=(resamples, m)))
+    resampled_R = _ratio(sorted_N, reference_M, draw_RN[:, ranks_K], draw_RM[:, reference_ranks_K], widths_K)
     # sqrt((n+m)/(nm)) σ̂: the two roots cancel.
     deviation = resampled_R.std(axis=-1)
-    found = _ratio(sorted_N, others_M, ranks_K, others_ranks_K, widths_K)
-    return np.asarray(np.clip(found - deviation * NormalDist().inv_cdf(alpha), 0.0, 1.0))
+    ratio = _ratio(sorted_N, reference_M, ranks_K, reference_ranks_K, widths_K)
+    return np.asarray(np.clip(ratio - deviation * NormalDist().inv_cdf(alpha), 0.0, 1.0))

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.deploy.deployed import Session, float32_file, int8_file
+from raykd.deploy.onnx_files import Session, float32_file, int8_file
 from raykd.errors import ExportError
 from raykd.figures.results import Cost
 from raykd.figures.sizes import Shape

@@ -11,7 +11,7 @@ from typing import Any
 
 from raykd import __version__
 from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
-from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Exported
+from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Export
 from raykd.deploy.splitting import IN_WORDS, Splitting
 from raykd.figures.front import gold_twin
 from raykd.figures.results import Scores
@@ -44,7 +44,7 @@ class Origin:
     """The same student on labels alone."""
 
 
-def model_card(exported: Exported, *, stated: CardConfig, origin: Origin | None = None) -> str:
+def model_card(exported: Export, *, stated: CardConfig, origin: Origin | None = None) -> str:
     """The card as Markdown. Scores are those of the model that was exported, its teacher's and those of the same
     student on labels alone are as the sweep has them.
     """
@@ -62,12 +62,12 @@ def model_card(exported: Exported, *, stated: CardConfig, origin: Origin | None 
 
 def trial_card(
     trial: Trial, trials: Iterable[Trial], teachers: Sequence[Teacher], *, sweep: str, stated: CardConfig
-) -> Callable[[Exported], str]:
+) -> Callable[[Export], str]:
     """What makes the card of each model of a trial."""
     return partial(model_card, stated=stated, origin=Origin(sweep, trial, teachers, gold_twin(trial, trials)))
 
 
-def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
+def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
     # Each value as JSON, which is YAML: `no` stays a language for readers of YAML 1.1.
     run, task = exported.run, TASKS[exported.run.task]
     # Hugging Face takes codes of two or three letters.
@@ -98,7 +98,7 @@ def _metadata(exported: Exported, stated: CardConfig, origin: Origin | None) -> 
     yield "model-index", [{"name": _name(exported, origin), "results": [result] if values else []}]
 
 
-def _languages(exported: Exported) -> list[str]:
+def _languages(exported: Export) -> list[str]:
     """The languages that the corpus names."""
     return [each for each in exported.languages if each != NO_LANGUAGE]
 
@@ -108,15 +108,15 @@ def _language(name: str) -> str:
     return "not stated" if name == NO_LANGUAGE else name
 
 
-def _name(exported: Exported, origin: Origin | None) -> str:
+def _name(exported: Export, origin: Origin | None) -> str:
     return exported.run.id if origin is None else f"{origin.sweep}-{origin.trial.number:02d}"
 
 
-def _title(exported: Exported, origin: Origin | None) -> str:
+def _title(exported: Export, origin: Origin | None) -> str:
     return exported.run.id if origin is None else f"{origin.sweep} {origin.trial.name}"
 
 
-def _summary(exported: Exported, origin: Origin | None) -> str:
+def _summary(exported: Export, origin: Origin | None) -> str:
     run, task = exported.run, TASKS[exported.run.task]
     kind = f"{run.model['kind']} {run.role}"
     where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
@@ -128,7 +128,7 @@ def _summary(exported: Exported, origin: Origin | None) -> str:
     return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
 
 
-def _figures(exported: Exported, origin: Origin | None) -> Iterator[str]:
+def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
     task = TASKS[exported.run.task]
     label = task.score_label
     columns: dict[str, Scores] = {"": exported.result.scores}
@@ -197,7 +197,7 @@ def _agreement(agreement: Agreement) -> str:
     )
 
 
-def _data(exported: Exported) -> Iterator[str]:
+def _data(exported: Export) -> Iterator[str]:
     yield (
         f"Corpus `{exported.run.corpus_id}`, sentences:"
         if exported.corpus
@@ -218,7 +218,7 @@ def _data(exported: Exported) -> Iterator[str]:
     yield from (f"- {message}" for message in exported.corpus.spaced_words())
 
 
-def _made(exported: Exported, origin: Origin | None) -> Iterator[str]:
+def _made(exported: Export, origin: Origin | None) -> Iterator[str]:
     run = exported.run
     sources = ", ".join(dict.fromkeys(source.teacher_id for source in run.sources))
     # Of several teachers a sweep's names do not say which one taught this student.
@@ -253,7 +253,7 @@ def _plain(run: Run) -> list[tuple[str, Any]]:
     return [(key.replace("_", " "), run.training[key]) for key in wanted if run.training.get(key) is not None]
 
 
-def _use(exported: Exported) -> Iterator[str]:
+def _use(exported: Export) -> Iterator[str]:
     call = 'label("Ada Lovelace lives in London.")'
     if TASKS[exported.run.task].pairs:
         call = 'label("It rains.\\tThe streets are wet.")'

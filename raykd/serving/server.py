@@ -27,7 +27,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 from raykd.serving.batching import MAX_BATCH, MAX_WAIT_MS, Batcher, BusyError
 from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, check_pair, load
-from raykd.serving.monitoring import RequestCounter, Monitor
+from raykd.serving.monitoring import Monitor, RequestCounter
 
 MODEL = "RAYKD_MODEL"
 """The environment variable that has the folder of the model where `create_app` is given none."""

@@ -23,9 +23,9 @@ from raykd.serving.labeller import (
     UPOS,
     WHITESPACE,
     LabellerError,
+    decode_spans,
     load,
     model_file,
-    decode_spans,
     word_places,
     words_in,
 )

@@ -41,7 +41,7 @@ from raykd.structures.moments import (
     posterior_kl,
     tempered_moments,
 )
-from raykd.structures.unscored import UnscoredChain, chunked_scores, chunk_tokens
+from raykd.structures.unscored import UnscoredChain, chunk_tokens, chunked_scores
 
 __all__ = [
     "Arcs",

@@ -11,7 +11,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from raykd.cluster.listener import Listener, unit_here
-from raykd.deploy.export import Exported, export_run
+from raykd.deploy.export import Export, export_run
 from raykd.figures.front import front_of, gold_twin
 from raykd.figures.trial import Trial
 from raykd.pluralise import pluralise
@@ -29,7 +29,7 @@ from raykd.tracking.publisher import Publisher
 from raykd.tracking.sweep_pages import Ending, Gain, SweepPages
 from raykd.tracking.views import Experiment, front_links
 
-Card = Callable[[Exported], str]
+Card = Callable[[Export], str]
 """What makes the model card of an export."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from raykd.errors import CorpusError
 from raykd.forms import LabelForm
-from raykd.metrics import entity_f1, score_beside
+from raykd.metrics import entity_f1, score_metrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +91,7 @@ class Task:
             ValueError: sentences differ in number or length.
         """
         own, found = self.form.metric_inputs(gold, predicted, tag_set)
-        return score_beside(self.metric, self.beside, own, found, languages, targets=targets)
+        return score_metrics(self.metric, self.beside, own, found, languages, targets=targets)
 
 
 def span_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:

@@ -12,7 +12,7 @@ from raykd.corpora.sentence import check_pair
 from raykd.errors import StoreError
 from raykd.forms import TREE, Labels, labels_from
 from raykd.forms.marks import INTENT, UTTERANCE
-from raykd.forms.steps import tree_from_steps, bracket_text
+from raykd.forms.steps import bracket_text, tree_from_steps
 from raykd.forms.targets import best_labels
 from raykd.identity import PlainObject
 from raykd.layers.model import Model

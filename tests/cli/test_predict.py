@@ -19,7 +19,7 @@ from raykd.corpora.column_files import beginning
 from raykd.corpora.files import read_lines
 from raykd.corpora.word_columns import layout_of
 from raykd.deploy.export import export_run
-from raykd.deploy.label_columns import _blocks
+from raykd.deploy.label_columns import _read_blocks
 from raykd.errors import StoreError
 from raykd.forms.tag_schemes import from_bioes
 from raykd.storage.store import Storage
@@ -47,7 +47,7 @@ def test_the_start_of_a_document_is_no_word():
     lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
     start = beginning(iter(lines), "#")
     layout, rest = layout_of(start, "x"), start.lines
-    assert [block.words for block in _blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
+    assert [block.words for block in _read_blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
 
 
 def test_conll_gets_a_column_of_labels(student, tmp_path):
@@ -273,7 +273,7 @@ def test_the_words_of_columns(student, tmp_path, written, words):
     (tmp_path / "in.conll.gz").write_bytes(gzip.compress(written.encode()))
     start = beginning(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "#")
     layout, rest = layout_of(start, "x"), start.lines
-    assert [word for block in _blocks(rest, layout, "x") for word in block.words] == words
+    assert [word for block in _read_blocks(rest, layout, "x") for word in block.words] == words
     call("predict", student, str(tmp_path / "in.conll.gz"), "--out", str(tmp_path / "out"))
     lines = [line for line in (tmp_path / "out").read_text().split("\n") if line]
     assert [len(re.split("[\t ]", line)) for line in lines] == [

@@ -17,11 +17,11 @@ from raykd.forms import STEPS, UTTERANCES
 from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import (
     Node,
-    steps_from_tree,
-    step_tags_from_slots,
-    tree_from_steps,
-    tree_from_slots,
     bracket_text,
+    step_tags_from_slots,
+    steps_from_tree,
+    tree_from_slots,
+    tree_from_steps,
 )
 from raykd.forms.tag_schemes import write_spans
 from raykd.storage.store import Storage

@@ -14,9 +14,9 @@ import pytest
 
 import raykd
 from raykd.deploy import export as module
-from raykd.deploy.deployed import Session
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, export_run
-from raykd.deploy.splitting import splitting_of
+from raykd.deploy.onnx_files import Session
+from raykd.deploy.splitting import measure_splitting
 from raykd.errors import ExportError, StoreError
 from raykd.layers.model import save_weights
 from raykd.metrics.bioes import read_spans
@@ -88,7 +88,10 @@ def test_sentences_are_taken_from_all_over_the_part(student, tmp_path, monkeypat
     agreement = export_run(folder, Storage(str(tmp_path)), store=storage).agreement
     assert agreement.sentences == 5
     run = folder.read_json(MODEL, Run.from_plain)
-    assert set(module._sentences(module._corpus(storage, run))[1]["language"].to_pylist()) == {"en", "de"}
+    assert set(module._comparison_sentences(module._corpus(storage, run))[1]["language"].to_pylist()) == {
+        "en",
+        "de",
+    }
 
 
 def test_the_example_of_the_documentation_runs_and_is_right(student, exported, monkeypatch, capsys):
@@ -126,7 +129,7 @@ def test_a_run_without_its_corpus_is_exported_and_not_compared(student, exported
 def test_sentences_that_are_read_in_parts_are_left_out_of_the_comparison(student, tmp_path, monkeypatch):
     storage, folder = student
     tagger = raykd.load(folder.uri)
-    _, table = module._sentences(module._corpus(storage, folder.read_json(MODEL, Run.from_plain)))
+    _, table = module._comparison_sentences(module._corpus(storage, folder.read_json(MODEL, Run.from_plain)))
     limit = int(np.median(tagger.vocabulary.encode(table).piece_lengths))
     monkeypatch.setattr(type(tagger.model), "piece_limit", limit)
     agreement = export_run(folder, Storage(str(tmp_path)), store=storage).agreement
@@ -224,16 +227,16 @@ def test_the_split_of_an_export_is_that_of_all_who_load_it(tmp_path):
 
 def test_words_with_spaces_inside_are_not_those_of_a_text(tmp_path):
     table = pa.table({"tokens": [["10 000", "km"], ["Ada"]], "text": ["10 000 km", None]})
-    splitting = splitting_of(TASKS["ner"], table, None)
+    splitting = measure_splitting(TASKS["ner"], table, None)
     assert (splitting.same, splitting.examples, splitting.proposal) == (
         {"signs": 1, "whitespace": 1}, ("10 000",), None,
     )  # fmt: skip
     raw = pa.table({"tokens": [["do", "n't"], ["東", "京"]], "text": ["don't", "東京"]})
-    assert splitting_of(TASKS["ner"], raw, "whitespace").same == {"signs": 1, "whitespace": 0}
-    assert splitting_of(TASKS["ner"], raw, "whitespace").proposal == "signs"
+    assert measure_splitting(TASKS["ner"], raw, "whitespace").same == {"signs": 1, "whitespace": 0}
+    assert measure_splitting(TASKS["ner"], raw, "whitespace").proposal == "signs"
 
 
 def test_whole_texts_are_split_as_in_training():
-    assert splitting_of(TASKS["classification"], None, None).split == "whitespace"
+    assert measure_splitting(TASKS["classification"], None, None).split == "whitespace"
     with pytest.raises(ExportError, match=r"'classification' labels whole texts.*leave --split out"):
-        splitting_of(TASKS["classification"], None, "signs")
+        measure_splitting(TASKS["classification"], None, "signs")

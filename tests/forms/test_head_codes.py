@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, possible_heads, encode_tree
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encode_tree, possible_heads
 
 POS = ("ADJ", "NOUN", "VERB")
 RELATIONS = ("obj", "nsubj", "root")

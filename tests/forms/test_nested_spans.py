@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.nested_spans import is_nested, nested_scheme, keep_outermost
+from raykd.forms.nested_spans import is_nested, keep_outermost, nested_scheme
 from raykd.forms.tag_schemes import to_bioes, write_spans
 from raykd.metrics.bioes import read_spans
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from raykd.corpora.conversion import TREES
 from raykd.forms import FLAT
-from raykd.forms.tree.codes import TreeLabels, encode_tree, encode_part
+from raykd.forms.tree.codes import TreeLabels, encode_part, encode_tree
 from raykd.forms.tree.tree_column import TreeColumn
 
 POS = ("NOUN", "VERB", "X")

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from raykd.deploy.label_files import Request, form_of, lines_of
+from raykd.deploy.label_files import Request, read_file_lines, recognise_form
 from raykd.serving.labeller import Labelled
 from tests.fuzz.corpora import ENDINGS, PARTS, TEXT, made
 from tests.fuzz.damage import ANYWHERE
@@ -49,7 +49,7 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
 
 def _label(file: str) -> None:
     labeller: Any = Outside()
-    form, settings = form_of(file, labeller, "auto")
-    lines = lines_of(file, keep_marks=form.keep_marks)
+    form, settings = recognise_form(file, labeller, "auto")
+    lines = read_file_lines(file, keep_marks=form.keep_marks)
     for line in form.label(Request(labeller=labeller, lines=lines, name=file, settings=settings)):
         line.encode()

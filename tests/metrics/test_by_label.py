@@ -12,7 +12,7 @@ from seqeval.metrics import classification_report
 
 from raykd.metrics import accuracy, entity_f1
 from raykd.metrics.attachment import attachment
-from raykd.metrics.by_label import Counted, arcs_by_relation, entities_by_label, words_by_label
+from raykd.metrics.by_label import LabelScores, arcs_by_relation, entities_by_label, words_by_label
 from raykd.metrics.confusions import Example, Place, arc_confusions, label_confusions, span_confusions
 
 TAGS = ["O", *(f"{letter}-{kind}" for kind in ("PER", "LOC") for letter in "BIES")]
@@ -57,7 +57,7 @@ def test_words_by_label_have_the_accuracy_and_their_errors_the_rest(data):
     gold, predicted = corpus(data.draw, ["N", "V", "O"])
     figures, errors = words_by_label(gold, predicted), label_confusions(gold, predicted, examples=1)
     words = sum(map(len, gold))
-    assert figures.micro == Counted(*[accuracy(gold, predicted)] * 3, words)
+    assert figures.micro == LabelScores(*[accuracy(gold, predicted)] * 3, words)
     assert sum(each.count for each in errors) == words - round(figures.micro.recall * words)
 
 
@@ -74,7 +74,7 @@ def test_arcs_by_relation_have_the_attachment_score_and_their_errors_the_rest(da
         for side in (gold, predicted)
     ]
     expected = attachment(*columns, [np.array(own) for own in scored])
-    assert figures.micro == Counted(*[expected.las] * 3, expected.words)
+    assert figures.micro == LabelScores(*[expected.las] * 3, expected.words)
     assert sum(each.count for each in errors) == expected.words - expected.labelled
     wrong_heads = sum(each.count for each in errors if each.kind in ("head", "arc"))
     assert wrong_heads == expected.words - expected.heads
@@ -104,10 +104,10 @@ def test_figures_of_one_example():
     gold = [["S-PER", "O", "B-LOC", "E-LOC"], ["O", "S-LOC"]]
     predicted = [["S-PER", "O", "S-LOC", "O"], ["S-PER", "S-LOC"]]
     found = entities_by_label(gold, predicted)
-    assert found.labels == {"LOC": Counted(0.5, 0.5, 0.5, 2), "PER": Counted(0.5, 1.0, 2 / 3, 1)}
-    assert found.macro == Counted(0.5, 0.75, (0.5 + 2 / 3) / 2, 3)
+    assert found.labels == {"LOC": LabelScores(0.5, 0.5, 0.5, 2), "PER": LabelScores(0.5, 1.0, 2 / 3, 1)}
+    assert found.macro == LabelScores(0.5, 0.75, (0.5 + 2 / 3) / 2, 3)
     assert words_by_label([["a", "b"]], [["a", "c"]]).labels == {
-        "a": Counted(1.0, 1.0, 1.0, 1), "b": Counted(0.0, 0.0, 0.0, 1), "c": Counted(0.0, 0.0, 0.0, 0)
+        "a": LabelScores(1.0, 1.0, 1.0, 1), "b": LabelScores(0.0, 0.0, 0.0, 1), "c": LabelScores(0.0, 0.0, 0.0, 0)
     }  # fmt: skip
 
 

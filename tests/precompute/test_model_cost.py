@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from raykd.cluster.connection import topology
-from raykd.deploy.deployed import deployed, float32_file
+from raykd.deploy.onnx_files import float32_file, onnx_files
 from raykd.figures import table
 from raykd.figures.results import Cost
 from raykd.figures.sizes import parameters
@@ -86,7 +86,7 @@ def test_other_forms_are_measured_where_they_are_asked_for(tmp_path, timed):
     measure_cost(storage.uri, run)
     assert find_cost(storage, run, runtimes=["int8"]) is None
     both = measure_cost(storage.uri, run, ("int8", "torch"))
-    assert both["bytes_int8"] == len(deployed(build_model(storage, run, dropout=0.0).eval()).int8)
+    assert both["bytes_int8"] == len(onnx_files(build_model(storage, run, dropout=0.0).eval()).int8)
     for name in ("latency_ms", "latency_ms_int8", "latency_ms_torch", "latency_ms_batch32_torch"):
         assert both[name] > 0
     assert find_cost(storage, run) == both, "what is known is not forgotten"

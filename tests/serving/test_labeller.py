@@ -20,8 +20,8 @@ from raykd.serving import labeller
 from raykd.serving.labeller import (
     Lattice,
     UnsupportedError,
-    session,
     decode_spans,
+    session,
     splitter,
     with_package,
     words_in,

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, possible_heads, encode_tree
+from raykd.forms.tree.codes import ENCODINGS, NONE, TreeLabels, encode_tree, possible_heads
 from raykd.structures import log_partition, token_marginals
 from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs, expressed_mass
 

@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from raykd.corpora.sentence import SEPARATOR
-from raykd.deploy.deployed import Session, deployed
+from raykd.deploy.onnx_files import Session, onnx_files
 from raykd.errors import StoreError
 from raykd.forms import FLAT, SPANS
 from raykd.layers.model import load_weights, save_weights
@@ -175,7 +175,7 @@ def test_the_graph_of_a_classifier_of_pairs_gives_the_same_labels(tmp_path):
     path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2)
     model, pieces = built(HFSequenceClassifierTeacher(path=path), tags=CLASSES, unit="sentence")
     batch = batch_of(pieces, [["an", SEPARATOR, "bo", "abc"], ["bo", "abc", SEPARATOR, "an"], ["an", "bo"]])
-    chain, session = model(batch).distribution, Session(deployed(model).float32)
+    chain, session = model(batch).distribution, Session(onnx_files(model).float32)
     torch.testing.assert_close(
         torch.from_numpy(session.scores(batch)), chain.emissions_BTY, atol=1e-4, rtol=1e-4
     )
@@ -211,13 +211,13 @@ def test_its_file_gives_the_best_legal_labelling(checkpoint):
     model.legal = NER.legal()
     legal = viterbi(model(batch).distribution, model.legal)[0]
     assert not torch.equal(own, legal), "labels of random scores are malformed"
-    assert torch.equal(torch.from_numpy(Session(deployed(model).float32).labels(batch)), legal)
+    assert torch.equal(torch.from_numpy(Session(onnx_files(model).float32).labels(batch)), legal)
 
 
 def test_a_classifier_of_sentences_has_a_form_in_8_bits(tmp_path):
     path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence")
     model, pieces = built(HFSequenceClassifierTeacher(path=path), tags=CLASSES, unit="sentence")
-    batch, files = batch_of(pieces), deployed(model)
+    batch, files = batch_of(pieces), onnx_files(model)
     assert len(files.int8) < len(files.float32)
     assert Session(files.int8).labels(batch).shape == (3, 1)
     expected_B1 = viterbi(model(batch).distribution)[0]

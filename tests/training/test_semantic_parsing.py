@@ -14,7 +14,7 @@ import raykd
 from raykd.deploy.export import export_run
 from raykd.errors import ExportError, StoreError
 from raykd.forms import STEPS
-from raykd.forms.steps import tree_from_steps, bracket_text
+from raykd.forms.steps import bracket_text, tree_from_steps
 from raykd.layers.model_config import BuildInputs
 from raykd.layers.pointer_generator import PointerGenerator
 from raykd.precompute.model_cost import measure_cost

@@ -15,12 +15,12 @@ import pyarrow as pa
 from raykd.errors import CorpusError
 from raykd.forms.form import (
     CorpusFacts,
+    ExportedModel,
     LabelForm,
     LabelledSentence,
-    StringLists,
     PosLists,
     ScoredWords,
-    ExportedModel,
+    StringLists,
     TagSet,
 )
 from raykd.forms.labels import Labels
@@ -29,7 +29,7 @@ from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encod
 from raykd.forms.tree.drawing import draw_tree
 from raykd.forms.tree.tree_column import GoldTree, TreeColumn
 from raykd.identity import PlainObject
-from raykd.metrics.by_label import Arc, ByLabel, arcs_by_relation
+from raykd.metrics.by_label import Arc, ScoresByLabel, arcs_by_relation
 from raykd.metrics.confusions import Confusion, arc_confusions
 from raykd.pluralise import pluralise
 
@@ -172,7 +172,7 @@ class Tree(LabelForm):
 
     def by_label(
         self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored_words: ScoredWords
-    ) -> ByLabel:
+    ) -> ScoresByLabel:
         """By relation, over the words that are `scored`; right where head and relation are."""
         return arcs_by_relation(_arcs(gold), _arcs(predicted), scored_words or _all_words(gold))
 

@@ -12,7 +12,7 @@ import numpy as np
 from .folder import CARD, FLOAT32, INT8, LABELS, VOCABULARY, LabellerError, read_chain, read_json
 from .lattice import Lattice, legal_chain, sum_of_chains
 from .pieces import speller, splitter, with_package, with_special_words
-from .session import Reader, LabelsAndScores, Session
+from .session import LabelsAndScores, Reader, Session
 from .signs import SIGNS, SPLITS, WHITESPACE, Places
 from .spans import INTENT, Labelled, describe_sentence, describe_words
 from .trees import Arc, TreeLabels, describe_tree

@@ -15,7 +15,7 @@ import numpy as np
 
 from .folder import LabellerError
 from .lattice import Chain, best_path
-from .pieces import Split, truncate, character_inputs, model_inputs
+from .pieces import Split, character_inputs, model_inputs, truncate
 from .words import UTTERANCE, Sentences
 
 BATCH_PIECES = 2**9

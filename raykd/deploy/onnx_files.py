@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 IN_8_BITS = ("LSTM", "MatMul", "Gather")
 """The operators whose weights are stored in 8 bits. Embeddings are read by Gather."""
-_LARGEST = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 """Bytes of one protobuf message."""
 
 
 @dataclass(frozen=True)
-class Deployed:
+class OnnxFiles:
     """The files of one model, which read the same numbers and give the same outputs (`layers/graph.py`)."""
 
     float32: bytes
     int8: bytes
 
 
-def deployed(model: Model) -> Deployed:
+def onnx_files(model: Model) -> OnnxFiles:
     """Return `model` with its decoding as ONNX files; raises what `float32_file` raises."""
     float32 = float32_file(model)
-    return Deployed(float32, int8_file(float32))
+    return OnnxFiles(float32, int8_file(float32))
 
 
 def float32_file(model: Model) -> bytes:
@@ -43,7 +43,7 @@ def float32_file(model: Model) -> bytes:
         ExportError: no such file is made of this kind of model, or it is larger than 2 GiB.
     """
     graph = model.to_onnx()
-    if (size := graph.ByteSize()) > _LARGEST:
+    if (size := graph.ByteSize()) > _MAX_BYTES:
         raise ExportError(f"its weights are {size / 2**30:.1f} GiB, and one ONNX file holds 2")
     return graph.SerializeToString()
 
@@ -74,7 +74,7 @@ class Session:
     def __init__(self, file: bytes, *, threads: int = 1):
         self._session = open_session(file, threads)
         self.inputs, self.outputs = (
-            {each.name: list(each.shape) for each in side}
+            {tensor.name: list(tensor.shape) for tensor in side}
             for side in (self._session.get_inputs(), self._session.get_outputs())
         )
         """What it reads and gives: name → axes."""

@@ -5,8 +5,8 @@ import onnx
 import pytest
 import torch
 
-from raykd.deploy import deployed as module
-from raykd.deploy.deployed import Session, deployed
+from raykd.deploy import onnx_files as module
+from raykd.deploy.onnx_files import Session, onnx_files
 from raykd.errors import ExportError
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.tagger import Tagger, TaggerShape
@@ -30,7 +30,7 @@ def tagger():
 
 @pytest.fixture(scope="module")
 def files(tagger):
-    return deployed(tagger)
+    return onnx_files(tagger)
 
 
 def test_both_files_label_a_batch(tagger, files):
@@ -57,7 +57,7 @@ def test_every_matrix_is_stored_in_8_bits(tagger, files):
 
 
 def test_the_same_model_gives_the_same_files(tagger, files):
-    assert deployed(tagger) == files
+    assert onnx_files(tagger) == files
 
 
 def test_a_batch_without_the_spelling_that_is_read_is_refused(files):
@@ -66,11 +66,11 @@ def test_a_batch_without_the_spelling_that_is_read_is_refused(files):
 
 
 def test_what_one_file_cannot_hold_is_refused(tagger, monkeypatch):
-    monkeypatch.setattr(module, "_LARGEST", 1000)
+    monkeypatch.setattr(module, "_MAX_BYTES", 1000)
     with pytest.raises(ExportError, match=r"its weights are 0\.0 GiB, and one ONNX file holds 2"):
-        deployed(tagger)
+        onnx_files(tagger)
 
 
 def test_several_models_have_no_file(tagger):
     with pytest.raises(ExportError, match="export one of them"):
-        deployed(Ensemble([tagger, tagger], combine="scores"))
+        onnx_files(Ensemble([tagger, tagger], combine="scores"))
