@@ -16,43 +16,45 @@ __all__ = ["load", "pipeline"]
 
 
 def load(folder: str | Path, *, device: str = "cpu", split: str | None = None) -> Tagger | Labeller:
-    """The trained model in the folder of a finished run, or in one that `raykd export` wrote, ready to label text.
+    """Load a trained model to label text: the folder of a finished run, or one that `raykd export` wrote.
 
         import raykd
         tagger = raykd.load(".raykd/runs/run-…")
         tagger.label([["Ada", "Lovelace", "lives", "in", "London"]])
 
-    A sentence is a list of words, and gets one label per word, or one label where the task labels whole sentences. A
-    model that parses is asked by `parse`: of each word its head and its relation.
+    A sentence is a list of words. It gets one label per word, or one label for a task that labels whole sentences. For
+    a model that parses, call `parse`: it returns the head and the relation of each word.
 
     Args:
-        folder: a student's (`…/runs/run-…`) or a teacher's (`…/teachers/teacher-…`), on this machine, as s3://… or
-            gs://…, copied elsewhere, or downloaded from MLflow. It needs neither the corpus nor the store. Only a
-            model that reads frozen encoders or word vectors (`contextual`), or is a checkpoint used as it is, also
-            reads these, at the paths in `model.json`; they must be the same by their checksums.
+        folder: the folder of a student (`…/runs/run-…`) or a teacher (`…/teachers/teacher-…`): a path, s3://… or gs://….
+            The folder may have been copied elsewhere or downloaded from MLflow. The model needs neither the corpus nor
+            the store. Only a model that reads frozen encoders or word vectors (`contextual`), or is a checkpoint used
+            as it is, also reads these files, at the paths in `model.json`; their checksums must not have changed.
         device: where the model computes: "cpu", "cuda", …; an exported model computes on the CPU.
-        split: how an exported model splits texts into words: `signs`, at white space and at signs, or `whitespace`, at
-            white space alone. Default: as the export says. The model of a run is given words.
+        split: how an exported model splits texts into words: `signs` (at white space and at signs) or `whitespace` (at
+            white space alone). Default: the setting stored in the export. The model of a run takes words, not texts.
 
     Raises:
-        LabellerError: a file of an exported model is missing or damaged, or `split` does not fit it.
-        ValueError: `split` for the model of a run.
-        StoreError: a file is missing or not what raykd writes, or the folder is an ensemble's.
+        LabellerError: a file of an exported model is missing or damaged, or `split` does not fit the model.
+        ValueError: `split` was given for the model of a run.
+        StoreError: a file is missing or not in raykd's format, or the folder belongs to an ensemble.
     """
-    # torch takes seconds to import, and an exported model does without; `import raykd` defines names only.
+    # Imported here, not above: torch takes seconds to import, and an exported model does not need it.
     if Path(folder, "export.json").is_file():
         from raykd.serving.labeller import load as load_labeller
 
         return load_labeller(folder, split=split)
     if split is not None:
-        raise ValueError(f"{folder}: split is for exported models, and a run's is given words; leave it out")
+        raise ValueError(
+            f"{folder}: split is for exported models, and the model of a run takes words; leave it out"
+        )
     from raykd.training.load import load_tagger
 
     return load_tagger(folder, device=device)
 
 
 def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
-    """An exported model that answers in the form of Transformers' pipelines, without Transformers.
+    """Return an exported model with the interface of Transformers' pipelines, without Transformers.
 
         import raykd
         label = raykd.pipeline("token-classification", "student", aggregation_strategy="simple")
@@ -66,7 +68,7 @@ def pipeline(task: str, model: str | Path, **options: Any) -> Pipeline:
             `int8=True` for the file of 8 bits, `threads`, `batch_size`, `split` as of `load`.
 
     Raises:
-        LabellerError: a file of the model is missing or damaged, or the model is for the other task, or parses.
+        LabellerError: a file of the model is missing or damaged, the model is for the other task, or it is a parser.
         ValueError: the task or the strategy is unknown.
     """
     from raykd.serving.pipeline import Pipeline

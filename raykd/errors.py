@@ -1,20 +1,20 @@
-"""Every error that a user can cause. None of them prints a traceback: `cli/` prints the message and exits.
+"""All errors a user can cause. None prints a traceback: `cli/` prints the message and exits.
 
     RaykdError                  exit code 1
     ├── SpecError               2   a sweep file is wrong; carries every fault found
     ├── CorpusError             3   a corpus is missing, empty or malformed; carries file and line
-    ├── SignalError             2   an objective needs what the teacher does not offer
+    ├── SignalError             2   an objective needs a signal that the teacher does not offer
     ├── StoreError              4   a stored part is missing, damaged or cannot be written
     │   ├── MissingError        4   a stored file does not exist
-    │   └── OtherVersionError   4   a stored part is whole, and another version of raykd wrote it
+    │   └── OtherVersionError   4   a stored part is undamaged, but another version of raykd wrote it
     ├── PlacementError          5   the requested resources are not on the cluster
     ├── TrackingError           6   the tracking server cannot be used
     ├── RunError                7   a training run failed
     │   └── UnlearntError       7   no teacher of a sweep learnt anything
-    └── ExportError            10   a model cannot be exported, or what was exported gives other labels
+    └── ExportError            10   a model cannot be exported, or its export gives other labels
 
 `raykd sweep` ends with 0 when all trials are complete, with 8 when the front has gaps (some trials failed; --resume
-tries them again), and with 9 when no student is on it.
+tries them again), and with 9 when no student is on the front.
 
 Fields go to `super().__init__` and formatting into `__str__`, so that every error crosses processes by pickle.
 """
@@ -24,7 +24,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a sweep file: where it is, and a message with what was given, what is allowed and a hint."""
+    """One fault of a sweep file: its place, and a message with the value found, the values allowed and a hint.
+
+    Attributes:
+        file: Path or name of the sweep file.
+        line: Line of the fault, from 1; None if unknown.
+        path: Keys that lead to the value, joined by dots; empty for the whole file.
+        message: The problem and the hint.
+    """
 
     file: str
     line: int | None
@@ -32,20 +39,20 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{where} {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place} {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
 
 
 class RaykdError(Exception):
-    """Base of all errors that are shown to the user as one sentence."""
+    """Base of all errors shown to the user as one sentence."""
 
     exit_code = 1
     goes_on = ""
-    """The command that goes on from what was computed before the error, where there is one."""
+    """The command that continues from the results computed before the error; empty if there is none."""
 
 
 class SpecError(RaykdError):
-    """A sweep file is wrong; every fault found is reported together."""
+    """A sweep file is wrong; all its faults are reported together."""
 
     exit_code = 2
 
@@ -58,13 +65,22 @@ class SpecError(RaykdError):
 
 
 class SignalError(RaykdError):
-    """An objective needs a signal that its teacher does not offer and that cannot be derived."""
+    """An objective needs a signal, and the teacher neither offers nor can derive the signal."""
 
     exit_code = 2
 
 
 class CorpusError(RaykdError):
-    """A corpus is missing, empty or malformed. `others` of its kind are shown below it, and a `closing` line."""
+    """A corpus is missing, empty or malformed.
+
+    Attributes:
+        file: The file at fault, or the corpus.
+        line: Line in the file, from 1; None if the fault has no line.
+        problem: The fault.
+        hint: How to correct it.
+        more_errors: Further faults of the same kind, shown below this one.
+        closing: A last line below all of them.
+    """
 
     exit_code = 3
 
@@ -82,19 +98,23 @@ class CorpusError(RaykdError):
         self.more_errors, self.closing = more_errors, closing
 
     def __str__(self) -> str:
-        lines, given = [], set()
+        lines, shown_hints = [], set()
         for fault in (self, *self.more_errors):
-            where = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
-            hint = "" if fault.hint in given else f"; {fault.hint}"
-            lines.append(f"{where}: {fault.problem}{hint}")
-            given.add(fault.hint)
+            place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
+            hint = "" if fault.hint in shown_hints else f"; {fault.hint}"
+            lines.append(f"{place}: {fault.problem}{hint}")
+            shown_hints.add(fault.hint)
         return "\n".join([*lines, self.closing] if self.closing else lines)
 
 
 class StoreError(RaykdError):
     """A stored part is missing, damaged, or cannot be written.
 
-    `passing`: the fault is of the place, not of the file (no space, storage out of reach), and may pass.
+    Attributes:
+        name: Address of the file.
+        problem: The fault.
+        hint: How to correct it.
+        transient: True if the storage is at fault and not the file (no space, store out of reach): a retry may succeed.
     """
 
     exit_code = 4
@@ -112,7 +132,7 @@ class MissingError(StoreError):
 
 
 class OtherVersionError(StoreError):
-    """A stored part is whole, and not what this version of raykd writes: it may be of use to the one that wrote it."""
+    """A stored part is undamaged, but in the format of another version of raykd, which can still use it."""
 
 
 class PlacementError(RaykdError):
@@ -134,9 +154,12 @@ class RunError(RaykdError):
 
 
 class UnlearntError(RunError):
-    """No teacher predicts more than the most frequent label, so that nothing can be distilled from them.
+    """No teacher predicts more than the most frequent label, so nothing can be distilled from the teachers.
 
-    `named`: the teachers with their scores. `steps`: how long they were trained; `trained`: whether raykd did.
+    Attributes:
+        teacher_scores: The teachers with their scores, as text.
+        steps: Length of their training, as text.
+        trained: True if raykd trained them, false for given checkpoints.
     """
 
     def __init__(self, teacher_scores: str, steps: str, trained: bool):

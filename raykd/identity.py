@@ -1,4 +1,4 @@
-"""Canonical form → hash: equal settings have the same name on every machine."""
+"""Identities: a hash of the canonical form, so that equal settings have the same name on every machine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 
 PlainObject: TypeAlias = Mapping[str, Any]
-"""A JSON object: names with plain values, which are text, numbers, true, false, null, lists and such objects."""
+"""A JSON object: names with plain values (text, numbers, true, false, null, lists, objects)."""
 PlainValue: TypeAlias = PlainObject | list[Any] | str | int | float | bool | None
-"""What stands in a JSON file, or in a part of a sweep file."""
+"""The content of a JSON file, or of a part of a sweep file."""
 
 MIN_HEX_DIGITS = 16
 """Fewest hex digits of a name: with less than 64 bits, two of some million runs could share one."""
 
 
 def canonical_json(value: object) -> bytes:
-    """Canonical JSON of plain data: keys sorted, no spaces, UTF-8; models by their JSON form.
+    """Return plain data as canonical JSON: keys sorted, no spaces, UTF-8.
 
-    1 and 1.0 are distinct, a list and a tuple are not.
+    The numbers 1 and 1.0 are distinct, a list and a tuple are not.
+
+    Args:
+        value: plain data; pydantic models stand for their JSON form.
 
     Raises:
         ValueError: a number is not finite.
@@ -35,10 +38,15 @@ def canonical_json(value: object) -> bytes:
 
 
 def identity(kind: str, value: object, *, length: int = MIN_HEX_DIGITS) -> str:
-    """The name of `value`, "run-3f…": its kind and the first hex digits of the SHA-256 of its canonical form.
+    """Return the name of a value, such as "run-3f…": its kind and the first hex digits of a SHA-256.
+
+    Args:
+        kind: what the value is ("run", "corpus", …); the beginning of the name.
+        value: plain data, hashed in its canonical form.
+        length: number of hex digits, 16 to 64.
 
     Raises:
-        ValueError: `length` is not from 16 to 64, or a number is not finite.
+        ValueError: `length` is out of range, or a number is not finite.
         TypeError: a part is not plain data.
     """
     if not MIN_HEX_DIGITS <= length <= 64:
@@ -46,18 +54,18 @@ def identity(kind: str, value: object, *, length: int = MIN_HEX_DIGITS) -> str:
     return f"{kind}-{hashlib.sha256(canonical_json(value)).hexdigest()[:length]}"
 
 
-def _plain(value: object, where: str) -> object:
+def _plain(value: object, path: str) -> object:
     if isinstance(value, BaseModel):
-        return _plain(value.model_dump(mode="json"), where)
+        return _plain(value.model_dump(mode="json"), path)
     if isinstance(value, Mapping):
-        if others := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"{where}: keys must be text, got {others[0]!r}")
-        return {key: _plain(item, f"{where}.{key}") for key, item in value.items()}
+        if wrong_keys := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"{path}: keys must be text, got {wrong_keys[0]!r}")
+        return {key: _plain(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{where}.{index}") for index, item in enumerate(value)]
+        return [_plain(item, f"{path}.{index}") for index, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{where}: {value} has no canonical form; use a finite number")
+        raise ValueError(f"{path}: {value} has no canonical form; use a finite number")
     # Exact types: numpy numbers and enumerations look like plain ones, but their hashes would be equal by accident.
     if value is None or type(value) in (str, int, float, bool):
         return value
-    raise TypeError(f"{where}: {type(value).__name__} is not plain data")
+    raise TypeError(f"{path}: {type(value).__name__} is not plain data")

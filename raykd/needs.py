@@ -1,8 +1,8 @@
-"""Which signals serve an objective: `needs` held against `offers`.
+"""Match the needs of objectives with the offers of teachers.
 
-Objectives state `needs`, teachers state `offers`. `missing` checks before anything runs whether the two match.
-`to_store` gives the signals that a transfer set must hold so that they do, `to_read` those of the stored ones that a
-training step reads.
+Objectives state `needs`, teachers state `offers`. `explain_unmet_needs` compares the two before anything runs.
+`signals_to_store` lists the signals that a transfer set must hold, `signals_to_read` the stored ones that a training
+step reads, and `live_signals` those that the teacher computes in the training step.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from raykd.signals import SIGNALS, Need
 CHAIN = ("emissions", "transitions")
 ARCS = ("arcs", "relations")
 LAYER_SIGNALS = ("hidden", "hidden_int8", "piece_states", "attention")
-"""What is of a model's layers, not of its distribution: several models have no mean of it."""
+"""Signals of a model's layers, not of its distribution: several models have no mean of them."""
 LIVE_SIGNALS = ("piece_states", "attention")
-"""What is too much to store: the teacher reads the batch in the training step. Of a masked language model that holds
-for all that it gives, since every epoch masks other pieces."""
+"""Signals too large to store: the teacher reads the batch in the training step. All signals of a masked language model
+are live as well, because every epoch masks different pieces."""
 
-# name -> what it is computed from: the first alternative that a teacher offers. "marginals" (of tokens), "pairs" (of
-# neighbouring tokens) and "softened" (either, of scores divided by a temperature) are computed inside the training
-# step and never stored, so that one transfer set serves every temperature; "kbest" of a chain is computed once and
-# stored, because decoding is expensive. A parser's arcs are read in the labels of the student, which differ from one
-# student to the next: so its best labels are found inside the training step too, and of any number. Its words are
-# independent of each other: it has no pairs.
+# name -> its sources: the first alternative that a teacher offers.
+# "marginals" (of tokens), "pairs" (of neighbouring tokens) and "softened" (either, of scores divided by a temperature)
+# are computed inside the training step and never stored, so that one transfer set serves every temperature.
+# "kbest" of a chain is computed once and stored, because decoding is expensive. A parser's arcs are read in the labels
+# of the student, and these differ between students: so the K best labels of a parser are found inside the training
+# step too, for any K. A parser's words are independent of each other: it has no pairs.
 DERIVATIONS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
         "kbest": (CHAIN, ARCS),
@@ -37,14 +37,18 @@ DERIVATIONS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
 
 
 def explain_unmet_needs(needs: Iterable[Need], offers: Iterable[str]) -> str:
-    """Which needs a teacher's offers do not meet, directly or by derivation, in words; empty when all are met.
+    """Return a sentence on the needs not met by a teacher, directly or by derivation; empty if it meets all.
+
+    Args:
+        needs: the signals that objectives read.
+        offers: names of the signals that the teacher gives.
 
     Examples:
-        >>> missing([Need("kbest", k=5)], ["emissions", "transitions"])
+        >>> explain_unmet_needs([Need("kbest", k=5)], ["emissions", "transitions"])
         ''
-        >>> missing([Need("kbest", k=5)], ["arcs", "relations"])
+        >>> explain_unmet_needs([Need("kbest", k=5)], ["arcs", "relations"])
         ''
-        >>> missing([Need("emissions")], ["kbest"])
+        >>> explain_unmet_needs([Need("emissions")], ["kbest"])
         "'emissions' is needed, and the teacher offers kbest only"
     """
     offered = tuple(dict.fromkeys(offers))
@@ -53,15 +57,19 @@ def explain_unmet_needs(needs: Iterable[Need], offers: Iterable[str]) -> str:
 
 
 def signals_to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need, ...]:
-    """The stored signals that serve all `needs` together: each name once, K-best with the largest K, sources first.
+    """Return the signals to store for all needs together: each name once, K-best with the largest K, sources first.
 
-    K-best of a chain is computed from the stored (rounded) emissions, so it brings emissions and transitions. K-best of
-    a parser is not stored.
+    K-best of a chain is computed from the stored (rounded) emissions, so emissions and transitions are stored too.
+    K-best of a parser is not stored.
+
+    Args:
+        needs: the signals that objectives read.
+        offers: names of the signals that the teacher gives.
 
     Examples:
-        >>> [need.name for need in to_store([Need("kbest", k=5)], ["emissions", "transitions"])]
+        >>> [need.name for need in signals_to_store([Need("kbest", k=5)], ["emissions", "transitions"])]
         ['emissions', 'transitions', 'kbest']
-        >>> [need.name for need in to_store([Need("kbest", k=5)], ["arcs", "relations"])]
+        >>> [need.name for need in signals_to_store([Need("kbest", k=5)], ["arcs", "relations"])]
         ['arcs', 'relations']
     """
     offered = tuple(offers)
@@ -69,23 +77,34 @@ def signals_to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need
 
 
 def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
-    """The signals of those `stored` that a training step reads: K-best that is stored comes without what it derives
-    from.
+    """Return the stored signals read by a training step: a stored K-best comes without its sources.
+
+    Args:
+        needs: the signals that the objective reads.
+        stored: names of the signals in the transfer set.
     """
-    held = tuple(stored)
-    parts = ((need, _parts(need, held) or ()) for need in needs)
-    return _largest(part for need, own in parts for part in ((need,) if need in own else own))
+    stored = tuple(stored)
+    parts_by_need = ((need, _parts(need, stored) or ()) for need in needs)
+    return _largest(part for need, parts in parts_by_need for part in ((need,) if need in parts else parts))
 
 
 def live_signals(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
-    """The signals that the teacher gives in the training step: those that are never stored, or all where it `stores`
-    nothing.
+    """Return the signals computed by the teacher in the training step.
+
+    Args:
+        needs: the signals that the objective reads.
+        stores: false if nothing of the teacher is stored, so that all its signals are live.
     """
     return tuple(dict.fromkeys(need for need in needs if not stores or need.signal in LIVE_SIGNALS))
 
 
 def is_derived(need: Need, offers: Iterable[str]) -> bool:
-    """Whether the signal is computed from stored ones, where a teacher offers these."""
+    """Return true if a signal is computed from stored ones and the teacher offers the sources.
+
+    Args:
+        need: the signal.
+        offers: names of the signals that the teacher gives.
+    """
     return bool(SIGNALS[need.signal].sources) and set(SIGNALS[need.signal].sources) <= set(offers)
 
 
@@ -98,26 +117,28 @@ def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
 
 
 def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
-    """What of the offered signals must be stored to meet a need; None where they do not meet it."""
-    own = (need,) if need.signal in SIGNALS else ()
+    """The offered signals to store for a need; None if they do not meet it."""
+    direct = (need,) if need.signal in SIGNALS else ()
     for parts in DERIVATIONS.get(need.signal, ()):
         if all(part in offered for part in parts):
-            stored = own if own and parts == SIGNALS[need.signal].sources else ()
+            stored = direct if direct and parts == SIGNALS[need.signal].sources else ()
             return (*(Need(part) for part in parts), *stored)
     if need.signal in LIVE_SIGNALS:
         return () if need.signal in offered else None
-    # Best paths that do not derive are those that a teacher finds itself: its best one and no more.
-    given = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
-    return own if given else None
+    # K-best that cannot be derived is found by the teacher itself, which gives its best path and no more.
+    is_offered = need.signal in offered and (need.signal != "kbest" or need.k <= 1)
+    return direct if is_offered else None
 
 
 def _explain(need: Need, offered: tuple[str, ...]) -> str:
-    offers = f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
+    offered_text = (
+        f"the teacher offers {' and '.join(offered)} only" if offered else "the teacher offers nothing"
+    )
     if need.signal in offered:
         return f"'kbest' with k = {need.k} is needed, and the teacher finds its best path only"
     if need.signal in DERIVATIONS:
         ways = " or from ".join(" and ".join(parts) for parts in DERIVATIONS[need.signal])
-        return f"{need.signal!r} is needed: it derives from {ways}, and {offers}"
+        return f"{need.signal!r} is needed: it derives from {ways}, and {offered_text}"
     if need.signal in SIGNALS or need.signal in LIVE_SIGNALS:
-        return f"{need.signal!r} is needed, and {offers}"
+        return f"{need.signal!r} is needed, and {offered_text}"
     return f"{need.signal!r} is an unknown signal ({', '.join([*SIGNALS, *DERIVATIONS, *LIVE_SIGNALS])})"

@@ -1,7 +1,7 @@
-"""Progress of the work in hand: reported by the code that does it, passed on to whoever listens around it.
+"""Progress of the current work: reported by the code that does it, passed to the listener around it.
 
-Nobody listens by default; a report then costs less than a microsecond, and it never waits for anything. Work that has
-parts gives each of them a share of its own:
+There is no listener by default; a report then costs less than a microsecond and never waits. Work that has parts gives
+each part a share:
 
     with part_of_work(0.0, 0.9, "epoch 1/3"):
         for batch in with_progress(batches):
@@ -20,35 +20,44 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ProgressListener = Callable[[float | None, str], None]
-"""Takes the share of the work that is done, from 0 to 1 (None: as before), and what is being done, in a few words."""
+"""Called with the finished share of the work, from 0 to 1 (None: as before), and the activity in a few words."""
 
-_hear: ContextVar[ProgressListener | None] = ContextVar("progress", default=None)
+_listener: ContextVar[ProgressListener | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
 def listen_to_progress(listener: ProgressListener | None) -> Iterator[None]:
-    """Pass the reports of the body to `hear`, which must be quick and raise nothing; None: to nobody."""
-    token = _hear.set(listener)
+    """Pass the progress reports of the body to a listener.
+
+    Args:
+        listener: called with each report; must be quick and raise nothing. None: reports go nowhere.
+    """
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _hear.reset(token)
+        _listener.reset(token)
 
 
 def report_progress(share: float | None, activity: str = "") -> None:
-    """Say how far the work in hand is.
+    """Report the progress of the current work to the listener, if there is one.
 
     Args:
-        done: the share that is done, from 0 to 1; None where it is the same as before, or not known.
-        doing: what is being done now, in a few words.
+        share: the finished share, from 0 to 1; None if it is the same as before, or unknown.
+        activity: the current activity, in a few words.
     """
-    hear = _hear.get()
-    if hear is not None:
-        hear(share, activity)
+    listener = _listener.get()
+    if listener is not None:
+        listener(share, activity)
 
 
 def with_progress(items: Sequence[T], activity: str = "") -> Iterator[T]:
-    """Yield `items`, each of which is an equal share of the work in hand."""
+    """Yield items, with a report of progress before an item; all items are equal shares of the current work.
+
+    Args:
+        items: a sequence, whose length must be known.
+        activity: the current activity, in a few words.
+    """
     for number, item in enumerate(items):
         report_progress(number / len(items), activity)
         yield item
@@ -56,22 +65,22 @@ def with_progress(items: Sequence[T], activity: str = "") -> Iterator[T]:
 
 @contextmanager
 def part_of_work(start: float, end: float, activity: str = "") -> Iterator[None]:
-    """The body is a part of the work in hand.
+    """Mark the body as one part of the current work, so that its reports are scaled to the part.
 
     Args:
-        first: the share of the work that is done where the body begins.
-        last: the share that is done where it ends.
-        doing: what the part is; what the body says of itself follows it.
+        start: the share of the work that is finished when the body begins, from 0 to 1.
+        end: the share that is finished when the body ends.
+        activity: name of the part; it comes before the activities that the body reports.
     """
-    outer = _hear.get()
+    outer = _listener.get()
     if outer is None:
         yield
         return
 
-    def hear(done: float | None, inner: str) -> None:
-        share = None if done is None else start + (end - start) * min(max(done, 0.0), 1.0)
+    def listener(share_of_part: float | None, inner: str) -> None:
+        share = None if share_of_part is None else start + (end - start) * min(max(share_of_part, 0.0), 1.0)
         outer(share, ", ".join(filter(None, (activity, inner))))
 
-    hear(0.0, "")
-    with listen_to_progress(hear):
+    listener(0.0, "")
+    with listen_to_progress(listener):
         yield

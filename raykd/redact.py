@@ -1,7 +1,7 @@
-"""Secrets of URIs: `${NAME}` comes from the environment when a connection is made; what is shown or stored has `***`.
+"""Secrets in URIs: `${NAME}` is read from the environment when a connection is made; shown and stored text has `***`.
 
 A sweep file says `postgresql://raykd:${DB_PASSWORD}@db/mlflow`; so it can be stored, shown and sent around as it is. A
-password that was written out all the same works, and is left out wherever the URI is written.
+password that is written out works too, and is replaced wherever the URI is shown or stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from raykd.errors import RaykdError
 HIDDEN = "***"
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
-# Lengths are bounded: a text of any length takes time in proportion to it.
+# Repetitions have an upper bound, so that the time grows linearly with the length of the text.
 _USER = re.compile(r"([\w+.-]{1,32}://)([^\s/'\"<>]*)@")
 _QUERY = re.compile(
     r"([?&](?:[\w.-]{0,32}(?:password|passwd|pwd|secret|token|signature|credential|access_key|api_key)[\w.-]{0,32}|sig))"
@@ -25,17 +25,20 @@ _QUERY = re.compile(
 
 
 def redact(text: str) -> str:
-    """`text` with `***` for each password in the URIs that it holds: after the user's name, and in the query.
+    """Return a text with `***` in place of passwords in URIs, after the user's name and in the query.
 
-    References to the environment stay: they tell nothing.
+    References to environment variables stay: they reveal nothing.
+
+    Args:
+        text: any text.
     """
-    text = _USER.sub(lambda found: f"{found[1]}{_redact_password(found[1], found[2])}@", text)
-    return _QUERY.sub(lambda found: found[0] if _REFERENCE.search(found[0]) else f"{found[1]}={HIDDEN}", text)
+    text = _USER.sub(lambda match: f"{match[1]}{_redact_password(match[1], match[2])}@", text)
+    return _QUERY.sub(lambda match: match[0] if _REFERENCE.search(match[0]) else f"{match[1]}={HIDDEN}", text)
 
 
 def _redact_password(scheme: str, user: str) -> str:
     name, colon, password = user.partition(":")
-    # The web has tokens in the user's place.
+    # In http URIs a token may stand in place of the user's name.
     secret = password if colon else name if scheme.startswith("http") else ""
     if not secret or _REFERENCE.fullmatch(secret):
         return user
@@ -43,20 +46,23 @@ def _redact_password(scheme: str, user: str) -> str:
 
 
 def expand_variables(uri: str) -> str:
-    """`uri` with the values of the environment variables that it names; within user and password they are quoted.
+    """Return a URI with the values of the environment variables in it; in user and password the values are quoted.
+
+    Args:
+        uri: may have `${NAME}` anywhere.
 
     Raises:
         RaykdError: a variable is not set.
     """
     user = _USER.search(uri)
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in os.environ:
             raise RaykdError(
-                f"{redact(uri)}: the environment variable {found[1]} is not set; set it here, and for a store on "
+                f"{redact(uri)}: the environment variable {match[1]} is not set; set it here, and for a store on "
                 "every node of the cluster"
             )
-        within = user is not None and user.start(2) <= found.start() < user.end(2)
-        return quote(os.environ[found[1]], safe="") if within else os.environ[found[1]]
+        within = user is not None and user.start(2) <= match.start() < user.end(2)
+        return quote(os.environ[match[1]], safe="") if within else os.environ[match[1]]
 
     return _REFERENCE.sub(value, uri)

@@ -1,1 +1,1 @@
-"""Folders and object stores: files, caches, seals, digests."""
+"""Files in local folders and object stores: reading, writing, caches, checksums."""

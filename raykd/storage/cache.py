@@ -1,11 +1,11 @@
-"""Copies of an object store's files on this node, for all processes of it: bounded, the least recently used go first.
+"""The cache of a node: copies of an object store's files, shared by all processes of the node and bounded in size.
 
     <RAYKD_CACHE, else ~/.cache/raykd>/<hash of the checksum or the address>/<name>, checked.json, lock
-    <RAYKD_CACHE, else ~/.cache/raykd>/locks/<name>/lock        what one process of the node does for all
+    <RAYKD_CACHE, else ~/.cache/raykd>/locks/<name>/lock        held while one process works for all
 
-`RAYKD_CACHE_BYTES` is the most that they take. Where it is not set it is 50 GiB, or half of what the disk could give
-them if that is less. A file that a process has mapped may be removed: on Linux and macOS it stays readable there, and
-its bytes become free when it is unmapped.
+`RAYKD_CACHE_BYTES` is the bound; the least recently used copies are removed first. The default is 50 GiB, or half of
+the space available to the cache if that is less. A file that a process has mapped may be removed: on Linux and macOS
+the mapping stays readable, and the space is freed with the mapping.
 """
 
 from __future__ import annotations
@@ -31,27 +31,32 @@ from raykd.storage.local_files import temporary_path
 
 DEFAULT_BYTES = 50 * 2**30
 FRESH_BYTES = 2**30
-"""The most that copies take which one process fetches for itself alone."""
+"""Bound of the copies that one process fetches for itself alone (`fresh_copies`)."""
 
 _NOTE, _LOCK = "checked.json", "lock"
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
 _unchecked_bytes: dict[Path, int] = {}
-"""Bytes that this process may still write before it looks again at what a cache holds."""
+"""Folder of a cache → bytes that this process may still write before it measures the cache again."""
 _bound_lock = threading.Lock()
 _fresh_folder: Path | None = None
-"""The folder of the copies while none of the node's is used (`fresh_copies`)."""
+"""Folder that replaces the node's cache in the body of `fresh_copies`."""
 
 
 OpenOriginal = Callable[[], tuple[int, Iterable[bytes]]]
-"""Opens the original: its bytes, and its content piece by piece."""
+"""Opens the original file: returns its size in bytes and an iterator over its content."""
 
 
 def cached_copy(address: str, original: Mapping[str, int], open_original: OpenOriginal) -> Path:
-    """The path of this node's copy of the file at `address`; fetched where there is none of this original.
+    """Return the path of the node's copy of a file; fetch the file if there is no copy of this original.
 
-    original: `size` and `modified_ns`. Several processes that want one file fetch it once. A copy is compared with its
-    checksum when it is fetched, and once more where it changed since, or the machine was started again.
+    Several processes that want one file fetch it once. The checksum of a copy is compared when it is fetched, and again
+    if the copy has changed since or the machine was restarted.
+
+    Args:
+        address: the URI of the file.
+        original: `size` (bytes) and `modified_ns` of the file in the store.
+        open_original: opens the file in the store.
 
     Raises:
         StoreError: the copy cannot be written.
@@ -60,16 +65,23 @@ def cached_copy(address: str, original: Mapping[str, int], open_original: OpenOr
 
 
 def cached_content(address: str, sha256: str, open_original: OpenOriginal) -> Path:
-    """The same of the file at `address` that has this checksum: whether the store has it still is not asked for.
+    """Return the path of the node's copy of a file with a given checksum; fetch the file if there is no copy.
+
+    A copy with the checksum is returned without a request to the store, even if the store no longer has the file.
+
+    Args:
+        address: the URI of the file.
+        sha256: the checksum, in hex.
+        open_original: opens the file in the store.
 
     Raises:
-        ValueError: what is fetched has another checksum; no copy of it is kept.
+        ValueError: the fetched file has another checksum; no copy of it is kept.
         StoreError: the copy cannot be written.
     """
     return _copy(f"sha256:{sha256}", address, {"sha256": sha256}, open_original)
 
 
-def _copy(key: str, address: str, original: Mapping[str, int | str], opened: OpenOriginal) -> Path:
+def _copy(key: str, address: str, original: Mapping[str, int | str], open_original: OpenOriginal) -> Path:
     folder = cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:32]
     copy = folder / address.rpartition("/")[2]
     if not _is_current(copy, original):
@@ -77,19 +89,19 @@ def _copy(key: str, address: str, original: Mapping[str, int | str], opened: Ope
             with _locked(folder):
                 # Another process may have fetched it meanwhile.
                 if not _is_current(copy, original):
-                    size, chunks = opened()
+                    size, chunks = open_original()
                     _make_room(folder.parent, size)
                     _fetch(copy, original, chunks)
         except OSError as error:
             problem = f"cannot be cached ({(error.strerror or str(error)).lower()})"
             raise StoreError(str(copy), problem, "set RAYKD_CACHE to a folder with free space") from error
     with suppress(OSError):
-        os.utime(folder / _NOTE)  # when it was last used
+        os.utime(folder / _NOTE)  # the time of the last use decides which copies are removed first
     return copy
 
 
 def cache_folder() -> Path:
-    """The folder of this node's copies; it need not exist."""
+    """The folder of the node's copies; it may not exist yet."""
     return _fresh_folder or _default_folder()
 
 
@@ -101,8 +113,9 @@ def _default_folder() -> Path:
 
 @contextmanager
 def fresh_copies() -> Iterator[None]:
-    """While the body runs, this process uses no copy that is on the node: every file is fetched and compared again, as
-    one that checks the store itself wants it. The copies are removed at the end; processes do this one by one.
+    """Ignore the node's copies in the body: fetch and compare all files again, for a check of the store itself.
+
+    The copies are removed at the end. Processes of one node do this one at a time.
     """
     global _fresh_folder
     folder = _default_folder() / "fresh"
@@ -118,15 +131,19 @@ def fresh_copies() -> Iterator[None]:
 
 @contextmanager
 def node_lock(name: str) -> Iterator[None]:
-    """Hold a lock of this user on this node. Where there is no place for it, nobody waits."""
-    with ExitStack() as held:
+    """Hold a lock of the user on the node; without a writable cache folder the lock is skipped.
+
+    Args:
+        name: of the lock.
+    """
+    with ExitStack() as lock:
         with suppress(OSError):
-            held.enter_context(_locked(cache_folder() / "locks" / name))
+            lock.enter_context(_locked(cache_folder() / "locks" / name))
         yield
 
 
 def _is_current(copy: Path, original: Mapping[str, int | str]) -> bool:
-    """Whether the copy is whole, and of this original."""
+    """Return true if the copy is complete and belongs to the current original."""
     try:
         note = json.loads((copy.parent / _NOTE).read_bytes())
         if note["original"] != original:
@@ -156,8 +173,9 @@ def _fetch(copy: Path, original: Mapping[str, int | str], chunks: Iterable[bytes
 
 
 def _write_note(copy: Path, original: Mapping[str, int | str], sha256: str, state: State) -> None:
-    """Note that the copy was compared with its checksum in this state, since the machine was started: what a power cut
-    left of it would look the same.
+    """Record a comparison of the checksum, with the state of the file and the boot of the machine.
+
+    A power cut can damage a file without changing its state, so the record is valid for one boot only.
     """
     note = {"original": dict(original), "sha256": sha256, "compared": [_boot(), *state]}
     with _replace_file(copy.parent / _NOTE) as file:
@@ -166,7 +184,7 @@ def _write_note(copy: Path, original: Mapping[str, int | str], sha256: str, stat
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """This machine since it was started."""
+    """An identifier of the machine's current boot."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return str(psutil.boot_time())
@@ -174,8 +192,10 @@ def _boot() -> str:
 
 @contextmanager
 def _replace_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` once it is whole. It is not synced: what a power cut leaves is compared
-    again (`_boot`), has another checksum, and is fetched again.
+    """Yield a file to be renamed to `path` once complete.
+
+    The file is not synced: after a power cut the checksum is compared again (`_boot`), and a damaged copy is fetched
+    again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
@@ -189,7 +209,7 @@ def _replace_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold the folder of a copy. Raises BlockingIOError where another does and `wait` is off."""
+    """Hold the lock of a copy's folder; with `wait=False`, raise BlockingIOError if another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / _LOCK).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -199,29 +219,29 @@ def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
 def _make_room(root: Path, size: int) -> None:
     """Remove the least recently used copies until `size` bytes more are within the bound.
 
-    Looking at all copies is expensive, so a sixteenth of the bound is made free at once, and this process looks again
-    when it has written as much: several processes may exceed the bound by as much each. One file that is larger than
-    the bound is kept, alone.
+    Looking at all copies is expensive, so a sixteenth of the bound is freed at once, and this process looks again after
+    writing as much. Several processes may therefore exceed the bound by a sixteenth each. A single file larger than the
+    bound is kept, as the only copy.
     """
     with _bound_lock:
         if size > _unchecked_bytes.get(root, -1):
             copies = sorted(_copies(root))
-            held = sum(each for _, each, _ in copies)
-            bound = _bound(root, held)
+            used_bytes = sum(copy_bytes for _, copy_bytes, _ in copies)
+            bound = _bound(root, used_bytes)
             _unchecked_bytes[root] = max(size, bound // 16)
-            for _, each, folder in copies:
-                if held + _unchecked_bytes[root] <= bound:
+            for _, copy_bytes, folder in copies:
+                if used_bytes + _unchecked_bytes[root] <= bound:
                     break
-                held -= each if _try_remove(folder) else 0
+                used_bytes -= copy_bytes if _try_remove(folder) else 0
         _unchecked_bytes[root] -= size
 
 
-def _bound(root: Path, held: int) -> int:
+def _bound(root: Path, used_bytes: int) -> int:
     if root == _fresh_folder:
         return FRESH_BYTES
     chosen = os.environ.get("RAYKD_CACHE_BYTES")
     if not chosen:
-        return min(DEFAULT_BYTES, (shutil.disk_usage(root).free + held) // 2)
+        return min(DEFAULT_BYTES, (shutil.disk_usage(root).free + used_bytes) // 2)
     if not chosen.isdecimal():
         problem = f"{chosen!r} is not a number of bytes"
         raise StoreError("RAYKD_CACHE_BYTES", problem, f"set it to a whole number, such as {DEFAULT_BYTES}")
@@ -229,16 +249,16 @@ def _bound(root: Path, held: int) -> int:
 
 
 def _copies(root: Path) -> Iterator[tuple[int, int, Path]]:
-    """When each copy was last used (ns), its bytes and its folder."""
+    """Yield the time of last use (ns), the size in bytes and the folder of each copy."""
     for folder in (Path(entry) for entry in os.scandir(root) if _FOLDER.fullmatch(entry.name)):
         with suppress(OSError):  # another process removes it
             files = {file.name: file.stat() for file in os.scandir(folder)}
-            used = files[_NOTE] if _NOTE in files else folder.stat()
-            yield used.st_mtime_ns, sum(each.st_size for each in files.values()), folder
+            last_use = files[_NOTE] if _NOTE in files else folder.stat()
+            yield last_use.st_mtime_ns, sum(file.st_size for file in files.values()), folder
 
 
 def _try_remove(folder: Path) -> bool:
-    """Remove one copy, unless a process is fetching it; whether it is gone."""
+    """Remove one copy unless a process is fetching it; return true if the copy is gone."""
     try:
         with _locked(folder, wait=False):
             shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The folders and files of a store: of each kind of part the folder, and the files that raykd writes there.
+"""The layout of a store: the folder of each kind of part, and the files that raykd writes there.
 
 A part is a folder, or a file, whose name is an identity.
 """
@@ -12,7 +12,7 @@ from types import MappingProxyType
 PARTS = ("train", "unlabelled", "dev", "test")
 """The parts of a corpus, in the order in which they are stored and shown."""
 CORPUS, SOURCES = "corpus.json", "sources"
-"""Of a corpus: its manifest, written last; beside the corpora, of which files they were made."""
+"""The manifest of a corpus, written last; the folder beside the corpora that records their source files."""
 WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
     "model.safetensors",
     "vocabulary.json",
@@ -20,19 +20,19 @@ WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
     "architecture.json",
 )
 RESULT, MODEL = "result.json", "model.json"
-"""Of a run: its result, written last, and the run itself as plain data."""
+"""The result of a run, written last, and the run itself as plain data."""
 CARD, ONNX = "export.json", "model.onnx"
-"""Of an export: what it is, with the checksums of its files; the model in float32."""
+"""The description of an export, with the checksums of its files; the model in float32."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
-"""The files of a finished run: all that using the model takes. Only a model that started as a checkpoint
-has `architecture.json`; weights that raykd did not train, and those of an ensemble's members, stay where they are."""
+"""The files of a finished run: everything that the model needs. Only a model that started as a checkpoint has
+`architecture.json`. Weights that raykd did not train, and those of an ensemble's members, are not copied here."""
 CHECKPOINT = "checkpoint.pt"
-"""Beside them, while the run is trained."""
+"""Beside these files while the run is trained."""
 
 MANIFEST, INDEX, TEXT = "manifest.json", "shards.index", "text.arrow"
-"""Of the signals of a teacher for a text: the manifest, written last, and where each sentence is; the text itself."""
+"""A teacher's signals for a text: the manifest, written last; the place of each sentence; the text itself."""
 HASHES = "hashes.bin"
-"""Beside a text: the sha256 of all that follows, then the hash of each sentence, 16 bytes."""
+"""Beside a text: the sha256 of the rest of the file, then one hash of 16 bytes for each sentence."""
 
 EMBEDDINGS, EMBEDDINGS_MANIFEST, ROWS = "embeddings", "embeddings.json", "rows.safetensors"
 ENCODED, ENCODED_MANIFEST = "encoded", "encoded.json"
@@ -40,7 +40,7 @@ ENCODERS, ENCODER = "encoders", "encoder.json"
 LABEL_SETS = "labels"
 
 COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
-"""Files without which a part was never finished: written last, removed first."""
+"""Files that mark a part as finished: written last, removed first."""
 
 ID = "[0-9a-f]{16,64}"
 _RUN = "|".join(map(re.escape, (*RUN_FILES, CHECKPOINT)))
@@ -61,4 +61,4 @@ FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
         }.items()
     }
 )
-"""Kind of part → the names of its files below the kind's folder; what is made from others comes before them."""
+"""Kind of part → pattern of its files below the kind's folder; a derived part comes before its sources."""

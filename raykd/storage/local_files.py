@@ -1,4 +1,4 @@
-"""A file of this machine is written under a temporary name, synced and renamed: what can be seen is complete."""
+"""Local files are written under a temporary name, synced and renamed, so that every visible file is complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write the file at `path`, and the folders above it, or leave all as it is."""
+    """Write the file at `path`, and the folders above it, or leave everything as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
@@ -24,24 +24,28 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.close(descriptor)
         os.replace(temporary, path)
     finally:
-        # It exists only after a failure, an interrupt included.
+        # After a failure or an interrupt the temporary file still exists.
         temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def temporary_path(path: Path) -> Path:
-    """A new name for what will be renamed to `path`."""
+    """Return a new temporary name in the folder of `path`, for a file that will be renamed to `path`.
+
+    Args:
+        path: the final path.
+    """
     return path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether `temporary_beside` gave this name."""
+    """Return true for the names made by `temporary_path`."""
     file = name.rpartition("/")[2]
     return file.startswith(".") and file.endswith(".tmp")
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename permanent through a power cut; some network file systems do not allow it, and do not need it."""
+    """Make a rename survive a power cut; network file systems that refuse to sync a folder do not need it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -51,7 +55,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that are free where `path` is, or would be."""
+    """The free bytes of the disk of `path`, which need not exist."""
     while not path.exists():
         path = path.parent
     return shutil.disk_usage(path).free

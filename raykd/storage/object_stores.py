@@ -1,7 +1,7 @@
-"""Object stores, s3:// and gs://: how one is connected to, and what an error of its client means.
+"""Object stores (s3://, gs://): how to connect to one, and the meaning of its client's errors.
 
-The clients are pyarrow's. Credentials come from where the clients look by themselves: the environment, a profile, the
-machine's role.
+The clients are pyarrow's. They look for credentials themselves: in the environment, in a profile, in the machine's
+role.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from raykd.errors import StoreError
 from raykd.redact import expand_variables, redact
 
 GOOGLE_RETRY_S = 3
-"""Seconds for which Google's client tries again by itself: by default 15 minutes, also where it has no credentials."""
+"""Seconds for which Google's client retries. Its default is 15 minutes, even without credentials."""
 
-# A bound on the retries of Google's client: `Storage` tries again by itself. A file that is opened to be written is
-# only opened at S3 once it is large: what is small is one request, not the three of an upload in parts.
+# gs: a bound on the retries of Google's client, because `Storage` retries as well.
+# s3: with a delayed open a small file is written in one request; an upload in parts takes three.
 _OPTIONS = MappingProxyType(
     {
         "s3": ("allow_delayed_open", "true"),
@@ -37,23 +37,31 @@ _CREDENTIALS = MappingProxyType(
         "gcs": _GOOGLE,
     }
 )
-_SIGNS = ("access token", "ACCESS_DENIED", "PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_ACCESS_KEY_ID")
-"""What the clients say where credentials are missing or wrong."""
-_REFUSED = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
-"""What an object store answers that it would answer again."""
-_VERBOSE = (" The request was not sent", " error_info=")
+_CREDENTIAL_ERRORS = (
+    "access token",
+    "ACCESS_DENIED",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "INVALID_ACCESS_KEY_ID",
+)
+"""Words of the clients' errors for missing or wrong credentials."""
+_PERMANENT_ERRORS = ("ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH")
+"""Answers of an object store that a retry would not change."""
+_NOISE = (" The request was not sent", " error_info=")
 
 
 def connect(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of an object store, and the folder in it.
+    """Return the file system of an object store, and the folder in it.
 
     Raises:
         StoreError: the store cannot be reached.
     """
     try:
-        known = _with_options(expand_variables(uri))
-        # The store in memory is another one each time.
-        return fs.FileSystem.from_uri(known) if known.startswith("mock") else _client(known)
+        resolved_uri = _with_options(expand_variables(uri))
+        # Each mock store in memory is a new one, so it is not cached.
+        if resolved_uri.startswith("mock"):
+            return fs.FileSystem.from_uri(resolved_uri)
+        return _client(resolved_uri)
     except (OSError, ValueError) as error:
         raise StoreError(
             redact(uri), f"cannot be reached ({short_message(error)})", hint_for(uri, error)
@@ -62,32 +70,32 @@ def connect(uri: str) -> tuple[fs.FileSystem, str]:
 
 @lru_cache(maxsize=16)
 def _client(uri: str) -> tuple[fs.FileSystem, str]:
-    """Made once per process: it may ask where the bucket is, and keeps its connections."""
+    """A client, made once per process: it may ask for the bucket's region, and keeps its connections."""
     return fs.FileSystem.from_uri(uri)
 
 
 def hint_for(uri: str, error: Exception) -> str:
-    """What to do about a store that did not give or take something."""
-    if any(sign in str(error) for sign in _SIGNS):
+    """A hint for the user after an error of a store."""
+    if any(phrase in str(error) for phrase in _CREDENTIAL_ERRORS):
         return _CREDENTIALS.get(urlsplit(uri).scheme, "check the credentials")
     return "check the address, the network and the credentials"
 
 
 def is_permanent(error: Exception) -> bool:
-    """Whether the store answered, and would answer the same again."""
-    return any(answer in str(error) for answer in _REFUSED)
+    """Return true if the store has answered and would answer the same again."""
+    return any(answer in str(error) for answer in _PERMANENT_ERRORS)
 
 
 def short_message(error: Exception) -> str:
-    """What a client says, without passwords, and without what it says twice."""
+    """The message of a client's error in one line, without passwords and repetitions."""
     text = redact(" ".join(str(error).split()))
-    for verbose in _VERBOSE:
+    for verbose in _NOISE:
         text = text.partition(verbose)[0]
     return text.removeprefix("google::cloud::Status(").rstrip(".")
 
 
 def _with_options(uri: str) -> str:
-    """`uri` with what clients should do otherwise than by default, unless it says so itself."""
+    """`uri` with raykd's options for the client, unless it sets them itself."""
     parts = urlsplit(uri)
     name, value = _OPTIONS.get(parts.scheme, ("", ""))
     if not name or name in parse_qs(parts.query):

@@ -1,4 +1,4 @@
-"""Whether a store is in reach, and what is tried again where it is not."""
+"""Retries for a store out of reach for a moment."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from typing import TypeVar
 from raykd.storage import object_stores
 
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each further try where a store that has answered before is out of reach."""
+"""Seconds before each retry of a store that has answered before."""
 
-_AWAY = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENOTCONN)
-"""What a local or network file system says then."""
+_UNREACHABLE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENOTCONN)
+"""Errors of a local or network file system that is out of reach."""
 
 T = TypeVar("T")
 
 
 class RetryPolicy:
-    """Of one store, with all folders of it."""
+    """Retries for one store and all folders of it."""
 
     def __init__(self, *, is_local: bool):
         self._is_local, self._answered = is_local, threading.Event()
 
     def call(self, action: Callable[[], T]) -> T:
-        """What `do` gives, tried again for half a minute where the store has gone out of reach. One that never answered
-        has a wrong address more often than not, and is reported at once.
+        """Return the result of `action`; retry for half a minute if the store has gone out of reach.
+
+        A store that never answered probably has a wrong address, so its first error is raised at once.
         """
         for pause in PAUSES_S:
             try:
-                done = action()
+                result = action()
                 self._answered.set()
-                return done
+                return result
             except FileNotFoundError:
                 raise
             except OSError as error:
@@ -43,7 +44,7 @@ class RetryPolicy:
         return action()
 
     def is_transient(self, error: OSError) -> bool:
-        """Whether the store is out of reach, and may be in reach again; an answer would be the same."""
+        """Return true if the store is out of reach and may come back, false if it would give the same answer again."""
         if self._is_local:
-            return error.errno in _AWAY
+            return error.errno in _UNREACHABLE
         return not object_stores.is_permanent(error)

@@ -1,8 +1,7 @@
-"""Files under a URI: a local path, file://, s3:// or gs://; a file is written whole, or not at all.
+"""Files under a URI: a local path, file://, s3:// or gs://; a file is written completely or not at all.
 
-A local file is written under a temporary name, synced and renamed; on an object store it is one put. So a file
-that can be seen is complete, also when a process was killed. JSON is written with its checksum, which is compared
-whenever it is read.
+A local file is written under a temporary name, synced and renamed; on an object store it is one put. So every visible
+file is complete, even after a process was killed. JSON is written with a checksum, which is compared at every read.
 """
 
 from __future__ import annotations
@@ -33,16 +32,17 @@ SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 """`mock` is pyarrow's object store in memory, for tests."""
 
 ABANDONED_S = 600.0
+"""Age in seconds from which a temporary file counts as abandoned: no write takes ten minutes."""
 
 CHUNK_BYTES = 16 * 2**20
-"""What is asked of an object store at once where a file is copied to this node."""
+"""Bytes of one request when a file is copied from an object store to this node."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Stamp(NamedTuple):
-    """Bytes of a file, and the time of its last change in ns where the store knows it."""
+    """Bytes of a file, and the time of its last change in ns; None if the store does not know the time."""
 
     bytes: int
     modified_ns: int | None
@@ -55,7 +55,7 @@ _TRIES = 3
 class Storage:
     """A folder of a file system or object store; names are relative to it, with `/` between folders.
 
-    Crosses processes by its URI. Every failure is a `StoreError` that names the file and the hint.
+    A `Storage` crosses processes by its URI. Every failure is a `StoreError` that names the file and has a hint.
     """
 
     def __init__(self, uri: str):
@@ -70,7 +70,7 @@ class Storage:
             self.uri = str(Path(expand_variables(rest if colon else str(uri))).expanduser().absolute())
             self._system, self._root = fs.LocalFileSystem(), self.uri
         else:
-            # As it was written: what its variables stand for is in no other process' arguments.
+            # The URI keeps its variables, so that no secret is sent to other processes.
             self.uri = str(uri).rstrip("/")
             self._system, self._root = object_stores.connect(self.uri)
         self._retries = RetryPolicy(is_local=self.is_local)
@@ -83,22 +83,22 @@ class Storage:
 
     @property
     def address(self) -> str:
-        """The URI as it is shown: without passwords and options."""
+        """The URI for messages: without passwords and options."""
         if self.is_local:
-            return self.uri.rstrip("/")  # signs of URIs are signs of names here
+            return self.uri.rstrip("/")  # `?` and `@` are part of a local name
         return redact(self.uri).partition("?")[0].rstrip("/")
 
     def child(self, *names: str) -> Storage:
-        """The folder `names` below this one; it need not exist."""
-        below = Storage.__new__(Storage)
+        """Return the subfolder `names`; it need not exist."""
+        folder = Storage.__new__(Storage)
         address, question, options = (self.uri, "", "") if self.is_local else self.uri.partition("?")
-        below.uri = "/".join((address.rstrip("/"), *map(_checked, names))) + question + options
-        below.is_local, below._system, below._retries = self.is_local, self._system, self._retries
-        below._root = "/".join((self._root.rstrip("/"), *names))
-        return below
+        folder.uri = "/".join((address.rstrip("/"), *map(_check_name, names))) + question + options
+        folder.is_local, folder._system, folder._retries = self.is_local, self._system, self._retries
+        folder._root = "/".join((self._root.rstrip("/"), *names))
+        return folder
 
     def exists(self, name: str) -> bool:
-        """Whether the file `name` exists (a folder of that name is not a file)."""
+        """Return true if the file `name` exists; a folder of that name does not count."""
         return self._info(name).type == fs.FileType.File
 
     def size(self, name: str) -> int:
@@ -113,18 +113,18 @@ class Storage:
         return Stamp(int(info.size), info.mtime_ns)
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names of all files below whose name starts with `prefix`, sorted; without temporary files."""
+        """The sorted names of the files below the folder with a `prefix`, without temporary files."""
         return list(self.files(prefix))
 
     def files(self, prefix: str = "") -> dict[str, Stamp]:
-        """The same with size and time of each, in one listing."""
+        """The files listed by `names`, with size and time of each, in one listing."""
         folder = prefix.rpartition("/")[0]
         files = self._list(folder)
         names = sorted(name for name in files if name.startswith(prefix) and not is_temporary(name))
         return {name: files[name] for name in names}
 
     def _list(self, folder: str) -> dict[str, Stamp]:
-        """All files below `folder`, temporary ones too."""
+        """All files below `folder`, including temporary ones."""
         selector = fs.FileSelector(self._path(folder), recursive=True, allow_not_found=True)
         try:
             infos = self._retries.call(lambda: self._system.get_file_info(selector))
@@ -138,8 +138,10 @@ class Storage:
         }
 
     def abandoned_files(self) -> dict[str, int]:
-        """The temporary files below that killed processes left, and their bytes: no write takes ten minutes, and a
-        younger one may have a writer. An object store has none: it keeps nothing of a broken put.
+        """The temporary files left by killed processes, with their bytes.
+
+        Files younger than ten minutes may still have a writer and are left out. An object store has none: it keeps
+        nothing of a broken put.
         """
         if not self.is_local:
             return {}
@@ -151,7 +153,7 @@ class Storage:
         }
 
     def find(self, name: str) -> bytes | None:
-        """The bytes of the file `name`; None where there is none."""
+        """The bytes of the file `name`; None if it does not exist."""
         try:
             return self.read(name)
         except MissingError:
@@ -163,10 +165,10 @@ class Storage:
             return self._retries.call(lambda: _read_whole(self._system, self._path(name)))
 
     def open(self, name: str) -> io.BufferedReader:
-        """The file `name`, to be read block by block; each block is tried again as a whole file is.
+        """Open the file `name` to be read block by block; each block is retried like a whole file.
 
         Raises:
-            StoreError: it is missing, or cannot be read, also later.
+            StoreError: the file is missing, or cannot be read, also during later reads.
         """
         with self._named_errors(name):
             file = self._retries.call(lambda: self._system.open_input_file(self._path(name)))
@@ -184,26 +186,40 @@ class Storage:
         edited: bool = False,
         hint: str = DOCTOR,
     ) -> T:
-        """What `parse` makes of the JSON object in the file `name`; by default the object itself.
+        """Return the parsed JSON object in the file `name`.
 
-        With `edited` a file without a checksum is read too: a user changed it and removed the checksum.
+        Args:
+            name: of the file.
+            parse: makes the value of the object; by default the object itself is returned.
+            edited: accept a file without a checksum: a user changed it and removed the checksum.
+            hint: the hint of errors.
 
         Raises:
-            StoreError: the file is missing or no JSON, or it does not have the checksum that it was written with.
-            OtherVersionError: it has, and `parse` cannot read it, whatever it raises; or it was written without one.
+            StoreError: the file is missing or no JSON, or does not have the checksum that it was written with.
+            OtherVersionError: the file is undamaged, but `parse` cannot read it, whatever it raises; or it was written
+                without a checksum.
         """
         return unseal(self.read(name), parse, self._address(name), edited=edited, hint=hint)
 
     def find_json(self, name: str, parse: Parse[T] = dict) -> T | None:  # pyright: ignore[reportArgumentType]
-        """The same; None where there is no file `name`."""
+        """Return the parsed JSON object in the file `name`; None if there is no such file.
+
+        Args:
+            name: of the file.
+            parse: makes the value of the object.
+        """
         data = self.find(name)
         return None if data is None else unseal(data, parse, self._address(name))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write the file `name`, whole or not at all; an existing one is replaced.
+        """Write the file `name` completely or not at all; an existing file is replaced.
+
+        Args:
+            name: of the file.
+            data: its content.
 
         Raises:
-            StoreError: it cannot be written; no part of it and no temporary file remains.
+            StoreError: the file cannot be written; no part of it and no temporary file remains.
         """
         try:
             if self.is_local:
@@ -215,13 +231,13 @@ class Storage:
 
     @contextmanager
     def writer(self, name: str) -> Iterator[Sink]:
-        """Write the file `name` piece by piece: it is there, whole, once the block has ended without an error.
+        """Write the file `name` piece by piece; it appears, complete, when the block ends without an error.
 
-        A local file is written beside its place, under a temporary name; what goes to an object store is collected
-        in a temporary file of this machine first, so that nothing unfinished is ever put.
+        A local file is written under a temporary name in its folder. Data for an object store is first collected in a
+        local temporary file, so that nothing unfinished is ever put.
 
         Raises:
-            StoreError: it cannot be written; no part of it and no temporary file remains.
+            StoreError: the file cannot be written; no part of it and no temporary file remains.
         """
         sink = Sink()
         try:
@@ -236,23 +252,32 @@ class Storage:
 
     def _upload(self, file: Path, name: str) -> None:
         data = pa.memory_map(str(file)).read_buffer() if file.stat().st_size else b""
-        # One call: a stream that is left between two would be closed, and what it has would stand as the whole.
-        with self._system.open_output_stream(self._path(name), compression=None) as to:
-            to.write(data)
+        # A single write: an error between two would close the stream, and the half would be stored as the whole.
+        with self._system.open_output_stream(self._path(name), compression=None) as stream:
+            stream.write(data)
 
     def write_json(self, name: str, value: PlainObject) -> None:
-        """Write `value` as a JSON object with its checksum, readable by people; NaN is refused."""
+        """Write `value` as a JSON object with a checksum, indented for people.
+
+        Args:
+            name: of the file.
+            value: a JSON object without NaN.
+        """
         self.write(name, seal(value))
 
     def local_path(self, name: str, *, sha256: str = "") -> Path:
-        """A path to read `name` from: its own if local, else a copy in this node's cache.
+        """Return a path for reading `name`: the file itself if local, else a copy in this node's cache.
 
-        A copy that is not of the original's size and time is fetched again. Where the checksum is known, the copy that
-        has it is taken without a request. It may be removed later, to make room for others (`cache.py`): open it at
-        once, and ask again where it is gone.
+        A copy that differs from the original in size or time is fetched again. If the checksum is given, a copy with
+        this checksum is used without a request. A copy may be removed later to make room (`cache.py`): open it at once,
+        and call again if it is gone.
+
+        Args:
+            name: of the file.
+            sha256: the checksum of the original, in hex, if known.
 
         Raises:
-            ValueError: the original has another checksum than `sha256`; of a local file it is not compared.
+            ValueError: the original has another checksum than `sha256`; the checksum of a local file is not compared.
         """
         if not self.is_local and sha256:
             return cached_content(self._address(name), sha256, self._opener(name))
@@ -263,7 +288,13 @@ class Storage:
         return cached_copy(self._address(name), original, self._opener(name))
 
     def read_local(self, name: str, read: Callable[[Path], T], *, sha256: str = "") -> T:
-        """What `read` gives for the local path of `name`, asked again where the copy made room for others meanwhile."""
+        """Call `read` with the local path of `name`; call it again if the copy was removed in the meantime.
+
+        Args:
+            name: of the file.
+            read: reads the file at a path.
+            sha256: the checksum of the original, in hex, if known.
+        """
         for _ in range(_TRIES - 1):
             try:
                 return read(self.local_path(name, sha256=sha256))
@@ -273,7 +304,7 @@ class Storage:
         return read(self.local_path(name, sha256=sha256))
 
     def remove(self, name: str) -> None:
-        """Remove the file `name`; nothing happens if it does not exist."""
+        """Remove the file `name`, if it exists."""
         try:
             self._retries.call(lambda: self._system.delete_file(self._path(name)))
         except FileNotFoundError:
@@ -282,35 +313,35 @@ class Storage:
             raise self._access_error(name, "removed", error) from error
 
     def remove_empty(self, name: str) -> None:
-        """Remove the folder `name` and those below that hold nothing; an object store has no empty folders."""
+        """Remove the folder `name` and the empty folders below it; an object store has no empty folders."""
         if self.is_local:
             for folder, _, _ in os.walk(self._path(name), topdown=False):
                 with suppress(OSError):
                     os.rmdir(folder)
 
     def _opener(self, name: str) -> OpenOriginal:
-        """Opens the file `name` to be copied, piece by piece."""
+        """A function to open the file `name` for a copy, piece by piece."""
 
-        def opened() -> tuple[int, Iterator[bytes]]:
+        def open_original() -> tuple[int, Iterator[bytes]]:
             with self._named_errors(name):
                 file = self._retries.call(lambda: self._system.open_input_file(self._path(name)))
                 return file.size(), self._pieces(name, file)
 
-        return opened
+        return open_original
 
     def _pieces(self, name: str, file: pa.NativeFile) -> Iterator[bytes]:
-        """Its bytes; each piece is asked for again where the store is out of reach."""
+        """The bytes of a file; each piece is retried if the store is out of reach."""
         with self._named_errors(name), file:
             for start in range(0, file.size(), CHUNK_BYTES):
-                wanted = min(CHUNK_BYTES, file.size() - start)
-                piece = self._retries.call(lambda wanted=wanted, start=start: file.read_at(wanted, start))
-                if len(piece) != wanted:
-                    raise OSError("it was changed while it was read")
+                length = min(CHUNK_BYTES, file.size() - start)
+                piece = self._retries.call(lambda length=length, start=start: file.read_at(length, start))
+                if len(piece) != length:
+                    raise OSError("the file changed while it was read")
                 yield piece
 
     @contextmanager
     def _named_errors(self, name: str) -> Iterator[None]:
-        """What reading the file `name` raises, as an error that names it."""
+        """Turn errors of reading into a StoreError with the file's name."""
         try:
             yield
         except FileNotFoundError as error:
@@ -325,7 +356,7 @@ class Storage:
             raise self._access_error(name, "looked up", error) from error
 
     def _path(self, name: str) -> str:
-        return f"{self._root.rstrip('/')}/{_checked(name)}" if name else self._root
+        return f"{self._root.rstrip('/')}/{_check_name(name)}" if name else self._root
 
     def _address(self, name: str) -> str:
         return f"{self.address}/{name}"
@@ -354,20 +385,20 @@ class Storage:
         return StoreError(self._address(name), problem, hint, passing)
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if name.startswith("/") or ".." in name.split("/"):
         raise ValueError(f"a name in a store must be below it, got {name!r}")
     return name
 
 
 def _read_whole(system: fs.FileSystem, path: str) -> bytes:
-    # No compression: pyarrow would unpack a file by its ending.
+    # With its default, pyarrow would decompress a file named .gz.
     with system.open_input_stream(path, compression=None) as stream:
         return stream.read()
 
 
 def _put(system: fs.FileSystem, path: str, data: bytes) -> None:
-    # Seen only once it is complete; no folder objects are made.
+    # The object appears only when it is complete; no objects are made for folders.
     with system.open_output_stream(path, compression=None) as stream:
         stream.write(data)
 

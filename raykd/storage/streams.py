@@ -1,6 +1,6 @@
-"""Files that are not held whole: read block by block, written piece by piece.
+"""Files too large for memory: read block by block, written piece by piece.
 
-What becomes of an error, and which file system a file is on, is decided in `store.py`.
+The handling of errors and the choice of the file system are in `store.py`.
 """
 
 from __future__ import annotations
@@ -22,39 +22,45 @@ BLOCK = 2**20
 
 
 class Blocks(io.RawIOBase):
-    """A random access file of pyarrow as Python reads files; each read goes through `guard`."""
+    """A random-access file of pyarrow as a Python file; each read goes through `guard`."""
 
     def __init__(self, file: NativeFile, guard: Callable[[Callable[[], bytes]], bytes]):
         self._file, self._guard, self._place = file, guard, 0
 
     def readable(self) -> bool:
+        """Return true."""
         return True
 
     def seekable(self) -> bool:
+        """Return true."""
         return True
 
     def tell(self) -> int:
+        """Return the position of the next byte."""
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set and return the position of the next byte."""
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._file.size()}
         self._place = starts[whence] + offset
         return self._place
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
+        """Read bytes into `buffer`; return the number of bytes, 0 at the end of the file."""
         data = self._guard(lambda: self._file.read_at(len(buffer), self._place))
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
 
     def close(self) -> None:
+        """Close the file of pyarrow, and this one."""
         if not self.closed:
             self._file.close()
         super().close()
 
 
 class WriteError(Exception):
-    """What went wrong in writing, and not in the code that gave the bytes."""
+    """An error of writing, as opposed to an error of the code that produced the bytes."""
 
     def __init__(self, error: OSError):
         super().__init__(error)
@@ -62,7 +68,7 @@ class WriteError(Exception):
 
 
 class Sink(io.RawIOBase):
-    """A file while it is written: it knows its bytes and their checksum."""
+    """A file in the course of writing, with its size and its checksum."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -71,13 +77,15 @@ class Sink(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """The checksum of what was written so far."""
+        """The checksum of the bytes written so far, in hex."""
         return self._digest.hexdigest()
 
     def writable(self) -> bool:
+        """Return true."""
         return True
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Write all of `data`; return the size in bytes."""
         rest = memoryview(data).cast("B")
         count = len(rest)
         self.size += count
@@ -88,13 +96,13 @@ class Sink(io.RawIOBase):
         return count
 
     def attach(self, descriptor: int) -> Sink:
-        """The same sink, writing to `descriptor`."""
+        """Return the sink, now writing to `descriptor`."""
         self._descriptor = descriptor
         return self
 
 
 def write_beside(path: Path, sink: Sink) -> Iterator[Sink]:
-    """`sink` with a temporary file beside `path`, which becomes `path` when the generator goes on."""
+    """Yield `sink` on a temporary file next to `path`; rename the file to `path` when the generator is resumed."""
     temporary = temporary_path(path)
     try:
         with as_write_errors():
@@ -109,14 +117,14 @@ def write_beside(path: Path, sink: Sink) -> Iterator[Sink]:
         with as_write_errors():
             os.replace(temporary, path)
     finally:
-        # It exists only after a failure; where there is no folder, there is no file in it.
+        # The temporary file exists only after a failure; if the folder is missing too, there is nothing to remove.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def write_to_upload(sink: Sink, upload: Callable[[Path], None]) -> Iterator[Sink]:
-    """`sink` with a temporary file of this machine, which is uploaded when the generator goes on."""
+    """Yield `sink` on a local temporary file; upload the file when the generator is resumed."""
     with as_write_errors():
         file = tempfile.NamedTemporaryFile(prefix="raykd-", buffering=0)  # noqa: SIM115
     with file:
@@ -127,7 +135,7 @@ def write_to_upload(sink: Sink, upload: Callable[[Path], None]) -> Iterator[Sink
 
 @contextmanager
 def as_write_errors() -> Iterator[None]:
-    """An OSError inside the block becomes a WriteError."""
+    """Raise an OSError of the block as a WriteError."""
     try:
         yield
     except OSError as error:

@@ -213,7 +213,7 @@ def test_other_runs_compute_as_the_process_does(small, tmp_path, usual):
 def test_what_has_no_deterministic_algorithm_is_refused_by_name(usual):
     lacking = "cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_…'"
     for message, kind in ((lacking, RunError), ("another error", RuntimeError)):
-        with pytest.raises(kind) as caught, deterministic(torch.device("cpu"), wanted=True):
+        with pytest.raises(kind) as caught, deterministic(torch.device("cpu"), enabled=True):
             raise RuntimeError(message)
         assert modes() == usual
         assert ("no deterministic algorithm for cumsum_cuda_kernel" in str(caught.value)) == (
