@@ -19,7 +19,7 @@ from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existi
 from raykd.cli.predict import refuse_no_export
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
-from raykd.corpora.sentence import shown_words
+from raykd.corpora.sentence import display_words
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.forms.marks import UTTERANCE
@@ -303,7 +303,7 @@ def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
     own = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
     start = max(0, min((place.start for place in own), default=0) - AROUND)
     end = max((place.end for place in own), default=2 * AROUND) + AROUND
-    around = f"{'… ' if start else ''}{shown_words(words[start:end])}{' …' if end < len(words) else ''}"
+    around = f"{'… ' if start else ''}{display_words(words[start:end])}{' …' if end < len(words) else ''}"
     said = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
     if example.heads is not None and example.gold is not None:
         said = f"{words[example.gold.start]}: {said}"

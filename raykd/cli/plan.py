@@ -76,7 +76,7 @@ def plan(
     stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
     for note in _cost_notes(costs):
         warn(note)
-    pos = sweep.preparation.corpus.report.parts_of_speech()
+    pos = sweep.preparation.corpus.report.pos_messages()
     for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
         stdout.print(line)
     for line in _search(sweep):
@@ -173,7 +173,7 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
         test = cached_corpus(sweep.storage.uri, own[0].corpus_id).parts["test"]
         what = (
             f"{pieces.size:,} of {pieces.full_size:,} pieces, which saves"
-            if pieces.kept is not None
+            if pieces.checkpoint_ids is not None
             else f"all {pieces.full_size:,} pieces; pruned to the {pieces.used:,} of its text it would save"
         )
         unknown = f"{100 * unknown_share(pieces, test):.2f} % of the test's pieces are unknown"

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from raykd.corpora.json_items import is_pair
-from raykd.corpora.record_spans import FORMS, checked_text, key_of_spans, parts_of, read_span
+from raykd.corpora.record_spans import FORMS, checked_text, find_spans_key, read_span, span_parts
 from raykd.corpora.source import Name
 from raykd.corpora.span_alignment import CharacterSpan, SpanError
-from raykd.corpora.span_offsets import Offsets, located
+from raykd.corpora.span_offsets import Offsets, locate_span
 from raykd.spec import Frozen
 
 TEXTS = (
@@ -111,7 +111,7 @@ def _are_records(items: list[Any]) -> bool:
         or (
             isinstance(record, dict)
             and any(isinstance(record.get(key), str) for key in TEXTS)
-            and parts_of(record) is None
+            and span_parts(record) is None
         )
         for record in items
     )
@@ -142,7 +142,7 @@ def has_spans(record: Any, how: SpanReading) -> bool:
     """Return whether a record is a text with at least one span."""
     try:
         shape = _shape(record, how, labelled=True)
-        return any(parts_of(span) is not None for span in shape.spans or ())
+        return any(span_parts(span) is not None for span in shape.spans or ())
     except SpanError:
         return False
 
@@ -162,7 +162,7 @@ def _shape(record: Any, how: SpanReading, *, labelled: bool) -> Shape:
     tokens = record.get("tokens")
     spans = None
     if labelled and not rejected:
-        key = how.columns.spans or key_of_spans(record)
+        key = how.columns.spans or find_spans_key(record)
         spans = record.get(key) if key is not None else None
         if spans is None and (answer == "accept" or record.get("annotation_id") is not None):
             spans = []  # Prodigy and JSON-MIN name no spans where there are none
@@ -199,7 +199,7 @@ def _words(shape: Shape, how: SpanReading) -> list[tuple[int, int]] | None:
         if token["start"] == token["end"]:
             continue
         try:
-            word = located(
+            word = locate_span(
                 shape.text, token["start"], token["end"], "", surface=token.get("text"), offsets=how.offsets,
                 inclusive=False,
             )  # fmt: skip

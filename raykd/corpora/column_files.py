@@ -13,7 +13,7 @@ from operator import methodcaller
 from typing import Any, Literal, NamedTuple
 
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.sentence import Noted, Sentence
+from raykd.corpora.sentence import ReadingNote, Sentence
 from raykd.errors import CorpusError
 from raykd.pluralise import pluralise
 
@@ -201,14 +201,14 @@ def in_pieces(words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 def without_tags(
     words: Sequence[str], language: str, file: str, numbers: Sequence[int]
-) -> Iterator[Sentence | Noted]:
+) -> Iterator[Sentence | ReadingNote]:
     """The words of a sentence, or of the pieces of a document without empty lines, which are noted; `numbers` are their
     lines.
     """
     pieces = list(in_pieces(words))
     if len(pieces) > 1:
         example = f"{file}:{numbers[0]}: {len(words):,} words in {len(pieces)} pieces"
-        yield Noted(language, "endless", example)
+        yield ReadingNote(language, "endless", example)
     for start, end in pieces:
         yield Sentence([*words[start:end]], None, language, (file, numbers[start]))
 

@@ -22,7 +22,7 @@ class Format(NamedTuple):
 
     config: type[SourceConfig]
     read: Callable[..., Stream]
-    """Its sentences; of files as many of each as `most` says."""
+    """Its sentences; of files as many of each as `limit` says."""
     guess: Callable[[Head], Guess | None] = no_guess
     settle: Callable[..., tuple[PlainObject, list[str]]] = settle
     """The settings of a corpus by the guesses of its files, and doubts about them."""

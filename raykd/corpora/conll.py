@@ -26,8 +26,8 @@ from raykd.corpora.column_files import (
 )
 from raykd.corpora.columns import Column, in_words, tag_columns
 from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
-from raykd.corpora.sentence import Faulty, Noted, Sentence
-from raykd.corpora.source import OfEach, TextConfig, for_language
+from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
+from raykd.corpora.source import PerLanguage, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.forms import TagSet
 from raykd.identity import PlainObject
@@ -50,7 +50,7 @@ class ConllSource(TextConfig):
     """CoNLL columns."""
 
     source: Literal["conll"]
-    columns: OfEach[Columns] = Columns()
+    columns: PerLanguage[Columns] = Columns()
     """The columns of word and tag, counted from 0; or a mapping from languages, with `default` for the others."""
     separator: Separator = "auto"
     """`space` also takes several spaces; `auto` takes tabs where most of the first lines have one."""
@@ -60,7 +60,7 @@ class ConllSource(TextConfig):
 
 def parse(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, part: str
-) -> Iterator[Sentence | Faulty | Noted]:
+) -> Iterator[Sentence | Faulty | ReadingNote]:
     """The sentences of one file's lines. Of a part without tags the tag column is not read."""
     labelled = config.reads_tags(part, language)
     layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
@@ -73,7 +73,7 @@ def parse(
 
 def _sentences(
     layout: Layout, lines: Iterable[str], file: str, language: str
-) -> Iterator[Sentence | Faulty | Noted]:
+) -> Iterator[Sentence | Faulty | ReadingNote]:
     for numbers, rows in sentence_rows(lines, layout):
         if faults := row_faults(rows, numbers, layout, file):
             yield Faulty(language, faults)

@@ -86,7 +86,7 @@ class ConlluSource(TextConfig):
         gold = f"gold, column {self.pos.upper()}"
         if self.predicted_pos is None:
             return gold
-        predicted = f"predicted by {self.predicted_pos.in_words()}"
+        predicted = f"predicted by {self.predicted_pos.describe()}"
         return predicted if self.predicted_pos.replace else f"{gold}, and where there are none {predicted}"
 
 

@@ -17,7 +17,13 @@ from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tag_faults import fault_at
-from raykd.corpora.tag_notations import KNOWN, Notation, find_notations, list_bounds, number_rows
+from raykd.corpora.tag_notations import (
+    MAX_CACHED_SEQUENCES,
+    Notation,
+    find_notations,
+    list_bounds,
+    number_rows,
+)
 from raykd.forms import FLAT, FORMS, TagSet, form_of
 from raykd.forms.nested_spans import is_nested, keep_outermost
 from raykd.forms.tag_schemes import ReadScheme, fitting_scheme
@@ -230,7 +236,7 @@ class _Conversion:
         key = (language, numbers.tobytes())
         found = self._known.get(key)
         if found is None:
-            if len(self._known) == KNOWN:
+            if len(self._known) == MAX_CACHED_SEQUENCES:
                 self._known.clear()
             notation = self.notations[language]
             places: list[int] = numbers.tolist()

@@ -21,9 +21,9 @@ from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_w
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, pos_report, sentence_counts, spaced_words
-from raykd.corpora.selection import TRAINING, overlapping, select
-from raykd.corpora.sentence import Sentence, Unit, shown_words
+from raykd.corpora.report import CorpusReport, count_sentences, count_spaced_words, pos_report
+from raykd.corpora.selection import TRAINING, find_overlaps, select
+from raykd.corpora.sentence import Sentence, Unit, display_words
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.table_digest import table_digest
 from raykd.corpora.tag_faults import fault_at, find_spellings, without_unknown_tags
@@ -108,7 +108,7 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
             on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
     """
-    return corpus_from(READERS[config.source](config), config, PosTaggers.of(config, open_model))
+    return corpus_from(READERS[config.source](config), config, PosTaggers.from_config(config, open_model))
 
 
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
@@ -133,7 +133,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         _refuse_without_labels(pool, selected, converted)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
-            kept = {part: overlapping(pool.columns, selected[part], selected) for part in TRAINING}
+            kept = {part: find_overlaps(pool.columns, selected[part], selected) for part in TRAINING}
             overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
     labels = labels_by_part(converted.tables, converted.tag_set)
@@ -149,7 +149,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
     if converted.nested.counts:
         noted["inner"] = converted.nested
     report = CorpusReport(
-        sentence_counts(converted.tables, config.languages),
+        count_sentences(converted.tables, config.languages),
         converted.schemes,
         dev_in_test=int(np.isin(dev, test).sum()),
         unseen=unseen_labels(labels),
@@ -158,7 +158,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         spellings={name: text for name, own in spellings.items() if (text := own.describe())},
         alike=labels_alike(converted.tag_set),
         without_labels=languages_without_labels(labels),
-        spaced=spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
+        spaced=count_spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
         notes={note: tally.counts for note, tally in noted.items()},
         examples={name: tally.examples for name, tally in (found | noted).items() if tally.examples},
@@ -179,7 +179,7 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
         for code in np.unique(codes).tolist():
             language, examples = pool.columns.languages[code], found[codes == code]
             tally.counts[part][language] = len(examples)
-            words = (shown_words(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
+            words = (display_words(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
             tally.examples.setdefault(part, {})[language] = [text[:60] for text in words]
     return tally
 

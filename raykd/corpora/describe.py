@@ -42,7 +42,7 @@ def describe(corpus: Corpus) -> PlainObject:
         "labels": list(corpus.labels),
         "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
-        "tags_in_words": corpus.report.tags_in_words(),
+        "tags_in_words": corpus.report.describe_tags(),
         "skipped": {part: dict(found) for part, found in corpus.report.skipped.items()},
         "examples": corpus.report.examples,
         "warnings": corpus.report.warnings(),
@@ -56,7 +56,7 @@ def _trees(corpus: Corpus) -> dict[str, Any]:
         known = {label for labels in _encoded(corpus, "train", encoding) for label in labels}
         dev = [label in known for labels in _encoded(corpus, "dev", encoding) for label in labels]
         encodings[encoding] = {"labels": len(known), "not_in_train": 1 - sum(dev) / max(len(dev), 1)}
-    return {"pos": corpus.report.parts_of_speech(), "encodings": encodings}
+    return {"pos": corpus.report.pos_messages(), "encodings": encodings}
 
 
 def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:

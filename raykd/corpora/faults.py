@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
+from raykd.corpora.sentence import Faulty, Note, ReadingNote, Sentence
 from raykd.errors import CorpusError
 from raykd.pluralise import pluralise
 
@@ -61,7 +61,7 @@ class Faults:
     _all_skippable: bool = True
 
     def sentences(
-        self, stream: Iterable[tuple[str, Sentence | Faulty | Noted]]
+        self, stream: Iterable[tuple[str, Sentence | Faulty | ReadingNote]]
     ) -> Iterator[tuple[str, Sentence]]:
         """The sentences without a fault.
 
@@ -74,7 +74,7 @@ class Faults:
                     read = self._long(part, read)
                 if isinstance(read, Sentence):
                     yield part, read
-                elif isinstance(read, Noted):
+                elif isinstance(read, ReadingNote):
                     tally = self.notes.setdefault(read.note, Tally())
                     tally.add(part, read.language, read.example, read.count)
                 else:

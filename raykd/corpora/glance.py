@@ -9,7 +9,7 @@ from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import files_of
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import Spaced, long_sentences
+from raykd.corpora.report import SpacedWords, long_sentence_messages
 from raykd.corpora.source import FilesConfig
 from raykd.metrics.bioes import OUTSIDE
 from raykd.pluralise import pluralise
@@ -57,18 +57,18 @@ def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Gla
     """
     if not isinstance(config, FilesConfig):
         return Glance()
-    PosTaggers.of(config, open_model)
-    found: dict[str, Spaced] = {}
+    PosTaggers.from_config(config, open_model)
+    found: dict[str, SpacedWords] = {}
     faults, labels = Faults(config.on_error), dict[tuple[str, str], _Labels]()
-    for part, sentence in faults.sentences(READERS[config.source](config, most=FIRST)):
+    for part, sentence in faults.sentences(READERS[config.source](config, limit=FIRST)):
         if sentence.tags is not None and sentence.unit == "word":
             labels.setdefault((part, sentence.language), _Labels()).add(sentence.tags)
         if part == "train" and sentence.unit == "word":
-            own = found.get(sentence.language, Spaced())
+            own = found.get(sentence.language, SpacedWords())
             spaced = [word for word in sentence.tokens if len(word.split()) > 1]
             found[sentence.language] = own.with_words(len(sentence.tokens), spaced)
     notes = [own.message(language) for language, own in found.items()]
     if any(own.some for own in labels.values()):
         notes += [own.message(part, language) for (part, language), own in labels.items()]
-    notes += long_sentences(faults.long.counts, faults.long.examples)
+    notes += long_sentence_messages(faults.long.counts, faults.long.examples)
     return Glance(len(files_of(config)), tuple(note for note in notes if note))

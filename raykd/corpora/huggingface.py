@@ -17,7 +17,7 @@ from raykd.corpora.chunks import ROWS
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Name, Pattern, Stream
 from raykd.corpora.table_origins import Rows
-from raykd.corpora.table_rows import TableSource, class_names, sentences_of
+from raykd.corpora.table_rows import TableSource, class_names, sentences_from_table
 from raykd.errors import CorpusError
 from raykd.storage.layout import PARTS
 
@@ -112,7 +112,7 @@ def _sentences(
     rows = split.with_format("arrow")
     # Also once for a split without rows, whose columns are checked too.
     for first in range(0, max(len(rows), 1), ROWS):
-        for sentence in sentences_of(
+        for sentence in sentences_from_table(
             rows[first : first + ROWS], config.columns, rows=Rows(file, first), languages=languages, names=names,
             labelled=labelled,
         ):  # fmt: skip

@@ -27,7 +27,7 @@ from raykd.corpora.table_rows import (
     guess_table,
     language_column,
     read_table_files,
-    sentences_of,
+    sentences_from_table,
 )
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
@@ -44,13 +44,13 @@ class JsonlSource(TableFiles):
     source: Literal["jsonl"]
 
 
-def read(config: JsonlSource, *, most: int | None = None) -> Stream:
+def read(config: JsonlSource, *, limit: int | None = None) -> Stream:
     """Every part of the corpus, line by line; of each file the first `most`.
 
     Raises:
         CorpusError: a file is missing, a line is no object, lacks a key, or does not have one tag per word.
     """
-    return read_table_files(config, partial(_read_file, config), most)
+    return read_table_files(config, partial(_read_file, config), limit)
 
 
 def _read_file(
@@ -67,7 +67,7 @@ def _read_file(
             if faulty:
                 yield from (Faulty(languages[0], (fault,)) for fault in found)
             else:
-                yield from sentences_of(
+                yield from sentences_from_table(
                     _table(found, keys, file, lines), columns, rows=Rows(file, lines=lines), languages=languages,
                     names=config.tag_names, labelled=labelled,
                 )  # fmt: skip

@@ -23,8 +23,8 @@ from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conversion import convert
 from raykd.corpora.detect.names import UNKNOWN
 from raykd.corpora.faults import Faults
+from raykd.corpora.format_detection import detect_format
 from raykd.corpora.guess import Guess, Target
-from raykd.corpora.look import look_at
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
@@ -137,7 +137,9 @@ def read_labelled(
             columns = without_unknown_tags(pool, config, spellings, faults)
             faults.refuse_many(columns.counts(), config.most_skipped)
         rows = np.flatnonzero(columns.part >= 0)
-        converted = convert(pool, {"test": rows}, config, spellings, PosTaggers.of(config, open_model))
+        converted = convert(
+            pool, {"test": rows}, config, spellings, PosTaggers.from_config(config, open_model)
+        )
         batches = [batch for _, batch in pool.batches(rows, ["file", "line"])]
     origins = [
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
@@ -190,7 +192,7 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
 
 def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
     """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
-    guess = _look_at(file)
+    guess = _detected_format(file)
     asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
     if not (guess.readable and guess.labelled) or (asked and asked[-1] != guess.source):
         return {}
@@ -257,12 +259,12 @@ def _config(
 
 def _source(file: LabelledFile, unit: Unit) -> str:
     """The source that reads a file whose labels are not recognised."""
-    source = _look_at(file).source
+    source = _detected_format(file).source
     if source in (*TABLES, "conllu"):
         return source
     return "tsv" if unit == "sentence" else "conll"
 
 
-def _look_at(file: LabelledFile) -> Guess:
+def _detected_format(file: LabelledFile) -> Guess:
     folder, _, name = file.name.rpartition("/")
-    return look_at(Storage(folder or "."), name)
+    return detect_format(Storage(folder or "."), name)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from raykd.corpora.encoded_text import EncodedText, TokenBatch
     from raykd.corpora.word_pieces import Special
 
-SHARE = 0.15
+PREDICTED_SHARE = 0.15
 """Of the pieces of a sentence that are predicted (Devlin et al. 2019, §3.1)."""
-HIDDEN, RANDOM = 0.8, 0.1
+MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
 """Of these: become the mask, become any piece. The others stay as they are."""
 BLOCK = 2**16
 """Sentences whose masks are counted at once."""
@@ -47,7 +47,7 @@ class MaskedText:
     """Pieces of the vocabulary."""
     seed: int = 0
     epoch: int = 0
-    drawn: np.ndarray | None = None
+    sampled_rows: np.ndarray | None = None
     """The sentences of an epoch in which some come more than once, int64, ascending: each copy has masks of its own."""
 
     def __post_init__(self):
@@ -55,12 +55,12 @@ class MaskedText:
             raise ValueError("the vocabulary has no piece that masks others")
 
     def __len__(self) -> int:
-        return len(self.text if self.drawn is None else self.drawn)
+        return len(self.text if self.sampled_rows is None else self.sampled_rows)
 
-    def at(self, seed: int, epoch: int, drawn: np.ndarray | None = None) -> MaskedText:
+    def for_epoch(self, seed: int, epoch: int, sampled_rows: np.ndarray | None = None) -> MaskedText:
         """The same text with the masks of another epoch; of the sentences `drawn` for it, where some are copies."""
-        same = (seed, epoch) == (self.seed, self.epoch) and drawn is None and self.drawn is None
-        return self if same else replace(self, seed=seed, epoch=epoch, drawn=drawn)
+        same = (seed, epoch) == (self.seed, self.epoch) and sampled_rows is None and self.sampled_rows is None
+        return self if same else replace(self, seed=seed, epoch=epoch, sampled_rows=sampled_rows)
 
     @property
     def features(self) -> None:
@@ -70,7 +70,7 @@ class MaskedText:
     def piece_lengths(self) -> np.ndarray:
         """Pieces of each sentence, those around it included, int64 [N]."""
         lengths = self.text.piece_lengths
-        return lengths if self.drawn is None else lengths[self.drawn]
+        return lengths if self.sampled_rows is None else lengths[self.sampled_rows]
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -80,16 +80,16 @@ class MaskedText:
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
         """The sentences at `indices`, masked."""
-        batch = self.text.gather(self._own(indices))
+        batch = self.text.gather(self._text_rows(indices))
         pieces_BP = batch.pieces_BP.numpy()
-        masked_BP = self._masked(indices, pieces_BP.shape[1])
-        row_B1, place_P = self._key(indices)[:, None], np.arange(pieces_BP.shape[1])
-        fate_BP = self._share(row_B1, place_P, 1)
-        anything_BP = (self._share(row_B1, place_P, 2) * self.size).astype(np.int64)
+        masked_BP = self._masked_pieces(indices, pieces_BP.shape[1])
+        row_B1, place_P = self._mask_keys(indices)[:, None], np.arange(pieces_BP.shape[1])
+        fate_BP = self._random_share(row_B1, place_P, 1)
+        anything_BP = (self._random_share(row_B1, place_P, 2) * self.size).astype(np.int64)
         mask = np.int64(self.special.mask or 0)  # there is one
-        read_BP = np.where(masked_BP & (fate_BP < HIDDEN), mask, pieces_BP)
-        replaced_BP = masked_BP & (fate_BP >= HIDDEN) & (fate_BP < HIDDEN + RANDOM)
-        first_BM, lengths_B = _places(masked_BP)
+        read_BP = np.where(masked_BP & (fate_BP < MASK_SHARE), mask, pieces_BP)
+        replaced_BP = masked_BP & (fate_BP >= MASK_SHARE) & (fate_BP < MASK_SHARE + RANDOM_SHARE)
+        first_BM, lengths_B = _true_positions(masked_BP)
         return replace(
             batch,
             pieces_BP=torch.from_numpy(np.where(replaced_BP, anything_BP, read_BP)),
@@ -99,49 +99,51 @@ class MaskedText:
 
     def hidden(self, indices: np.ndarray) -> np.ndarray:
         """The pieces that are predicted, int64 [B, M], 0 behind them."""
-        pieces_BP, _ = self.text.pieces.pad(self._own(indices))
-        first_BM, lengths_B = _places(self._masked(indices, pieces_BP.shape[1]))
+        pieces_BP, _ = self.text.pieces.pad(self._text_rows(indices))
+        first_BM, lengths_B = _true_positions(self._masked_pieces(indices, pieces_BP.shape[1]))
         pieces_BM = np.take_along_axis(pieces_BP, first_BM, 1)
         return np.where(np.arange(first_BM.shape[1]) < lengths_B[:, None], pieces_BM, 0)
 
-    def _masked(self, indices: np.ndarray, width: int) -> np.ndarray:
+    def _masked_pieces(self, indices: np.ndarray, width: int) -> np.ndarray:
         """Which pieces of the sentences are predicted, bool [B, P]."""
         rows = np.asarray(indices)
         before, place_P = len(self.special.prefix), np.arange(width)
-        ends_B = before + self._inside(self.piece_lengths[rows])
+        ends_B = before + self._inner_lengths(self.piece_lengths[rows])
         inside_BP = (place_P >= before) & (place_P < ends_B[:, None])
-        drawn_BP = np.where(inside_BP, self._share(self._key(rows)[:, None], place_P, 0), np.inf)
-        masked_BP = drawn_BP < SHARE
+        drawn_BP = np.where(inside_BP, self._random_share(self._mask_keys(rows)[:, None], place_P, 0), np.inf)
+        masked_BP = drawn_BP < PREDICTED_SHARE
         none_B = np.flatnonzero(~masked_BP.any(1))
         masked_BP[none_B, drawn_BP[none_B].argmin(1)] = True
         return masked_BP
 
     def _count(self, rows: np.ndarray) -> np.ndarray:
         """Masked pieces of the sentences at `rows`."""
-        inside_R = self._inside(self.piece_lengths[rows])
+        inside_R = self._inner_lengths(self.piece_lengths[rows])
         starts = offsets_from_lengths(inside_R)
         own = np.repeat(np.arange(len(rows)), inside_R)
         place = np.arange(starts[-1]) - starts[own] + len(self.special.prefix)
-        masked = np.concatenate([[0], np.cumsum(self._share(self._key(rows)[own], place, 0) < SHARE)])
+        masked = np.concatenate(
+            [[0], np.cumsum(self._random_share(self._mask_keys(rows)[own], place, 0) < PREDICTED_SHARE)]
+        )
         return np.maximum(masked[starts[1:]] - masked[starts[:-1]], 1)
 
-    def _own(self, indices: np.ndarray) -> np.ndarray:
+    def _text_rows(self, indices: np.ndarray) -> np.ndarray:
         """Where the sentences are in the text."""
         rows = np.asarray(indices, np.int64)
-        return rows if self.drawn is None else self.drawn[rows]
+        return rows if self.sampled_rows is None else self.sampled_rows[rows]
 
-    def _key(self, indices: np.ndarray) -> np.ndarray:
+    def _mask_keys(self, indices: np.ndarray) -> np.ndarray:
         """What masks are drawn by: the sentence, of a second copy one behind all sentences, and so on."""
-        own = self._own(indices)
-        if self.drawn is None:
+        own = self._text_rows(indices)
+        if self.sampled_rows is None:
             return own
-        copies = np.asarray(indices, np.int64) - np.searchsorted(self.drawn, own)
+        copies = np.asarray(indices, np.int64) - np.searchsorted(self.sampled_rows, own)
         return own + copies * len(self.text)
 
-    def _inside(self, lengths: np.ndarray) -> np.ndarray:
+    def _inner_lengths(self, lengths: np.ndarray) -> np.ndarray:
         return lengths - len(self.special.prefix) - len(self.special.suffix)
 
-    def _share(self, row: np.ndarray, place: np.ndarray, purpose: int) -> np.ndarray:
+    def _random_share(self, row: np.ndarray, place: np.ndarray, purpose: int) -> np.ndarray:
         """A number from 0 to 1 for every piece, by splitmix64 (Steele et al. 2014)."""
         mixed = np.zeros(1, np.uint64)
         for part in (self.seed, self.epoch, purpose, row, place):
@@ -152,7 +154,7 @@ class MaskedText:
         return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def _places(masked_BP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _true_positions(masked_BP: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each row is true, int64 [B, M] with 0 behind, and how often [B]."""
     lengths_B = masked_BP.sum(1)
     rows, places = np.nonzero(masked_BP)

@@ -25,7 +25,7 @@ from raykd.corpora.semantic_trees import tree_of_text
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
-from raykd.corpora.utterance_files import with_utterance
+from raykd.corpora.utterance_files import prepend_utterance
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
 from raykd.forms.marks import UTTERANCE
@@ -48,13 +48,13 @@ class MtopSource(TextConfig):
         return "parse"
 
 
-def read(config: MtopSource, *, most: int | None = None) -> Stream:
+def read(config: MtopSource, *, limit: int | None = None) -> Stream:
     """Every part of the corpus, utterance by utterance; of each file the first `most`.
 
     Raises:
         CorpusError: a file is missing.
     """
-    return with_utterance(read_text_files(config, parse, most=most))
+    return prepend_utterance(read_text_files(config, parse, limit=limit))
 
 
 def parse(

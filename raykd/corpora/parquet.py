@@ -25,12 +25,12 @@ from raykd.corpora.table_rows import (
     guess_table,
     language_column,
     read_table_files,
-    sentences_of,
+    sentences_from_table,
 )
 from raykd.errors import CorpusError, StoreError
 from raykd.storage.store import Storage
 
-GUESSED = 1000
+GUESS_ROWS = 1000
 """The rows that are looked at to guess what the columns have."""
 
 
@@ -40,13 +40,13 @@ class ParquetSource(TableFiles):
     source: Literal["parquet"]
 
 
-def read(config: ParquetSource, *, most: int | None = None) -> Stream:
+def read(config: ParquetSource, *, limit: int | None = None) -> Stream:
     """Every part of the corpus, row by row; of each file the first `most`.
 
     Raises:
         CorpusError: a file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
     """
-    return read_table_files(config, partial(_read_file, config), most)
+    return read_table_files(config, partial(_read_file, config), limit)
 
 
 def _read_file(
@@ -55,7 +55,7 @@ def _read_file(
     file, first = place(storage, name), 0
     for table in _tables(storage, name, file):
         names = config.tag_names or _stored_names(table, config.columns.target, file)
-        yield from sentences_of(
+        yield from sentences_from_table(
             table,
             config.columns,
             rows=Rows(file, first),
@@ -115,7 +115,7 @@ def guess(head: Head) -> Guess | None:
     try:
         with opened(head.storage, head.name) as source:
             file = pq.ParquetFile(source)
-            batch = next(file.iter_batches(GUESSED), None)
+            batch = next(file.iter_batches(GUESS_ROWS), None)
             language = language_column(file.schema_arrow)
             batches = file.iter_batches(columns=[language]) if language else ()
             languages = {each for one in batches for each in one[0].unique().to_pylist() if each}

@@ -33,7 +33,7 @@ def parse_documents(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
     """The sentences of one file of paragraphs, without tags."""
-    return _sentences(config, _by_document(lines, language), file, language)
+    return _sentences(config, _document_sentences(lines, language), file, language)
 
 
 def _sentences(
@@ -47,9 +47,9 @@ def _sentences(
             yield Sentence(words, None, language, (file, number), config.unit)
 
 
-def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
+def _document_sentences(lines: Iterable[str], language: str) -> Iterator[Line]:
     """Each sentence with the line at which its block begins; lines that are not text as they are."""
-    segment = segmenter()
+    segment = sentence_splitter()
     text, first = "", 1
     for number, line in enumerate(lines, start=1):
         if type(line) is BrokenLine:
@@ -58,7 +58,7 @@ def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
         if not line.strip():
             yield from ((first, sentence) for sentence in segment(language, text))
             text = ""
-        for piece in _pieces(line):
+        for piece in _blocks_of_line(line):
             first = first if text else number
             text = f"{text} {piece}" if text else piece
             if len(text) >= BLOCK:
@@ -71,13 +71,13 @@ def _by_document(lines: Iterable[str], language: str) -> Iterator[Line]:
     yield from ((first, sentence) for sentence in segment(language, text))
 
 
-def _pieces(line: str) -> list[str]:
+def _blocks_of_line(line: str) -> list[str]:
     """A line in pieces of at most a block, cut at white space where there is some."""
     most = BLOCK - 1
     return re.findall(rf"\S.{{0,{most}}}(?=\s|$)|\S.{{0,{most}}}", line)
 
 
-def segmenter() -> Callable[[str, str], list[str]]:
+def sentence_splitter() -> Callable[[str, str], list[str]]:
     """The function that splits a text of a language into its sentences.
 
     Raises:

@@ -127,38 +127,43 @@ class Pool:
         return sentence.origin or (f"a sentence of {sentence.language}", None)
 
 
-class _Numbers:
+class _Numbering:
     """Numbers for values in the order in which they are first seen."""
 
     def __init__(self) -> None:
-        self._known: dict = {}
+        self._numbers: dict = {}
 
-    def of(self, values: Iterable) -> list[int]:
-        known = self._known
+    def number(self, values: Iterable) -> list[int]:
+        known = self._numbers
         return [known.setdefault(value, len(known)) for value in values]
 
     def values(self) -> tuple:
-        return tuple(self._known)
+        return tuple(self._numbers)
 
 
-class _Reading:
+class _PoolBuilder:
     """What is collected while sentences are read; a block of them becomes a batch."""
 
     def __init__(self) -> None:
-        self.languages, self.tags, self.groups, self.pos = _Numbers(), _Numbers(), _Numbers(), _Numbers()
+        self.languages, self.tags, self.groups, self.pos = (
+            _Numbering(),
+            _Numbering(),
+            _Numbering(),
+            _Numbering(),
+        )
         self.blocks: list[tuple[np.ndarray, ...]] = []
         self.hashes: list[np.ndarray] = []
         self.raw = False
 
-    def batch(self, parts: list[str], sentences: list[Sentence]) -> pa.RecordBatch:
+    def add_block(self, parts: list[str], sentences: list[Sentence]) -> pa.RecordBatch:
         labelled = np.array([sentence.tags is not None for sentence in sentences])
         by_sentence = np.array([sentence.unit == "sentence" for sentence in sentences])
         classes = (tuple(s.tags or ()) if s.unit == "sentence" else () for s in sentences)
         self.blocks.append(
             (
                 np.array([PARTS.index(part) for part in parts], dtype=np.int8),
-                np.array(self.languages.of(s.language for s in sentences), dtype=np.int16),
-                np.array(self.groups.of(classes), dtype=np.int32),
+                np.array(self.languages.number(s.language for s in sentences), dtype=np.int16),
+                np.array(self.groups.number(classes), dtype=np.int32),
                 labelled,
                 by_sentence,
                 np.array([sentence.heads is not None for sentence in sentences]),
@@ -180,7 +185,7 @@ class _Reading:
         )
         return pa.record_batch([tokens, tags, file, line, heads, pos, text, offsets], schema=SCHEMA)
 
-    def pool(self, path: Path) -> Pool:
+    def build(self, path: Path) -> Pool:
         part, language, group, labelled, by_sentence, trees = (
             np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
             for blocks in ([block[place] for block in self.blocks] for place in range(6))
@@ -197,9 +202,9 @@ class _Reading:
         )  # fmt: skip
 
 
-def _numbered(known: _Numbers, rows: Sequence[Sequence[str] | None]) -> pa.Array:
+def _numbered(known: _Numbering, rows: Sequence[Sequence[str] | None]) -> pa.Array:
     """Each row as the numbers of its values; None stays null."""
-    values = np.array(known.of(value for row in rows for value in row or ()), dtype=np.int32)
+    values = np.array(known.number(value for row in rows for value in row or ()), dtype=np.int32)
     bounds = bounds_of(len(row or ()) for row in rows).astype(np.int32)
     missing = np.array([row is None for row in rows], dtype=bool)
     return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values), mask=pa.array(missing))
@@ -211,13 +216,13 @@ def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Poo
     Raises:
         CorpusError: there are `faults`, by default any, that may not be skipped.
     """
-    reading, path, read = _Reading(), folder / "read.arrow", 0
+    reading, path, read = _PoolBuilder(), folder / "read.arrow", 0
     with pa.ipc.new_file(str(path), SCHEMA) as writer:
         for parts, sentences in _blocks((faults or Faults()).sentences(stream)):
-            writer.write_batch(reading.batch(parts, sentences))
+            writer.write_batch(reading.add_block(parts, sentences))
             read += len(sentences)
             report_progress(None, f"{read:,} sentences read")
-    return reading.pool(path)
+    return reading.build(path)
 
 
 def _blocks(stream: Iterable[tuple[str, Sentence]]) -> Iterator[tuple[list[str], list[Sentence]]]:

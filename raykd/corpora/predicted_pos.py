@@ -21,7 +21,7 @@ from raykd.storage.digests import check_sha256, path_sha256
 from raykd.storage.layout import CARD, LABELS, ONNX, VOCABULARY, WEIGHTS
 
 TASK = "pos"
-READ = (ONNX, LABELS, VOCABULARY, WEIGHTS)
+MODEL_FILES = (ONNX, LABELS, VOCABULARY, WEIGHTS)
 """The files of a model that decide what it predicts."""
 HINT = "set corpus.predicted_pos.model to a folder that raykd export wrote of a student of task pos"
 Counts = dict[str, dict[str, int]]
@@ -68,12 +68,12 @@ class PredictedPos(Frozen):
         """Language → its model."""
         return {language: folder for language in languages if (folder := self.folder(language)) is not None}
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """The models, as the file names them."""
         return self.model if isinstance(self.model, str) else ", ".join(dict.fromkeys(self.model.values()))
 
 
-def predicted_pos_of(config: SourceConfig) -> PredictedPos | None:
+def predicted_pos_config(config: SourceConfig) -> PredictedPos | None:
     """What a corpus asks for; None where its parts of speech are the files' own."""
     return getattr(config, "predicted_pos", None)
 
@@ -84,7 +84,7 @@ def model_checksums(config: SourceConfig) -> list[str]:
     Raises:
         CorpusError: a folder has no export of a model of parts of speech.
     """
-    asked = predicted_pos_of(config)
+    asked = predicted_pos_config(config)
     folders = {} if asked is None else asked.folders(config.languages)
     return [sha256 for folder in folders.values() for sha256 in _checksums(folder).values()]
 
@@ -94,7 +94,7 @@ class PosTaggers:
 
     def __init__(self, asked: PredictedPos, languages: Iterable[str], open_model: OpenPosModel):
         self._folders = folders = asked.folders(languages)
-        opened = {folder: _opened(folder, open_model) for folder in dict.fromkeys(folders.values())}
+        opened = {folder: _open_checked(folder, open_model) for folder in dict.fromkeys(folders.values())}
         self.replace = asked.replace
         self._models = {language: opened[folder] for language, folder in folders.items()}
         self.predicted: Counts = {}
@@ -105,13 +105,13 @@ class PosTaggers:
         """Those of them with the same one."""
 
     @classmethod
-    def of(cls, config: SourceConfig, open_model: OpenPosModel) -> PosTaggers | None:
+    def from_config(cls, config: SourceConfig, open_model: OpenPosModel) -> PosTaggers | None:
         """The models that `config` asks for, opened by `open_model`; None where it asks for none.
 
         Raises:
             CorpusError: a folder is missing, damaged, or has a model of another task.
         """
-        asked = predicted_pos_of(config)
+        asked = predicted_pos_config(config)
         return None if asked is None else cls(asked, config.languages, open_model)
 
     def names(self, known: Collection[str]) -> set[str]:
@@ -168,7 +168,7 @@ def _checksums(folder: str) -> dict[str, str]:
     """The checksum of each file that decides what the model in `folder` predicts, as its export states it."""
     try:
         card = json.loads((Path(folder) / CARD).read_text(encoding="utf-8"))
-        task, checksums = card["task"], {name: card["files"][name]["sha256"] for name in READ}
+        task, checksums = card["task"], {name: card["files"][name]["sha256"] for name in MODEL_FILES}
     except OSError:
         problem = f"there is no exported model: it has no {CARD}"
         raise CorpusError(folder, None, problem, HINT) from None
@@ -180,7 +180,7 @@ def _checksums(folder: str) -> dict[str, str]:
     return checksums
 
 
-def _opened(folder: str, open_model: OpenPosModel) -> PosModel:
+def _open_checked(folder: str, open_model: OpenPosModel) -> PosModel:
     for name, sha256 in _checksums(folder).items():
         try:
             check_sha256(path_sha256(Path(folder) / name), sha256)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 
 
-def refuse_no_tokenizer(path: str) -> None:
+def require_tokenizer(path: str) -> None:
     """Raise StoreError for a folder without the files of a tokenizer; a name on the Hub is not looked at."""
     folder = Path(path)
     if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
@@ -44,7 +44,7 @@ class HFVocabulary:
     definition: str
     size: int
     special: Special
-    kept: tuple[int, ...] | None = None
+    checkpoint_ids: tuple[int, ...] | None = None
     full_size: int = 0
     """Its size before it was pruned."""
     used: int = 0
@@ -77,7 +77,7 @@ class HFVocabulary:
         special = Special(padding, unknown, prefix, suffix, separator, tokenizer.mask_token_id)
         return cls(backend.to_str(), largest + 1, special, full_size=largest + 1)
 
-    def of_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
+    def for_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
         """The vocabulary for a text of these distinct words: with all of its pieces, or pruned to what the words need.
 
         Raises:
@@ -122,7 +122,7 @@ class HFVocabulary:
     def to_json(self) -> str:
         """All of it as JSON."""
         content = {"kind": "pretrained", "definition": self.definition, "size": self.size}
-        content |= {"kept": self.kept, "full_size": self.full_size, "used": self.used}
+        content |= {"kept": self.checkpoint_ids, "full_size": self.full_size, "used": self.used}
         return json.dumps(content | {"special": asdict(self.special)}, ensure_ascii=False)
 
     @classmethod

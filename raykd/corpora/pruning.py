@@ -33,23 +33,25 @@ def prune(
     whole, plain = Tokenizer.from_str(definition), json.loads(definition)
     before = split_words(whole, words, unknown)
     always = set(always)
-    used = {*always, *np.unique(before.values).tolist(), *_lowest(plain["model"])}
+    used = {*always, *np.unique(before.values).tolist(), *_lowest_scored_piece(plain["model"])}
     # A longest match that fails later, or the score of an unknown piece, may depend on pieces that no result has: of
     # words that are split otherwise all pieces that occur in them are kept too.
     differing: list[str] = []
     for _ in range(2):
-        used |= {id for word in differing for id in _within(whole, plain["model"], word)}
-        kept = _closed(plain["model"], used)
-        pruned = _with_pieces(plain, kept)
+        used |= {id for word in differing for id in _substring_pieces(whole, plain["model"], word)}
+        kept = _with_merge_parts(plain["model"], used)
+        pruned = _restricted_definition(plain, kept)
         after = split_words(Tokenizer.from_str(pruned), words, kept.index(unknown))
-        differing = _differing(words, before, after, kept)
+        differing = _words_split_differently(words, before, after, kept)
         if not differing:
             return pruned, tuple(kept)
     problem = f"the tokenizer ({plain['model']['type']}) cannot be pruned: {differing[0]!r} would be split otherwise"
     raise CorpusError("vocabulary", None, problem, "set vocabulary: whole")
 
 
-def _differing(words: Sequence[str], before: Ragged, after: Ragged, kept: Sequence[int]) -> list[str]:
+def _words_split_differently(
+    words: Sequence[str], before: Ragged, after: Ragged, kept: Sequence[int]
+) -> list[str]:
     old = np.asarray(kept, np.int32)[after.values]
     if np.array_equal(before.offsets, after.offsets) and np.array_equal(before.values, old):
         return []
@@ -57,14 +59,14 @@ def _differing(words: Sequence[str], before: Ragged, after: Ragged, kept: Sequen
     return [word for word, a, b in rows if not np.array_equal(before.values[slice(*a)], old[slice(*b)])]
 
 
-def _lowest(model: dict[str, Any]) -> Iterable[int]:
+def _lowest_scored_piece(model: dict[str, Any]) -> Iterable[int]:
     """What an unknown piece costs is counted from the piece with the lowest score."""
     if model["type"] != "Unigram":
         return ()
     return (min(range(len(model["vocab"])), key=lambda id: model["vocab"][id][1]),)
 
 
-def _within(tokenizer: Tokenizer, model: dict[str, Any], word: str) -> Iterable[int]:
+def _substring_pieces(tokenizer: Tokenizer, model: dict[str, Any], word: str) -> Iterable[int]:
     """All pieces that occur in a word."""
     text = tokenizer.normalizer.normalize_str(word) if tokenizer.normalizer else word
     parts = (
@@ -80,7 +82,7 @@ def _within(tokenizer: Tokenizer, model: dict[str, Any], word: str) -> Iterable[
                         yield id
 
 
-def _closed(model: dict[str, Any], used: set[int]) -> list[int]:
+def _with_merge_parts(model: dict[str, Any], used: set[int]) -> list[int]:
     """The ids with what they are merged from."""
     if model["type"] != "BPE":
         return sorted(used)
@@ -99,7 +101,7 @@ def _closed(model: dict[str, Any], used: set[int]) -> list[int]:
     return sorted(every)
 
 
-def _with_pieces(plain: dict[str, Any], kept: Sequence[int]) -> str:
+def _restricted_definition(plain: dict[str, Any], kept: Sequence[int]) -> str:
     model, places = dict(plain["model"]), {old: new for new, old in enumerate(kept)}
     if model["type"] == "Unigram":
         size = len(model["vocab"])

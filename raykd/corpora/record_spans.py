@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from raykd.corpora.span_alignment import CharacterSpan, SpanError
-from raykd.corpora.span_offsets import Offsets, located
+from raykd.corpora.span_offsets import Offsets, locate_span
 from raykd.forms.tag_schemes import has_span_form
 from raykd.identity import PlainObject
 
@@ -34,7 +34,7 @@ FORMS = (
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]").search
 
 
-class Parts(NamedTuple):
+class SpanParts(NamedTuple):
     """A span as a record has it."""
 
     start: Any
@@ -52,7 +52,7 @@ def checked_text(text: str) -> str:
     return text
 
 
-def key_of_spans(record: PlainObject) -> str | None:
+def find_spans_key(record: PlainObject) -> str | None:
     """The key under which a record has its spans: a usual name before others, one with spans before an empty one."""
     usual = [key for key in SPANS if isinstance(record.get(key), list)]
     unusual = [key for key in record if key not in (*SPANS, *NO_SPANS) and not key.startswith("predict")]
@@ -71,7 +71,7 @@ def key_of_spans(record: PlainObject) -> str | None:
 def _is_filled(value: object, needed: str = "") -> bool:
     """Return whether it is a list that begins with a labelled span."""
     first = value[0] if isinstance(value, list) and value else None
-    parts = None if first is None else parts_of(first)
+    parts = None if first is None else span_parts(first)
     return (
         first is not None
         and parts is not None
@@ -80,17 +80,19 @@ def _is_filled(value: object, needed: str = "") -> bool:
     )
 
 
-def parts_of(span: Any) -> Parts | None:
+def span_parts(span: Any) -> SpanParts | None:
     """The parts of a span; None where it has no two ends."""
     if isinstance(span, list):
         if len(span) < 3:
             return None
         if not isinstance(span[0], str):
-            return Parts(*span[:3])
+            return SpanParts(*span[:3])
         # The text of the span, its ends and its label; or the label and its ends.
         surface_first = len(span) > 3 and isinstance(span[3], str)
         return (
-            Parts(span[1], span[2], span[3], span[0]) if surface_first else Parts(span[1], span[2], span[0])
+            SpanParts(span[1], span[2], span[3], span[0])
+            if surface_first
+            else SpanParts(span[1], span[2], span[0])
         )
     if not isinstance(span, dict):
         return None
@@ -104,7 +106,7 @@ def parts_of(span: Any) -> Parts | None:
     return (
         None
         if start is None or end is None
-        else Parts(start, end, _first(span, LABELS), _first(span, SURFACES))
+        else SpanParts(start, end, _first(span, LABELS), _first(span, SURFACES))
     )
 
 
@@ -118,12 +120,12 @@ def read_span(span: Any, text: str, offsets: Offsets, *, inclusive: bool) -> Cha
     Raises:
         SpanError: it has no two ends or no label, or is not inside of the text.
     """
-    if (parts := parts_of(span)) is None:
+    if (parts := span_parts(span)) is None:
         raise SpanError(
             f'expected a span, [0, 3, "PER"] or {{start, end, label}}, got {str(span)[:60]}', FORMS
         )
     label = _label(parts)
-    placed = located(
+    placed = locate_span(
         text, parts.start, parts.end, label, surface=parts.surface, offsets=offsets, inclusive=inclusive
     )
     if not text[placed.start : placed.end].strip():
@@ -132,7 +134,7 @@ def read_span(span: Any, text: str, offsets: Offsets, *, inclusive: bool) -> Cha
     return placed
 
 
-def _label(parts: Parts) -> str:
+def _label(parts: SpanParts) -> str:
     labels = parts.label if isinstance(parts.label, list) else [parts.label]
     ends = f"[{parts.start}, {parts.end}]"
     if len(labels) > 1:

@@ -21,14 +21,14 @@ Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
 SPACED_SHARE = 0.001
 """The share of words with white space inside from which on it is reported: numbers like `10 000` are rarer."""
-WANTED: Mapping[Role, tuple[str, ...]] = MappingProxyType(
+EXPECTED_PARTS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
 """The parts in which a language of each role should have sentences."""
 
 
 @dataclass(frozen=True)
-class Spaced:
+class SpacedWords:
     """Words of a language that have white space inside, as in Vietnamese; text that is served is split there."""
 
     count: int = 0
@@ -36,10 +36,10 @@ class Spaced:
     """Those that were looked at."""
     examples: Sequence[str] = ()
 
-    def with_words(self, words: int, spaced: Sequence[str]) -> Spaced:
+    def with_words(self, words: int, spaced: Sequence[str]) -> SpacedWords:
         """The same with further `words`, of which those in `spaced` have white space inside."""
         examples = dict.fromkeys([*self.examples, *spaced[: 10 * MOST_EXAMPLES]])
-        return Spaced(self.count + len(spaced), self.words + words, tuple(examples)[:MOST_EXAMPLES])
+        return SpacedWords(self.count + len(spaced), self.words + words, tuple(examples)[:MOST_EXAMPLES])
 
     def message(self, language: str) -> str:
         """What to know of it; empty where there are few."""
@@ -94,7 +94,7 @@ class PosReport:
     def restricted(self, languages: set[str]) -> PosReport:
         """The counts for these languages alone."""
         names = ("sentences", "predicted", "compared", "agreeing")
-        return replace(self, **{name: _only(getattr(self, name), languages) for name in names})
+        return replace(self, **{name: _restrict(getattr(self, name), languages) for name in names})
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class CorpusReport:
     skipped: Counts = field(default_factory=dict)
     """Sentences that were left out because of a fault."""
     overlaps_kept: bool = False
-    spaced: Mapping[str, Spaced] = field(default_factory=dict)
+    spaced: Mapping[str, SpacedWords] = field(default_factory=dict)
     """Language → its words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
     """Of `repairs`, `skipped`, `overlaps`, `duplicates` and each note some, by part and language."""
@@ -148,18 +148,18 @@ class CorpusReport:
             *(self._alike() if tags else ()),
             *(self._without_labels() if tags else ()),
             *(self._repaired() if tags else ()),
-            *long_sentences(self.long, self.examples.get("long", {})),
-            *self.noted(),
+            *long_sentence_messages(self.long, self.examples.get("long", {})),
+            *self.note_messages(),
             *self._changed(),
-            *self.spaced_words(),
+            *self.spaced_word_messages(),
             *self._without_pos(),
         ]
 
-    def parts_of_speech(self) -> list[str]:
+    def pos_messages(self) -> list[str]:
         """One sentence of a treebank: where its parts of speech are from, and how often predicted ones are right."""
         return [] if self.pos is None else [self.pos.message()]
 
-    def spaced_words(self) -> list[str]:
+    def spaced_word_messages(self) -> list[str]:
         """One sentence for each language in which many words have white space inside."""
         return [message for name, own in self.spaced.items() if (message := own.message(name))]
 
@@ -174,7 +174,7 @@ class CorpusReport:
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
-            wanted = WANTED[self.role(language)]
+            wanted = EXPECTED_PARTS[self.role(language)]
             empty = [part for part in wanted if not self.sentences[part].get(language)]
             if empty:
                 yield f"{language} has no sentence in {' and '.join(empty)}"
@@ -201,7 +201,7 @@ class CorpusReport:
                 else:
                     yield f"{part} {language} has no span: a score on it says nothing"
 
-    def tags_in_words(self) -> list[str]:
+    def describe_tags(self) -> list[str]:
         """How the files write spans: their scheme, and what is spelled otherwise."""
         lines = []
         if any(form_of(scheme).bioes for scheme in self.schemes.values()):
@@ -224,7 +224,7 @@ class CorpusReport:
                 )
                 yield what + self._some("repairs", part, language)
 
-    def noted(self) -> list[str]:
+    def note_messages(self) -> list[str]:
         """One sentence for each thing that reading changed or left out although it is no fault."""
         return [
             note_message(note, count, f"{part} {language}") + self._some(note, part, language)
@@ -280,7 +280,7 @@ class CorpusReport:
     def restricted(self, languages: Iterable[str]) -> CorpusReport:
         """The counts for these languages alone."""
         kept = set(languages)
-        unseen = {label: _only(counts, kept) for label, counts in self.unseen.items()}
+        unseen = {label: _restrict(counts, kept) for label, counts in self.unseen.items()}
         return replace(
             self,
             schemes={language: scheme for language, scheme in self.schemes.items() if language in kept},
@@ -293,9 +293,9 @@ class CorpusReport:
                 for part, languages in self.without_labels.items()
             },
             pos=self.pos and self.pos.restricted(kept),
-            notes={note: _only(counts, kept) for note, counts in self.notes.items()},
+            notes={note: _restrict(counts, kept) for note, counts in self.notes.items()},
             **{
-                name: _only(getattr(self, name), kept)
+                name: _restrict(getattr(self, name), kept)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "long")
             },
         )
@@ -307,7 +307,7 @@ class CorpusReport:
     @classmethod
     def from_plain(cls, plain: PlainObject) -> CorpusReport:
         """The report that `to_plain` gave."""
-        spaced = {language: Spaced(**own) for language, own in plain["spaced"].items()}
+        spaced = {language: SpacedWords(**own) for language, own in plain["spaced"].items()}
         return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})
 
 
@@ -316,13 +316,13 @@ def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: Po
     known = {
         part: table.select(["language"]).filter(table["pos"].is_valid()) for part, table in tables.items()
     }
-    counts = sentence_counts(known, config.languages)
+    counts = count_sentences(known, config.languages)
     if taggers is None:
         return PosReport(config.pos_origin, counts)
     return PosReport(config.pos_origin, counts, taggers.predicted, taggers.compared, taggers.agreeing)
 
 
-def long_sentences(counts: Counts, examples: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
+def long_sentence_messages(counts: Counts, examples: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
     """One sentence for each part and language that has sentences of very many words."""
     messages = []
     for part, languages in counts.items():
@@ -344,7 +344,7 @@ def _by_place(values: Mapping[str, Mapping[str, float]], several: bool) -> list[
     ]
 
 
-def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:
+def count_sentences(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:
     """How many sentences each part has of each language."""
     counts = {}
     for part, table in tables.items():
@@ -353,20 +353,20 @@ def sentence_counts(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
     return counts
 
 
-def spaced_words(table: pa.Table) -> dict[str, Spaced]:
+def count_spaced_words(table: pa.Table) -> dict[str, SpacedWords]:
     """Language → its words with white space inside, of those that have any."""
-    found: dict[str, Spaced] = {}
+    found: dict[str, SpacedWords] = {}
     for batch in table.select(["tokens", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():
             own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
             words = batch["tokens"].filter(own).flatten()
             inside = pc.call_function("match_substring_regex", [words], pc.MatchSubstringOptions(r"[\s\pZ]"))
             spaced = words.filter(inside)
-            found[language] = found.get(language, Spaced()).with_words(len(words), spaced.to_pylist())
+            found[language] = found.get(language, SpacedWords()).with_words(len(words), spaced.to_pylist())
     return {language: own for language, own in found.items() if own.count}
 
 
-def _only(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:
+def _restrict(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:
     return {
         part: {language: count for language, count in found.items() if language in languages}
         for part, found in counts.items()

@@ -39,7 +39,7 @@ class Dropped:
         default_factory=lambda: {"overlaps": {}, "duplicates": {}}, compare=False
     )
 
-    def note(self, reason: Reason, part: str, rows: Rows) -> None:
+    def record(self, reason: Reason, part: str, rows: Rows) -> None:
         """Count rows that were dropped."""
         getattr(self, reason)[part] += len(rows)
         self.rows[reason].setdefault(part, []).append(rows)
@@ -63,7 +63,7 @@ def draw_order(count: int, seed: int, language: str) -> np.ndarray:
     return np.random.default_rng([seed, zlib.crc32(language.encode())]).permutation(count)
 
 
-def shares(count: int, split: Split) -> tuple[int, int, int]:
+def split_sizes(count: int, split: Split) -> tuple[int, int, int]:
     """How many of `count` sentences go to train, dev and test; what does not divide evenly goes to train."""
     whole = split.train + split.dev + split.test
     dev, test = count * split.dev // whole, count * split.test // whole
@@ -81,8 +81,8 @@ class _Selection:
             "dev": self._cap_each(read["dev"], config.dev_cap)[0],
             "test": self._cap_each(read["test"], config.test_cap)[0],
         }
-        pool = self._distinct(read["train"], "train")
-        pool = self._without(pool, held_out, "train")
+        pool = self._without_duplicates(read["train"], "train")
+        pool = self._without_overlaps(pool, held_out, "train")
         if config.split is None:
             train, rest = self._cap_each(pool, config.cap, config.cap_per_class)
         else:
@@ -91,14 +91,16 @@ class _Selection:
             held_out = drawn if config.draws("test") else {**drawn, "test": held_out["test"]}
             train, beyond = self._cap_each(train, None, config.cap_per_class)
             # Nothing is selected on a target: its share of dev is text like the rest.
-            rest = np.concatenate([rest, beyond, self._of(held_out["dev"], text_only)])
-            held_out["dev"] = self._of(held_out["dev"], self._scored_on_dev())
-        text = [self._of(np.concatenate([train, rest]), text_only), read["unlabelled"]]
+            rest = np.concatenate([rest, beyond, self._in_languages(held_out["dev"], text_only)])
+            held_out["dev"] = self._in_languages(held_out["dev"], self._scored_on_dev())
+        text = [self._in_languages(np.concatenate([train, rest]), text_only), read["unlabelled"]]
         # A split is drawn per language: a text may still be in the train part of one and in the test of another.
-        train = self._without(self._of(train, labelled), held_out, "train")
-        text.append(self._of(rest, {language for language in labelled if config.takes_rest(language)}))
-        unlabelled = self._distinct(np.concatenate(text), "unlabelled", seen=train)
-        unlabelled = self._without(unlabelled, held_out, "unlabelled")
+        train = self._without_overlaps(self._in_languages(train, labelled), held_out, "train")
+        text.append(
+            self._in_languages(rest, {language for language in labelled if config.takes_rest(language)})
+        )
+        unlabelled = self._without_duplicates(np.concatenate(text), "unlabelled", seen=train)
+        unlabelled = self._without_overlaps(unlabelled, held_out, "unlabelled")
         unlabelled, _ = self._cap_each(unlabelled, config.unlabelled_cap)
         return {"train": train, "unlabelled": unlabelled, **held_out}, self.dropped
 
@@ -106,10 +108,13 @@ class _Selection:
         """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
         labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
         train = self.columns.of_part("train")
-        text = self._of(self.columns.of_part("unlabelled"), labelled | text_only)
+        text = self._in_languages(self.columns.of_part("unlabelled"), labelled | text_only)
         if self.config.split is None:
-            train, text = self._of(train, labelled), np.concatenate([text, self._of(train, text_only)])
-        dev = self._of(self.columns.of_part("dev"), self._scored_on_dev())
+            train, text = (
+                self._in_languages(train, labelled),
+                np.concatenate([text, self._in_languages(train, text_only)]),
+            )
+        dev = self._in_languages(self.columns.of_part("dev"), self._scored_on_dev())
         return {"train": train, "unlabelled": text, "dev": dev, "test": self.columns.of_part("test")}
 
     def _scored_on_dev(self) -> set[str]:
@@ -119,11 +124,11 @@ class _Selection:
     def _with_role(self, role: Role) -> set[str]:
         return {language for language in self.config.languages if self.config.role(language) == role}
 
-    def _of(self, rows: Rows, languages: set[str]) -> Rows:
+    def _in_languages(self, rows: Rows, languages: set[str]) -> Rows:
         wanted = np.array([name in languages for name in self.columns.languages], dtype=bool)
         return rows[wanted[self.columns.language[rows]]] if len(wanted) else rows
 
-    def _places(self, rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
+    def _drawing_orders(self, rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
         """Of each language the order in which its sentences are drawn: places in `rows`."""
         codes = self.columns.language[rows]
         for code in np.unique(codes).tolist():
@@ -135,7 +140,7 @@ class _Selection:
         others. Both are in the order of `rows`.
         """
         taken = np.zeros(len(rows), dtype=bool)
-        for language, order in self._places(rows):
+        for language, order in self._drawing_orders(rows):
             drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
             taken[drawn if most is None else self._first_of_each_class(rows, drawn, most)] = True
         return rows[taken], rows[~taken]
@@ -148,38 +153,40 @@ class _Selection:
 
     def _split_each(self, rows: Rows, split: Split) -> tuple[Rows, dict[str, Rows]]:
         masks = np.zeros((3, len(rows)), dtype=bool)
-        for _, order in self._places(rows):
-            train, dev, _ = shares(len(order), split)
+        for _, order in self._drawing_orders(rows):
+            train, dev, _ = split_sizes(len(order), split)
             for mask, drawn in zip(masks, np.split(order, [train, train + dev]), strict=True):
                 mask[drawn] = True
         train, dev, test = (rows[mask] for mask in masks)
         return train, {"dev": dev, "test": test}
 
-    def _distinct(self, rows: Rows, part: str, *, seen: Rows | None = None) -> Rows:
+    def _without_duplicates(self, rows: Rows, part: str, *, seen: Rows | None = None) -> Rows:
         """`rows` without what stands in `seen`, or before, in the same language."""
         if self.config.duplicates == "keep":
             return rows
-        keys = self._keys(rows)
-        fresh = np.arange(len(rows)) if seen is None else np.flatnonzero(~np.isin(keys, self._keys(seen)))
+        keys = self._text_keys(rows)
+        fresh = (
+            np.arange(len(rows)) if seen is None else np.flatnonzero(~np.isin(keys, self._text_keys(seen)))
+        )
         kept = np.zeros(len(rows), dtype=bool)
         kept[fresh[first_of_each(keys[fresh])]] = True
-        self.dropped.note("duplicates", part, rows[~kept])
+        self.dropped.record("duplicates", part, rows[~kept])
         return rows[kept]
 
-    def _keys(self, rows: Rows) -> np.ndarray:
+    def _text_keys(self, rows: Rows) -> np.ndarray:
         """Equal for equal words in one language, int64."""
         languages = max(len(self.columns.languages), 1)
         return self.columns.sentence[rows].astype(np.int64) * languages + self.columns.language[rows]
 
-    def _without(self, rows: Rows, parts: dict[str, Rows], part: str) -> Rows:
+    def _without_overlaps(self, rows: Rows, parts: dict[str, Rows], part: str) -> Rows:
         if self.config.overlaps == "keep":
             return rows
-        overlap = overlapping(self.columns, rows, parts)
-        self.dropped.note("overlaps", part, rows[overlap])
+        overlap = find_overlaps(self.columns, rows, parts)
+        self.dropped.record("overlaps", part, rows[overlap])
         return rows[~overlap]
 
 
-def overlapping(columns: Columns, rows: Rows, parts: Mapping[str, Rows]) -> np.ndarray:
+def find_overlaps(columns: Columns, rows: Rows, parts: Mapping[str, Rows]) -> np.ndarray:
     """Which of `rows` have the text of a sentence of dev or test: bool."""
     held_out = np.concatenate([parts[part] for part in HELD_OUT])
     return np.isin(columns.sentence[rows], columns.sentence[held_out])

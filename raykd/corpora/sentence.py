@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
     offsets: Sequence[tuple[int, int]] | None = None
 
 
-def shown_words(tokens: Sequence[str]) -> str:
+def display_words(tokens: Sequence[str]) -> str:
     """The words of a sentence for people, without the one that stands for an utterance."""
     return " ".join(word for word in tokens if word != UTTERANCE)
 
@@ -57,7 +57,7 @@ longer one, records that annotators rejected, records that nobody annotated, rec
 empty lines."""
 
 
-class Noted(NamedTuple):
+class ReadingNote(NamedTuple):
     """Something to be counted and reported beside the sentences that are read."""
 
     language: str
@@ -67,9 +67,9 @@ class Noted(NamedTuple):
     count: int = 1
 
 
-def pair(one: list[str], other: list[str]) -> list[str]:
+def join_pair(first: list[str], second: list[str]) -> list[str]:
     """The words of a pair of texts; empty where one of them has none."""
-    return [*one, SEPARATOR, *other] if one and other else []
+    return [*first, SEPARATOR, *second] if first and second else []
 
 
 def check_pair(words: Sequence[str]) -> None:

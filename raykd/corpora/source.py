@@ -14,13 +14,13 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from raykd.corpora.faults import OnError
-from raykd.corpora.sentence import Faulty, Noted, Sentence, Unit
+from raykd.corpora.sentence import Faulty, ReadingNote, Sentence, Unit
 from raykd.forms import FLAT, PIECES, SPANS, TREE, LabelForm
 from raykd.forms.tag_schemes import FileScheme, ReadScheme
 from raykd.spec import Frozen
 from raykd.storage.layout import PARTS
 
-Stream = Iterator[tuple[str, Sentence | Faulty | Noted]]
+Stream = Iterator[tuple[str, Sentence | Faulty | ReadingNote]]
 """(part, sentence), one after the other as they are read, or what stands in the place of one, or is to be reported."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
@@ -157,7 +157,7 @@ class SourceConfig(Frozen):
         return False
 
     @property
-    def made_from(self) -> str | None:
+    def rules_checksum(self) -> str | None:
         """The checksum of the rules that its sentences are made from; None where they are read."""
         return None
 
@@ -309,7 +309,7 @@ class TextConfig(FilesConfig):
         return self
 
 
-def one_or_each(value: object) -> Literal["one", "each"]:
+def mapping_kind(value: object) -> Literal["one", "each"]:
     """Whether a section's mapping is the section itself or a mapping from languages to it. Its values decide, so
     that a fault inside one form is not reported as a fault of the other.
     """
@@ -317,8 +317,8 @@ def one_or_each(value: object) -> Literal["one", "each"]:
     return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
 
 
-OfEach = Annotated[
-    Annotated[Value, Tag("one")] | Annotated[dict[str, Value], Tag("each")], Discriminator(one_or_each)
+PerLanguage = Annotated[
+    Annotated[Value, Tag("one")] | Annotated[dict[str, Value], Tag("each")], Discriminator(mapping_kind)
 ]
 """A section for all languages, or a mapping from languages to sections, with `default` for the others."""
 

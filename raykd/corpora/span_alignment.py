@@ -41,7 +41,11 @@ class SpanError(ValueError):
 
 
 def align(
-    text: str, words: Sequence[tuple[int, int]], spans: Sequence[CharacterSpan], *, outermost: bool = False
+    text: str,
+    words: Sequence[tuple[int, int]],
+    spans: Sequence[CharacterSpan],
+    *,
+    keep_outermost: bool = False,
 ) -> Aligned:
     """The tags of the words of a text.
 
@@ -60,7 +64,9 @@ def align(
     for span in dict.fromkeys(spans):
         first, behind = bisect_right(ends, span.start), bisect_left(starts, span.end)
         if first >= behind:
-            raise SpanError(f"{shown(text, span)} has no word in it", "remove the span, or correct its ends")
+            raise SpanError(
+                f"{describe_span(text, span)} has no word in it", "remove the span, or correct its ends"
+            )
         if starts[first] < span.start or ends[behind - 1] > span.end:
             widened.append(span)
         place = (first, behind, span.label)
@@ -73,10 +79,10 @@ def align(
         over = next((owner for owner in owners[first:behind] if owner is not None), None)
         if over is None:
             owners[first:behind] = [place] * (behind - first)
-        elif outermost:
+        elif keep_outermost:
             inner.append(by_words[place])
         else:
-            raise _overlap(text, words, by_words[over], by_words[place], max(first, over[0]))
+            raise _overlap_error(text, words, by_words[over], by_words[place], max(first, over[0]))
     kept = sorted({owner for owner in owners if owner is not None})
     return Aligned(write_spans(kept, len(words), "iob2"), widened, inner)
 
@@ -85,7 +91,7 @@ def _length(span: CharacterSpan) -> int:
     return span.end - span.start
 
 
-def _overlap(
+def _overlap_error(
     text: str,
     words: Sequence[tuple[int, int]],
     first: CharacterSpan,
@@ -93,16 +99,14 @@ def _overlap(
     shared: int,
 ) -> SpanError:
     first, second = sorted((first, second))
-    problem = f"{shown(text, first)} and {shown(text, second)} overlap"
+    problem = f"{describe_span(text, first)} and {describe_span(text, second)} overlap"
     if first.end <= second.start:
         # Both cut one word.
-        problem = (
-            f"{shown(text, first)} and {shown(text, second)} are in one word, {_quoted(text, *words[shared])}"
-        )
+        problem = f"{describe_span(text, first)} and {describe_span(text, second)} are in one word, {_quoted(text, *words[shared])}"
     return SpanError(problem, "correct them, or set corpus.nested: outermost to keep the longest of them")
 
 
-def shown(text: str, span: CharacterSpan) -> str:
+def describe_span(text: str, span: CharacterSpan) -> str:
     """A span as messages give it: `'Ada' [0, 3] PER`."""
     return f"{_quoted(text, span.start, span.end)} [{span.start}, {span.end}] {span.label}"
 

@@ -15,10 +15,10 @@ from raykd.corpora.annotated_records import Annotated, SpanReading, annotated, h
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.json_items import Item, read_items
-from raykd.corpora.plain_text import segmenter, word_places
-from raykd.corpora.sentence import Faulty, Note, Noted, Sentence
+from raykd.corpora.plain_text import sentence_splitter, word_places
+from raykd.corpora.sentence import Faulty, Note, ReadingNote, Sentence
 from raykd.corpora.source import TextConfig
-from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, shown
+from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, describe_span
 from raykd.corpora.table_rows import TAGS, TOKENS
 from raykd.errors import CorpusError
 from raykd.forms import SPANS, LabelForm
@@ -47,7 +47,7 @@ class SpanSource(TextConfig, SpanReading):
 
 def parse(
     config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
-) -> Iterator[Sentence | Faulty | Noted]:
+) -> Iterator[Sentence | Faulty | ReadingNote]:
     """The sentences of one file, what is wrong with others, and what reading changed or left out. Where labels are
     read, a text that nobody annotated is left out: it is no text without spans.
     """
@@ -58,7 +58,7 @@ def parse(
             continue
         for where, record in _records(item):
             if record is None and record is not item.value:
-                yield Noted(language, "rejected", f"{file}:{item.line}: {where}null")
+                yield ReadingNote(language, "rejected", f"{file}:{item.line}: {where}null")
                 continue
             try:
                 text = annotated(record, config, labelled=labelled)
@@ -78,11 +78,11 @@ def _records(item: Item) -> Iterator[tuple[str, Any]]:
 
 def _sentence(
     record: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
-) -> Iterator[Sentence | Noted]:
+) -> Iterator[Sentence | ReadingNote]:
     """The sentence of a record, and what there is to report of it. Raises SpanError."""
 
-    def noted(note: Note, example: str, count: int = 1) -> Noted:
-        return Noted(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
+    def noted(note: Note, example: str, count: int = 1) -> ReadingNote:
+        return ReadingNote(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
 
     text, words, spans = record.text, record.words, record.spans
     if record.rejected or (labelled and spans is None):
@@ -92,15 +92,15 @@ def _sentence(
         words = word_places(text)
     tags = None
     if spans is not None:
-        aligned = align(text, words, spans, outermost=config.nested == "outermost")
+        aligned = align(text, words, spans, keep_outermost=config.nested == "outermost")
         tags = aligned.tags
         if cut := aligned.widened:
-            example = f"{shown(text, cut[0])} is read as {_whole_words(text, words, cut[0])}"
+            example = f"{describe_span(text, cut[0])} is read as {_whole_words(text, words, cut[0])}"
             if config.on_error == "stop":
                 raise SpanError(example, "correct the span, or set corpus.on_error: repair")
             yield noted("widened", example, len(cut))
         if inner := aligned.inner:
-            yield noted("inner", shown(text, inner[0]), len(inner))
+            yield noted("inner", describe_span(text, inner[0]), len(inner))
     if not words:
         yield noted("wordless", repr(text[:40]))
         return
@@ -114,7 +114,7 @@ def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence
     text, words = whole.text or "", whole.offsets or ()
     inside = {place for start, end, *_ in (*words, *spans) for place in range(start + 1, end)}
     ends, place = [0], 0
-    for sentence in segmenter()(whole.language, text):
+    for sentence in sentence_splitter()(whole.language, text):
         place = text.index(sentence, place) + len(sentence)
         ends += [place] if place not in inside else []
     starts = [start for start, _ in words]

@@ -13,7 +13,7 @@ CORRECT = "correct the span"
 LONGEST = 40
 
 
-def located(
+def locate_span(
     text: str, start: Any, end: Any, label: str, *, surface: object, offsets: Offsets, inclusive: bool
 ) -> CharacterSpan:
     """A span of characters.
@@ -30,7 +30,7 @@ def located(
     Raises:
         SpanError: it is not inside of the text, or is not what `surface` says.
     """
-    first, behind = _whole(start, "start"), _whole(end, "end") + inclusive
+    first, behind = _whole_number(start, "start"), _whole_number(end, "end") + inclusive
     ends = f"[{start}, {end}] {label}"
     if first < 0:
         raise SpanError(f"the span {ends} begins before the text", CORRECT)
@@ -41,26 +41,26 @@ def located(
             f"the span {ends} is empty",
             "remove it, or correct it; for ends that count set corpus.ends: inclusive",
         )
-    span = CharacterSpan(_place(text, first, offsets), _place(text, behind, offsets), label)
+    span = CharacterSpan(_character_at(text, first, offsets), _character_at(text, behind, offsets), label)
     if span.end > len(text):
         problem = f"the span {ends} ends behind the text, which has {len(text)} characters"
         raise SpanError(problem, _hint_of_length(text, behind, offsets))
     piece = text[span.start : span.end]
-    if isinstance(surface, str) and _plain(surface) != _plain(piece):
-        problem = f"the span {ends} says {_short(surface)}, and the text has {_short(piece)} there"
+    if isinstance(surface, str) and _normalize(surface) != _normalize(piece):
+        problem = f"the span {ends} says {_shorten(surface)}, and the text has {_shorten(piece)} there"
         raise SpanError(problem, _hint_of_surface(text, first, behind, surface))
     return span
 
 
-def _whole(offset: Any, name: str) -> int:
+def _whole_number(offset: Any, name: str) -> int:
     if isinstance(offset, str) and offset.isascii() and offset.isdigit() and len(offset) < 10:
         return int(offset)  # as Google's tools write them
     if isinstance(offset, bool) or not isinstance(offset, int):
-        raise SpanError(f"the {name} of a span is {_short(offset)}, not a whole number", CORRECT)
+        raise SpanError(f"the {name} of a span is {_shorten(offset)}, not a whole number", CORRECT)
     return offset
 
 
-def _place(text: str, offset: int, offsets: Offsets) -> int:
+def _character_at(text: str, offset: int, offsets: Offsets) -> int:
     """The character at an offset; behind the text as many characters as units."""
     if offsets == "characters" or text.isascii():
         return offset
@@ -84,20 +84,20 @@ def _hint_of_surface(text: str, first: int, behind: int, surface: str) -> str:
     for unit, (codec, width) in CODECS.items():
         if surface.encode(codec, "replace") == text.encode(codec)[first * width : behind * width]:
             return f"its offsets count units of {unit.upper()}: set corpus.offsets: {unit}"
-    if _plain(text[first:behind]) != _plain(surface) == _plain(text[first : behind + 1]):
+    if _normalize(text[first:behind]) != _normalize(surface) == _normalize(text[first : behind + 1]):
         return "its end is its last character: set corpus.ends: inclusive"
-    if _plain(surface) == _plain(text[first:behind]):
+    if _normalize(surface) == _normalize(text[first:behind]):
         return "its offsets count characters: set corpus.offsets: characters"
-    if first and _plain(surface) == _plain(text[first - 1 : behind - 1]):
+    if first and _normalize(surface) == _normalize(text[first - 1 : behind - 1]):
         return "its offsets count from 1: subtract 1 from all of them"
     return "correct the offsets, or the text: one of them was changed"
 
 
-def _plain(piece: str) -> str:
+def _normalize(piece: str) -> str:
     """A piece of text by which two are compared: white space, and line ends as Label Studio writes them, are one."""
     return " ".join(piece.replace("\\n", " ").replace("\\r", " ").split())
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

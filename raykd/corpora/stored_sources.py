@@ -21,7 +21,7 @@ from raykd.identity import identity
 from raykd.storage.layout import CORPUS, SOURCES
 from raykd.storage.store import Storage
 
-READING = 3
+READER_VERSION = 3
 """To be raised when readers, selection or conversion give other sentences for the same files."""
 
 
@@ -36,7 +36,7 @@ def find_corpus(
         StoreError: it cannot be stored, or is damaged there.
     """
     key = source_key(config)
-    name = None if key is None else known_corpus(storage, key)
+    name = None if key is None else find_noted_corpus(storage, key)
     if name is None:
         name = write_corpus(read(config), storage)
         # A file that changed while it was read is read again the next time.
@@ -52,7 +52,7 @@ def restricted_corpus(
     if set(languages) == set(corpus.languages):
         return corpus, corpus_id
     key = identity("source", {"format": FORMAT, "corpus": corpus_id, "languages": sorted(languages)})
-    name = known_corpus(storage, key)
+    name = find_noted_corpus(storage, key)
     if name is None:
         name = write_corpus(corpus.restricted(languages), storage)
         note_corpus(storage, key, name)
@@ -68,8 +68,8 @@ def source_key(config: SourceConfig) -> str | None:
     """
     # How languages are sampled has no effect on what is read.
     plain = config.model_dump(mode="json", exclude={"sampling_alpha"})
-    decides = {"format": FORMAT, "reading": READING, "config": plain}
-    if (rules := config.made_from) is not None:
+    decides = {"format": FORMAT, "reading": READER_VERSION, "config": plain}
+    if (rules := config.rules_checksum) is not None:
         return identity("source", decides | {"made_from": rules})
     if not isinstance(config, FilesConfig):
         return None
@@ -80,29 +80,29 @@ def source_key(config: SourceConfig) -> str | None:
     return identity("source", decides | ({"models": models} if models else {}))
 
 
-def known_corpus(storage: Storage, key: str) -> str | None:
+def find_noted_corpus(storage: Storage, key: str) -> str | None:
     """The id of the stored corpus that `key` leads to; None where there is none.
 
     Raises:
         StoreError: the note of it is damaged.
     """
-    name = storage.find_json(_note(key), _noted)
+    name = storage.find_json(_note_file(key), _corpus_id_in)
     return name if name is not None and storage.exists(f"corpora/{name}/{CORPUS}") else None
 
 
 def note_corpus(storage: Storage, key: str, name: str) -> None:
     """Note that `key` leads to the corpus `name`."""
-    storage.write_json(_note(key), {"corpus_id": name})
+    storage.write_json(_note_file(key), {"corpus_id": name})
 
 
-def read_note(storage: Storage, key: str) -> str:
+def read_noted_corpus(storage: Storage, key: str) -> str:
     """The id of the corpus that was noted. Raises StoreError where the note is missing or damaged."""
-    return storage.read_json(_note(key), _noted)
+    return storage.read_json(_note_file(key), _corpus_id_in)
 
 
-def _noted(plain: Mapping[str, Any]) -> str:
+def _corpus_id_in(plain: Mapping[str, Any]) -> str:
     return str(plain["corpus_id"])
 
 
-def _note(key: str) -> str:
+def _note_file(key: str) -> str:
     return f"corpora/{SOURCES}/{key}.json"

@@ -19,28 +19,28 @@ def table_digest(table: pa.Table) -> str:
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in sorted(table.column_names):
         digest.update(f";{name}:".encode())
-        _update(digest, table[name].chunks, table.schema.field(name).type)
+        _update_with_column(digest, table[name].chunks, table.schema.field(name).type)
     return digest.hexdigest()
 
 
-def _update(digest: Any, chunks: Iterable[pa.Array], kind: pa.DataType) -> None:
+def _update_with_column(digest: Any, chunks: Iterable[pa.Array], kind: pa.DataType) -> None:
     """Add validity, lengths and values of a column, level by level, each as plain bytes."""
     chunks = list(chunks)
-    for block in _bits(chunks):
+    for block in _validity_bytes(chunks):
         digest.update(block)
     if pa.types.is_list(kind):
-        _numbers(digest, (chunk.value_lengths() for chunk in chunks))
+        _update_with_numbers(digest, (chunk.value_lengths() for chunk in chunks))
         # Flat values of a chunk share its memory.
-        _update(digest, (chunk.flatten() for chunk in chunks), kind.value_type)
+        _update_with_column(digest, (chunk.flatten() for chunk in chunks), kind.value_type)
     elif pa.types.is_string(kind):
-        _numbers(digest, (pc.call_function("binary_length", [chunk]) for chunk in chunks))
+        _update_with_numbers(digest, (pc.call_function("binary_length", [chunk]) for chunk in chunks))
         for chunk in chunks:
-            digest.update(_text(chunk))
+            digest.update(_text_bytes(chunk))
     else:
-        _numbers(digest, chunks)
+        _update_with_numbers(digest, chunks)
 
 
-def _bits(chunks: Iterable[pa.Array]) -> Iterator[bytes]:
+def _validity_bytes(chunks: Iterable[pa.Array]) -> Iterator[bytes]:
     """Which values are there, eight to a byte as if all chunks were one."""
     rest = np.zeros(0, dtype=bool)
     for chunk in chunks:
@@ -51,12 +51,12 @@ def _bits(chunks: Iterable[pa.Array]) -> Iterator[bytes]:
     yield np.packbits(rest).tobytes()
 
 
-def _numbers(digest: Any, chunks: Iterable[pa.Array]) -> None:
+def _update_with_numbers(digest: Any, chunks: Iterable[pa.Array]) -> None:
     for chunk in chunks:
         digest.update(chunk.fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
 
 
-def _text(chunk: pa.Array) -> memoryview:
+def _text_bytes(chunk: pa.Array) -> memoryview:
     """The bytes of all strings of a chunk, one after the other."""
     chunk = chunk.fill_null("") if chunk.null_count else chunk
     _, ends, data = chunk.buffers()

@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.files import files_of, place
 from raykd.corpora.guess import CERTAIN, Guess
-from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
+from raykd.corpora.sentence import Faulty, Sentence, Unit, join_pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
 from raykd.corpora.table_origins import Rows
-from raykd.corpora.text_columns import Cells, longest, texts_in
+from raykd.corpora.text_columns import Cells, find_longest_texts, find_text_columns
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
@@ -121,7 +121,7 @@ class TableFiles(FilesConfig, TableSource):
         return self
 
 
-def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) -> Stream:
+def read_table_files(config: TableFiles, read_file: ReadFile, limit: int | None) -> Stream:
     """Every part of the corpus, file by file, through `read_file(storage, name, languages, labelled)`; of each file the
     first `most` sentences. A file of several languages is read once.
 
@@ -134,7 +134,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) 
         files.setdefault((part, name), []).append(language)
     for (part, name), languages in with_progress([*files.items()]):
         labelled, empty = any(config.reads_tags(part, language) for language in languages), True
-        for sentence in islice(read_file(storage, name, languages, labelled), most):
+        for sentence in islice(read_file(storage, name, languages, labelled), limit):
             empty = False
             yield part, sentence
         if empty:
@@ -142,7 +142,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, most: int | None) 
             raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
 
 
-def sentences_of(
+def sentences_from_table(
     table: pa.Table,
     columns: TableColumns,
     *,
@@ -204,7 +204,7 @@ def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int
     if None in texts:
         raise rows.fault(row, "has a null", "give every text and its class")
     first, *second = (text.split() for text in texts)
-    return pair(first, second[0]) if second else first
+    return join_pair(first, second[0]) if second else first
 
 
 class _Target:
@@ -338,10 +338,10 @@ def guess_table(
         doubts = (f"column {tag} is taken as the tags; also possible: {others}",) if others else ()
     else:
         cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
-        text = longest(each for each in cells if _is_text(kinds[each.name]))
+        text = find_longest_texts(each for each in cells if _is_text(kinds[each.name]))
         if text is None:
             return known(readable=False, why=f"no column of texts or of lists of words ({names})")
-        found = texts_in(cells, text)
+        found = find_text_columns(cells, text)
         columns = {key: column.name for key, column in found.columns.items()}
         if found.label is None:
             return known(settings={"columns": columns}, labelled=False)
@@ -371,7 +371,9 @@ def _several_classes(table: pa.Table) -> str | None:
 
 
 def _longest_text(table: pa.Table) -> Cells | None:
-    return longest([_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)])
+    return find_longest_texts(
+        [_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)]
+    )
 
 
 def language_column(schema: pa.Schema) -> str | None:

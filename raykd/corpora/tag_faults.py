@@ -11,7 +11,7 @@ import numpy as np
 from raykd.corpora.chunks import bounds_of
 from raykd.corpora.faults import Faults
 from raykd.corpora.pool import Columns, Pool
-from raykd.corpora.sentence import shown_words
+from raykd.corpora.sentence import display_words
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
 from raykd.forms import form_of
@@ -26,7 +26,7 @@ NESTED_HINT = "set corpus.nested: outermost to read the longest span of those th
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
     """A fault of a sentence, at its first line."""
     file, line = pool.origin(row)
-    words = shown_words(pool.sentence(row).tokens)
+    words = display_words(pool.sentence(row).tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 
@@ -66,14 +66,14 @@ def without_unknown_tags(
     part = columns.part.copy()
     for code, language in enumerate(columns.languages):
         rows = np.flatnonzero(pool.labelled & (columns.language == code))
-        problems = _problems(pool, tag_counts(pool, rows), language, spellings[language], config)
-        for row, number in _with_tags(pool, rows, np.array([*problems], np.int32)):
+        problems = _tag_problems(pool, tag_counts(pool, rows), language, spellings[language], config)
+        for row, number in _rows_with_tags(pool, rows, np.array([*problems], np.int32)):
             faults.skip(PARTS[columns.part[row]], language, fault_at(pool, row, problems[number], ""))
             part[row] = -1
     return replace(columns, part=part)
 
 
-def _problems(
+def _tag_problems(
     pool: Pool, counts: Mapping[int, int], language: str, spelling: Spelling, config: SourceConfig
 ) -> dict[int, str]:
     """The numbers of unknown tags, and what is wrong with each."""
@@ -104,7 +104,7 @@ def _problems(
     return problems
 
 
-def _with_tags(pool: Pool, rows: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
+def _rows_with_tags(pool: Pool, rows: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
     """(row, number) of each of `rows` that has a tag of these numbers, with the first one."""
     found: list[tuple[int, int]] = []
     if not len(numbers):

@@ -29,9 +29,9 @@ from raykd.forms.tag_schemes import (
 from raykd.forms.tag_spellings import Spelling, letters_read_as_types
 from raykd.metrics.bioes import OUTSIDE
 
-SEVERAL = re.compile(r"[BIESLUMW]-.*[,;/+&\s][BIESLUMW]-\S").match
+has_unseparated_labels = re.compile(r"[BIESLUMW]-.*[,;/+&\s][BIESLUMW]-\S").match
 """A tag of several labels that are not separated as nested ones are."""
-KNOWN = 50_000
+MAX_CACHED_SEQUENCES = 50_000
 """Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
 
 
@@ -66,7 +66,7 @@ def find_notations(
         for language in flat:
             # A language with O alone is the same in every scheme.
             if notations[language].used - {OUTSIDE}:
-                raise _different_schemes(pool, by_language[language], language, notations)
+                raise _mixed_schemes_error(pool, by_language[language], language, notations)
             notations[language] = Notation("iob2", notations[language].names, notations[language].used)
     return notations
 
@@ -77,17 +77,23 @@ def _notation(
     numbers = sorted(tag_counts(pool, rows))
     read = [spelling.read(tag) for tag in pool.tags]
     odd = {pool.tags[number] for number in numbers if read[number] is None}
-    _refuse(pool, rows, odd, language, config, lambda tag: spelling_problem(tag, spelling), "correct the tag")
+    _refuse_tags(
+        pool, rows, odd, language, config, lambda tag: spelling_problem(tag, spelling), "correct the tag"
+    )
     names = [name or tag for name, tag in zip(read, pool.tags, strict=True)]
     used, scheme = frozenset(names[number] for number in numbers), config.scheme_of(language)
     if scheme == "io" and (lettered := letters_read_as_types({pool.tags[number]: 1 for number in numbers})):
         problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
         row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
         raise fault_at(pool, row, problem, "remove corpus.scheme")
-    several = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and SEVERAL(name)}
+    several = {
+        tag
+        for tag, name in zip(pool.tags, names, strict=True)
+        if name in used and has_unseparated_labels(name)
+    }
     if has_letters(scheme) and several:
         hint = "separate the labels of a word by |, and set corpus.nested: outermost"
-        _refuse(pool, rows, several, language, None, nested_problem, hint)
+        _refuse_tags(pool, rows, several, language, None, nested_problem, hint)
     if has_letters(scheme) and any(map(is_nested, used)):
         return _nested_notation(pool, rows, language, names, used, config)
     if scheme == "auto":
@@ -96,7 +102,7 @@ def _notation(
         except MixedTagsError as error:
             problem, hint = str(error), "correct the tag; where no tag is of a span set corpus.scheme: flat"
             odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in error.odd}
-            _refuse(pool, rows, odd, language, config, lambda _: problem, hint)
+            _refuse_tags(pool, rows, odd, language, config, lambda _: problem, hint)
             raise AssertionError("the odd tags are those of some sentence") from error
     return Notation(scheme, names, used)
 
@@ -112,7 +118,7 @@ def _nested_notation(
     """The notation of a language of which some words have several labels."""
     if config.nested == "refuse":
         odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and is_nested(name)}
-        _refuse(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
+        _refuse_tags(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
     scheme = config.scheme_of(language)
     scheme = nested_scheme(used) if scheme == "auto" else scheme
     unknown = unknown_tags({label for tag in used for label in split_labels(tag)}, scheme)
@@ -122,7 +128,7 @@ def _nested_notation(
         for label in split_labels(name)
         if label in unknown
     }
-    _refuse(
+    _refuse_tags(
         pool, rows, {*odd_labels}, language, config,
         lambda tag: scheme_problem(odd_labels[tag], scheme), "correct the tag",
     )  # fmt: skip
@@ -139,7 +145,7 @@ def tag_sequences(pool: Pool, rows: np.ndarray, names: Sequence[str]) -> Iterato
             key = numbers.tobytes()
             if key in known:
                 continue
-            if len(known) == KNOWN:
+            if len(known) == MAX_CACHED_SEQUENCES:
                 known.clear()
             known.add(key)
             places: list[int] = numbers.tolist()
@@ -158,7 +164,7 @@ def list_bounds(column: pa.ListArray) -> np.ndarray:
     return bounds_of(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def _refuse(
+def _refuse_tags(
     pool: Pool,
     rows: np.ndarray,
     odd: Set[str],
@@ -181,7 +187,7 @@ def _refuse(
     faults.refuse()
 
 
-def _different_schemes(
+def _mixed_schemes_error(
     pool: Pool, rows: np.ndarray, language: str, notations: Mapping[str, Notation]
 ) -> CorpusError:
     found = ", ".join(f"{name} {notation.scheme}" for name, notation in notations.items())

@@ -46,7 +46,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextTable:
     """The columns that are read of a table of texts."""
 
     text: Cells
@@ -61,13 +61,13 @@ class Texts:
         return {name: column for name, column in named.items() if column is not None}
 
 
-def longest(columns: Iterable[Cells]) -> Cells | None:
+def find_longest_texts(columns: Iterable[Cells]) -> Cells | None:
     """The column of the longest texts; None where no column has texts of several words."""
     found = max(columns, key=lambda column: column.mean_words, default=None)
     return found if found is not None and found.mean_words >= SEVERAL_WORDS else None
 
 
-def classes(columns: Iterable[Cells], text: Cells) -> list[Cells]:
+def find_class_columns(columns: Iterable[Cells], text: Cells) -> list[Cells]:
     """The columns that may have the class of `text`: short, hardly ever empty, and of few values."""
     return [
         column for column in columns
@@ -76,18 +76,18 @@ def classes(columns: Iterable[Cells], text: Cells) -> list[Cells]:
     ]  # fmt: skip
 
 
-def texts_in(columns: Sequence[Cells], text: Cells, *, named: bool = True) -> Texts:
+def find_text_columns(columns: Sequence[Cells], text: Cells, *, has_names: bool = True) -> TextTable:
     """The columns of texts and classes, by their names where they have any, of which `text` has the longest texts."""
-    labels = classes(columns, text)
+    labels = find_class_columns(columns, text)
     many = [column for column in columns if 2 * column.mean_words >= text.mean_words]
     text = _named_like(many, TEXT_WORDS) or text
     labels = [column for column in labels if column is not text]
     several = sorted((each for each in labels if len(each.values) > 1), key=lambda each: len(each.values))
     label = _named_like(labels, LABEL_WORDS) or next(iter(several), None)
     if label is None:
-        return Texts(text, None, None)
+        return TextTable(text, None, None)
     doubts, second = [], None
-    if named and (pair := next((pair for pair in permutations(many, 2) if _is_pair(*pair)), None)):
+    if has_names and (pair := next((pair for pair in permutations(many, 2) if _is_pair(*pair)), None)):
         text, second = pair
     elif others := [column for column in many if column is not text]:
         shown = ", ".join(column.name for column in others[:3])
@@ -98,7 +98,7 @@ def texts_in(columns: Sequence[Cells], text: Cells, *, named: bool = True) -> Te
         doubts.append(
             f"{label.name} ({len(label.values)} values) is taken as the class; also possible: {shown}"
         )
-    return Texts(text, second, label, tuple(doubts))
+    return TextTable(text, second, label, tuple(doubts))
 
 
 def _named_like(columns: Sequence[Cells], words: Sequence[str]) -> Cells | None:

@@ -52,7 +52,7 @@ def likely_encoding(data: bytes) -> str | None:
         return "utf-8"
     western = "cp1252" if any(0x80 <= byte <= 0x9F for byte in words) else "latin-1"
     letters = sum(byte > 0x7F or chr(byte).isalpha() for byte in words)
-    if high <= MOST_OF_WORD * letters and _symbols(words, western) == 0:
+    if high <= MOST_OF_WORD * letters and _count_inner_symbols(words, western) == 0:
         return western
     return _by_frequencies(words, latin=high <= MOST_OF_WORD * letters)
 
@@ -66,7 +66,7 @@ def _with_zero_bytes(data: bytes) -> str | None:
     return "utf-16-be" if even > odd else "utf-16-le"
 
 
-def _symbols(words: bytes, encoding: str) -> int:
+def _count_inner_symbols(words: bytes, encoding: str) -> int:
     """How many signs between letters are no letters, when words are read in an encoding of single bytes."""
     text = words.decode(encoding, "replace")
     return sum(not sign.isalpha() and sign not in "’‘´·" for sign in _INNER.findall(text))
@@ -74,8 +74,8 @@ def _symbols(words: bytes, encoding: str) -> int:
 
 def _by_frequencies(words: bytes, *, latin: bool) -> str | None:
     if latin:
-        encoding = min(_CENTRAL, key=lambda name: _symbols(words, name))
-        return encoding if _symbols(words, encoding) == 0 else None
+        encoding = min(_CENTRAL, key=lambda name: _count_inner_symbols(words, name))
+        return encoding if _count_inner_symbols(words, encoding) == 0 else None
     if sum(byte > 0x7F for byte in words) < FEWEST:
         return None
     # It takes 0.15 s to import, and few files have such text.
@@ -85,9 +85,11 @@ def _by_frequencies(words: bytes, *, latin: bool) -> str | None:
     return None if best is None else best.encoding
 
 
-def same_encoding(one: str, other: str) -> bool:
+def same_encoding(first: str, second: str) -> bool:
     """Return whether two names are of one encoding."""
     try:
-        return codecs.lookup(one).name.removesuffix("-sig") == codecs.lookup(other).name.removesuffix("-sig")
+        return codecs.lookup(first).name.removesuffix("-sig") == codecs.lookup(second).name.removesuffix(
+            "-sig"
+        )
     except LookupError:
         return False

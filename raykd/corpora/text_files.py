@@ -8,13 +8,13 @@ from types import MappingProxyType
 
 from raykd.corpora import plain_text, word_columns
 from raykd.corpora.files import files_of, place, read_lines
-from raykd.corpora.sentence import Faulty, Noted, Sentence
+from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
 from raykd.progress import with_progress
 from raykd.storage.store import Storage
 
-Parse = Callable[..., Iterator[Sentence | Faulty | Noted]]
+Parse = Callable[..., Iterator[Sentence | Faulty | ReadingNote]]
 FORMS: Mapping[str, Parse] = MappingProxyType(
     {
         "sentences": plain_text.parse_sentences,
@@ -25,7 +25,7 @@ FORMS: Mapping[str, Parse] = MappingProxyType(
 """The parser of each form of unlabelled text that is not that of the other files."""
 
 
-def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None) -> Stream:
+def read_text_files(config: TextConfig, parse: Parse, *, limit: int | None = None) -> Stream:
     """Every file of `config` through `parse(config, lines, file, language, part)`, or the parser of its form, one
     after the other; of each the first `most` sentences.
     """
@@ -38,7 +38,7 @@ def read_text_files(config: TextConfig, parse: Parse, *, most: int | None = None
         sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)
         empty = True
         try:
-            for sentence in islice(sentences, most):
+            for sentence in islice(sentences, limit):
                 empty = False
                 yield part, sentence
             if empty:

@@ -17,9 +17,16 @@ from pydantic import Field, model_validator
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import LIKELY, POSSIBLE, Guess, Head
-from raykd.corpora.sentence import Faulty, Sentence, Unit, pair
-from raykd.corpora.source import Name, OfEach, TextConfig, for_language
-from raykd.corpora.text_columns import LABEL_WORDS, TEXT_WORDS, Cells, classes, longest, texts_in
+from raykd.corpora.sentence import Faulty, Sentence, Unit, join_pair
+from raykd.corpora.source import Name, PerLanguage, TextConfig, for_language
+from raykd.corpora.text_columns import (
+    LABEL_WORDS,
+    TEXT_WORDS,
+    Cells,
+    find_class_columns,
+    find_longest_texts,
+    find_text_columns,
+)
 from raykd.errors import CorpusError
 from raykd.pluralise import pluralise
 from raykd.spec import Frozen
@@ -56,7 +63,7 @@ class TsvSource(TextConfig):
     other_mappings: ClassVar[tuple[str, ...]] = ("labels", "part_values")
     source: Literal["tsv"]
     scheme: Literal["flat"] = "flat"
-    columns: OfEach[Columns] = Columns()
+    columns: PerLanguage[Columns] = Columns()
     """The columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
     the others."""
     separator: Separator | dict[str, Separator] = "tab"
@@ -243,7 +250,7 @@ def _cells(
 ) -> tuple[list[str], list[str] | None]:
     tokens = cells[places.text].split()
     if places.second is not None:
-        tokens = pair(tokens, cells[places.second].split())
+        tokens = join_pair(tokens, cells[places.second].split())
     label = None if places.label is None else cells[places.label].strip()
     if not tokens or label == "":
         what = "the text" if places.second is None else "one of the texts"
@@ -262,10 +269,10 @@ def guess(head: Head) -> Guess | None:
             return Guess(source="tsv", why=why, sure=LIKELY, readable=False)
         return None
     _, columns = _columns_of(head.filled, separator)
-    if longest(columns) is not None:
+    if find_longest_texts(columns) is not None:
         # Classes are counted in all lines: a file may be sorted by class.
         first, columns = _columns_of(head.all_lines(), separator)
-        if (text := longest(columns)) is not None:
+        if (text := find_longest_texts(columns)) is not None:
             return _of_texts(first, columns, text, separator)
     why = f"columns between {separator}s, none with texts of several words, which are split at white space"
     return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False, settings={"separator": separator})
@@ -316,7 +323,7 @@ def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], 
 
 
 def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Separator) -> Guess:
-    labels = classes(columns, text)
+    labels = find_class_columns(columns, text)
     names = dict(zip(columns, first, strict=True))
     header = all(names[column] not in column.values for column in labels or [text])
     # Of few lines, each has values that the others lack.
@@ -325,7 +332,7 @@ def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Se
     if header:
         for column, name in names.items():
             column.name = name
-    found = texts_in(columns, text, named=header)
+    found = find_text_columns(columns, text, has_names=header)
     tagged = sum(column.tagged for column in columns if column is not found.text)
     if found.label is None and 2 * tagged > text.rows:
         why = "a sentence and all of its tags per line: write one word and its tag per line"

@@ -58,16 +58,16 @@ class UtteranceSource(TextConfig):
         return "utterance"
 
 
-def read(config: UtteranceSource, *, most: int | None = None) -> Stream:
+def read(config: UtteranceSource, *, limit: int | None = None) -> Stream:
     """Every part of the corpus, utterance by utterance, with the word in front; of each file the first `most`.
 
     Raises:
         CorpusError: a file is missing.
     """
-    return with_utterance(read_text_files(config, parse, most=most))
+    return prepend_utterance(read_text_files(config, parse, limit=limit))
 
 
-def with_utterance(stream: Stream) -> Stream:
+def prepend_utterance(stream: Stream) -> Stream:
     """Every sentence with the word in front that stands for the whole of it."""
     for part, each in stream:
         yield part, each._replace(tokens=[UTTERANCE, *each.tokens]) if isinstance(each, Sentence) else each
@@ -87,7 +87,7 @@ def parse(
         number, words, slots, intent = row
         fault = _fault(words, slots, intent, labelled)
         if fault is None and config.spoken:
-            words, slots = spoken(words, slots)
+            words, slots = as_spoken(words, slots)
             fault = None if words else ("no word is left without punctuation", "remove it")
         if fault is not None:
             yield Faulty(language, (CorpusError(file, number, *fault),))
@@ -95,7 +95,7 @@ def parse(
             yield Sentence(words, [INTENT + intent, *slots] if labelled else None, language, (file, number))
 
 
-def spoken(words: Sequence[str], slots: Sequence[str]) -> tuple[list[str], list[str]]:
+def as_spoken(words: Sequence[str], slots: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words and their IOB2 slots (none, where they are not known) in lower case, without the punctuation at the ends of
     words. What is nothing else is left out; a span that began there begins at its next word.
     """

@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from raykd.corpora.pretrained import HFVocabulary, refuse_no_tokenizer
+from raykd.corpora.pretrained import HFVocabulary, require_tokenizer
 from raykd.corpora.sentence import SEPARATOR
 from raykd.corpora.word_pieces import CONTINUING, Special, Vocabulary, split_words
 from raykd.forms.ragged import Ragged, flatten_lists, offsets_from_lengths, table_column
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Built:
+class _OwnVocabulary:
     """A vocabulary that is made here: as JSON it is its kind and its fields."""
 
     kind: ClassVar[str]
@@ -58,7 +58,7 @@ class _Built:
         return cls(**values)
 
 
-def _counted(words: Iterable[str]) -> Counter[str]:
+def _count_spellings(words: Iterable[str]) -> Counter[str]:
     """How often each word occurs, in the form in which it is looked up."""
     counts: Counter[str] = Counter()
     for word, count in Counter(words).items():
@@ -68,7 +68,7 @@ def _counted(words: Iterable[str]) -> Counter[str]:
 
 
 @dataclass(frozen=True)
-class WordVocabulary(_Built):
+class WordVocabulary(_OwnVocabulary):
     """One piece per known word, in `words`' order from id 2 on; every other word is unknown."""
 
     kind = "word"
@@ -80,7 +80,7 @@ class WordVocabulary(_Built):
     @classmethod
     def build(cls, words: Iterable[str], *, min_count: int = 1) -> WordVocabulary:
         """All words seen at least `min_count` times, the most frequent first, ties in code point order."""
-        counts = _counted(words)
+        counts = _count_spellings(words)
         kept = (word for word, count in counts.items() if count >= min_count)
         return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
 
@@ -104,7 +104,7 @@ class WordVocabulary(_Built):
 
 
 @dataclass(frozen=True)
-class WordPieceVocabulary(_Built):
+class WordPieceVocabulary(_OwnVocabulary):
     """Cased WordPiece, longest match first within a word; pieces after a word's first begin with `##`.
 
     `entries` are the pieces in the order of their ids, `[PAD]` and `[UNK]` first.
@@ -117,7 +117,7 @@ class WordPieceVocabulary(_Built):
     @classmethod
     def build(cls, words: Iterable[str], *, size: int) -> WordPieceVocabulary:
         """Train at most `size` pieces. The same words, in any order, give the same pieces in every process."""
-        counts = _counted(words)
+        counts = _count_spellings(words)
         # At most half of the pieces are single characters: a script of thousands would leave no room for others.
         alphabet = _alphabet(counts, limit=size // 2)
         known = set(alphabet)
@@ -131,7 +131,7 @@ class WordPieceVocabulary(_Built):
             special_tokens=["[PAD]", "[UNK]", *alphabet],
         )
         writable = sorted(word for word in counts if known.issuperset(_letters(word)))
-        tokenizer = _wordpiece({"[UNK]": 0})
+        tokenizer = _wordpiece_tokenizer({"[UNK]": 0})
         tokenizer.train_from_iterator((word for word in writable for _ in range(counts[word])), trainer)
         ids = tokenizer.get_vocab()
         return cls(tuple(sorted(ids, key=ids.__getitem__)))
@@ -143,14 +143,14 @@ class WordPieceVocabulary(_Built):
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        return _wordpiece({entry: i for i, entry in enumerate(self.entries)})
+        return _wordpiece_tokenizer({entry: i for i, entry in enumerate(self.entries)})
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """One row of ids for each word; a word with an unknown character is one unknown piece."""
         return split_words(self._tokenizer, self.spelt(words), Special.unknown)
 
 
-def _wordpiece(ids: dict[str, int]) -> Tokenizer:
+def _wordpiece_tokenizer(ids: dict[str, int]) -> Tokenizer:
     return Tokenizer(models.WordPiece(ids, unk_token="[UNK]", continuing_subword_prefix=CONTINUING))
 
 
@@ -175,7 +175,7 @@ def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class CharacterVocabulary(_Built):
+class CharacterVocabulary(_OwnVocabulary):
     """The characters of words; a word longer than `longest` keeps its first and its last `longest / 2`."""
 
     kind = "character"
@@ -187,7 +187,7 @@ class CharacterVocabulary(_Built):
     def build(cls, words: Iterable[str], *, min_count: int = 1, longest: int = 32) -> CharacterVocabulary:
         """All characters seen at least `min_count` times, in code point order."""
         counts: Counter[str] = Counter()
-        for word, count in _counted(words).items():
+        for word, count in _count_spellings(words).items():
             for character in word:
                 counts[character] += count
         return cls(tuple(sorted(c for c, count in counts.items() if count >= min_count)), longest)
@@ -228,7 +228,7 @@ VOCABULARIES = MappingProxyType(
 )
 
 
-def from_json(text: str) -> Vocabulary:
+def vocabulary_from_json(text: str) -> Vocabulary:
     """The vocabulary, of whichever kind, that a `to_json` wrote."""
     return VOCABULARIES[json.loads(text)["kind"]].from_json(text)
 
@@ -299,7 +299,7 @@ BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
 
 def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
     """The tokenizer of BERT with these WordPieces."""
-    tokenizer = _wordpiece({entry: number for number, entry in enumerate(entries or ["[UNK]"])})
+    tokenizer = _wordpiece_tokenizer({entry: number for number, entry in enumerate(entries or ["[UNK]"])})
     bert = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=False)
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), bert])
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -328,14 +328,14 @@ class RobertaConfig(PiecesConfig):
         counts = Counter(words)
         # As special tokens bytes have the same numbers in every process; ties between merges are broken by these.
         first = [*ROBERTA_MARKS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
-        trained = _byte_level(models.BPE())
+        trained = _byte_level_tokenizer(models.BPE())
         trainer = trainers.BpeTrainer(
             vocab_size=self.size, min_frequency=2, show_progress=False, special_tokens=first
         )
         trained.train_from_iterator((word for word in sorted(counts) for _ in range(counts[word])), trainer)
         model = json.loads(trained.to_str())["model"]
         merges = [tuple(merge) for merge in model["merges"]]
-        tokenizer = _byte_level(models.BPE(vocab=model["vocab"], merges=merges))
+        tokenizer = _byte_level_tokenizer(models.BPE(vocab=model["vocab"], merges=merges))
         tokenizer.add_special_tokens([*ROBERTA_MARKS])
         tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
@@ -349,7 +349,7 @@ ROBERTA_SPECIAL = Special(padding=1, unknown=3, prefix=(0,), suffix=(2,), separa
 """The ids of `ROBERTA_MARKS`."""
 
 
-def _byte_level(model: models.BPE) -> Tokenizer:
+def _byte_level_tokenizer(model: models.BPE) -> Tokenizer:
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
@@ -370,11 +370,11 @@ class PretrainedConfig(PiecesConfig):
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
         """Raise StoreError where it is a folder without a tokenizer."""
-        refuse_no_tokenizer(self.path)
+        require_tokenizer(self.path)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
         """The checkpoint's vocabulary, pruned to the pieces of these words if it is to be."""
-        return HFVocabulary.load(self.path).of_words(list(dict.fromkeys(words)), prune=self.pruned)
+        return HFVocabulary.load(self.path).for_words(list(dict.fromkeys(words)), prune=self.pruned)
 
 
 VocabularyConfig = Annotated[
@@ -382,7 +382,7 @@ VocabularyConfig = Annotated[
 ]
 
 
-def words_of(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
+def words_in(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
     """All words of a table's `tokens` column, or of token lists, in order."""
     column = table_column(sentences, "tokens")
     if column is None:
@@ -396,7 +396,7 @@ def count_words(sentences: pa.Table | Iterable[Sequence[str]]) -> Counter[str]:
     """
     column = table_column(sentences, "tokens")
     if column is None:
-        return Counter(words_of(sentences))
+        return Counter(words_in(sentences))
     counts: Counter[str] = Counter()
     for chunk in column.chunks:
         found = flatten_lists(chunk)[0].value_counts()

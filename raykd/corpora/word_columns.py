@@ -23,7 +23,7 @@ from raykd.corpora.column_files import (
 )
 from raykd.corpora.columns import columns_in
 from raykd.corpora.files import BrokenLine
-from raykd.corpora.sentence import Faulty, Noted, Sentence
+from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
 from raykd.pluralise import pluralise
@@ -38,7 +38,7 @@ Numbered = tuple[int, Cells]
 
 def parse(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
-) -> Iterator[Sentence | Faulty | Noted]:
+) -> Iterator[Sentence | Faulty | ReadingNote]:
     """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
     lines = iter(lines)
     start = beginning(lines, COMMENT)

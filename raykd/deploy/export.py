@@ -30,7 +30,7 @@ from raykd.corpora.corpus import Corpus
 from raykd.corpora.encoded_text import EncodedText, TokenBatch
 from raykd.corpora.report import CorpusReport
 from raykd.corpora.sentence import SEPARATOR
-from raykd.corpora.vocabulary import words_of
+from raykd.corpora.vocabulary import words_in
 from raykd.deploy.onnx_files import Session, onnx_files
 from raykd.deploy.splitting import Splitting, measure_splitting
 from raykd.errors import ExportError
@@ -172,7 +172,7 @@ def export_run(
     exported = Export(run, result, report, target.address, sizes, agreement, splitting, trees)
     if card is not None:
         target.write(README, card(exported).encode())
-    words = [] if table is None else sorted(set(words_of(table[1])) - {labeller.UTTERANCE})
+    words = [] if table is None else sorted(set(words_in(table[1])) - {labeller.UTTERANCE})
     about = {
         "tokenizer": _find_tokenizer(tagger, words),
         "decoder": model_config(run).decoder,

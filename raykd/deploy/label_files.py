@@ -141,9 +141,9 @@ def recognise_form(
         return form or TEXT, {}
     if not Path(file).is_file():
         raise CorpusError(file, None, "there is no such file", "give a file, or - for the standard input")
-    from raykd.corpora.look import look_at  # the readers of corpora take a while to import
+    from raykd.corpora.format_detection import detect_format  # the readers of corpora take a while to import
 
-    guess = look_at(*_address(file))
+    guess = detect_format(*_address(file))
     form = form or _recognised_form(file, guess, labeller)
     return form, guess.settings if form is FORM_OF_SOURCE.get(guess.source) else {}
 

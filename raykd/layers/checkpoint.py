@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raykd.corpora.pretrained import refuse_no_tokenizer
+from raykd.corpora.pretrained import require_tokenizer
 from raykd.errors import MissingError, StoreError
 from raykd.identity import PlainObject
 from raykd.spec.messages import nearest
@@ -95,7 +95,7 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
             path, f"has no trained head: it is a {classes[0]}, not {head}", "set fine_tune: true"
         )
     _weight_files(folder)
-    refuse_no_tokenizer(path)
+    require_tokenizer(path)
 
 
 def _settings(path: str) -> PlainObject:

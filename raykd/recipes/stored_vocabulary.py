@@ -20,7 +20,7 @@ from raykd.corpora.vocabulary import (
     Vocabulary,
     VocabularyConfig,
     count_words,
-    from_json,
+    vocabulary_from_json,
 )
 from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import tokenizer_checksum
@@ -144,5 +144,5 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 def vocabulary_from(name: str, plain: PlainObject) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
-    context = tuple(from_json(part) for part in plain["context"])
-    return StoredVocabulary(name, from_json(plain["pieces"]), characters, context)
+    context = tuple(vocabulary_from_json(part) for part in plain["context"])
+    return StoredVocabulary(name, vocabulary_from_json(plain["pieces"]), characters, context)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.corpora import SOURCES
-from raykd.corpora.predicted_pos import predicted_pos_of
+from raykd.corpora.predicted_pos import predicted_pos_config
 from raykd.forms import PIECES, SPANS, STEPS, TREE, UTTERANCES, LabelForm
 from raykd.forms.tree.codes import READ_POS
 from raykd.layers.model_config import ModelConfig
@@ -194,7 +194,7 @@ def _unlabelled_faults(recipe: Recipe) -> Faults:
 def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     """Parts of speech that labels name and unlabelled text lacks; gold ones that a score needs and a model replaces."""
     corpus: Any = recipe.corpus
-    asked, faults = predicted_pos_of(corpus), []
+    asked, faults = predicted_pos_config(corpus), []
     forms = getattr(corpus, "unlabelled_form", "same")
     bare = set(forms.values() if isinstance(forms, dict) else [forms]) - {"same"}
     if asked is None and bare and recipe.student.encoding in READ_POS:

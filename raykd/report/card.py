@@ -213,9 +213,9 @@ def _data(exported: Export) -> Iterator[str]:
         ["language", *used],
         [[_language(name), *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
     )
-    yield from (f"- {message}" for message in exported.corpus.parts_of_speech())
+    yield from (f"- {message}" for message in exported.corpus.pos_messages())
     # Raw text does not show such words, and the model learnt them.
-    yield from (f"- {message}" for message in exported.corpus.spaced_words())
+    yield from (f"- {message}" for message in exported.corpus.spaced_word_messages())
 
 
 def _made(exported: Export, origin: Origin | None) -> Iterator[str]:

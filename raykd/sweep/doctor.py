@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from raykd.corpora.corpus import open_corpus
-from raykd.corpora.stored_sources import read_note
+from raykd.corpora.stored_sources import read_noted_corpus
 from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
 from raykd.forms import labels_from
@@ -158,7 +158,7 @@ def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
         yield from _folder("corpora", CORPUS, open_corpus, again, storage, part, names)
         return
     for name in (f"corpora/{name}" for name in names):
-        read = partial(read_note, storage, name.rpartition("/")[2].removesuffix(".json"))
+        read = partial(read_noted_corpus, storage, name.rpartition("/")[2].removesuffix(".json"))
         yield from _damage(read, name, again)
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from raykd.corpora.stored_sources import read_note
+from raykd.corpora.stored_sources import read_noted_corpus
 from raykd.errors import OtherVersionError, StoreError
 from raykd.figures.trial import may_go_on
 from raykd.recipes.run import Run
@@ -172,7 +172,7 @@ def _part(storage: Storage, name: str) -> str:
     """The part that a file belongs to: a note of a source to its corpus."""
     part = name.split("/")[1]
     if part == SOURCES:
-        return read_note(storage, name.rpartition("/")[2].removesuffix(".json"))
+        return read_noted_corpus(storage, name.rpartition("/")[2].removesuffix(".json"))
     return part.removesuffix(".json")
 
 

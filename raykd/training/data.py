@@ -57,7 +57,7 @@ class Part:
         if not isinstance(self.text, MaskedText):
             return self, rows
         copies = len(np.unique(rows)) < len(rows)
-        text = self.text.at(seed, epoch, rows if copies else None)
+        text = self.text.for_epoch(seed, epoch, rows if copies else None)
         own = np.arange(len(rows)) if copies else rows
         return replace(self, text=text, labels=HiddenPieces(text)), own
 

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
+from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, matching_rows
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import Vocabulary
 from raykd.errors import StoreError
@@ -142,7 +142,7 @@ def _of_teacher(storage: Storage, run: Run, own: Vocabulary) -> tuple[torch.Tens
         return embedding_matrix(given["path"], given["checksum"]), checkpoint_rows(own)
     teacher = storage.read_json(f"teachers/{given['teacher_id']}/{MODEL}", Run.from_plain)
     matrix_VD = load_model(storage, teacher).embedding_matrix().detach()
-    return matrix_VD, rows_in(open_vocabulary(storage, teacher.vocabulary_id).pieces, own)
+    return matrix_VD, matching_rows(open_vocabulary(storage, teacher.vocabulary_id).pieces, own)
 
 
 def _of_file(file: WordVectorsConfig, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from ruamel.yaml import YAML
 
-from raykd.corpora.report import CorpusReport, PosReport, Spaced
+from raykd.corpora.report import CorpusReport, PosReport, SpacedWords
 from raykd.deploy.export import FILES
 from raykd.errors import StoreError
 from raykd.figures.trial import Teacher, Trial
@@ -171,7 +171,7 @@ def test_a_card_has_figures_data_and_the_licences_that_were_given(swept, export,
 
 def test_a_card_says_which_words_raw_text_does_not_show(swept, export, tmp_path, monkeypatch):
     storage, runs = swept
-    spaced = {"en": Spaced(1, 4, ("New York",))}
+    spaced = {"en": SpacedWords(1, 4, ("New York",))}
     monkeypatch.setattr(CorpusReport, "spaced_words", lambda report: [spaced["en"].message("en")])
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
     _, text = card_of(tmp_path)

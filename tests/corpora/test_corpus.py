@@ -219,7 +219,7 @@ def test_blocks_of_any_size_give_the_same_corpus(root, monkeypatch, rows):
     whole = read_corpus(config(root, **settings))
     monkeypatch.setattr(pool, "ROWS", rows)
     monkeypatch.setattr(chunks, "ROWS", rows)
-    monkeypatch.setattr(conversion, "KNOWN", rows)
+    monkeypatch.setattr(conversion, "MAX_CACHED_SEQUENCES", rows)
     cut = read_corpus(config(root, **settings))
     assert max(table["tokens"].num_chunks for table in cut.parts.values()) > 1
     assert (corpus_id(cut), cut.report) == (corpus_id(whole), whole.report)
@@ -351,7 +351,7 @@ def test_every_source_has_its_reader_and_its_name():
     assert set(SOURCES) == set(READERS)
     # `raykd check` looks at the first sentences of files.
     for name, source in SOURCES.items():
-        assert ("most" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
+        assert ("limit" in signature(READERS[name]).parameters) == issubclass(source, FilesConfig), name
     for name, kind in SOURCES.items():
         assert name in kind.model_fields["source"].annotation.__args__
     with pytest.raises(

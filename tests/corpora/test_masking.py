@@ -59,16 +59,16 @@ def test_batches_have_no_effect_and_counts_are_known_before(masked):
 
 def test_every_epoch_and_seed_hides_other_pieces(masked):
     rows = np.arange(len(masked))
-    assert masked.at(3, 1) is masked
+    assert masked.for_epoch(3, 1) is masked
     own = masked.gather(rows).pieces_BP
-    for other in (masked.at(3, 2), masked.at(4, 1)):
+    for other in (masked.for_epoch(3, 2), masked.for_epoch(4, 1)):
         assert (other.gather(rows).pieces_BP != own).any()
-        assert (other.at(3, 1).gather(rows).pieces_BP == own).all()
+        assert (other.for_epoch(3, 1).gather(rows).pieces_BP == own).all()
 
 
 def test_copies_of_a_sentence_have_masks_of_their_own(masked):
     rows = np.sort(np.concatenate([np.repeat([7, 40], 4), [3, 90, 91]]))
-    copies, once = masked.at(3, 1, rows), masked.gather(np.unique(rows))
+    copies, once = masked.for_epoch(3, 1, rows), masked.gather(np.unique(rows))
     assert len(copies) == len(rows)
     assert (copies.piece_lengths == masked.piece_lengths[rows]).all()
     read = copies.gather(np.arange(len(rows)))
@@ -86,13 +86,13 @@ def test_copies_of_a_sentence_have_masks_of_their_own(masked):
     whole = masked.text.gather(rows).pieces_BP.numpy()
     places = np.arange(hidden.shape[1]) < copies.lengths[:, None]
     assert (np.take_along_axis(whole, read.first_BT.numpy(), 1)[places] == hidden[places]).all()
-    assert len(copies.at(3, 2)) == len(masked)
+    assert len(copies.for_epoch(3, 2)) == len(masked)
 
 
 def test_counts_do_not_depend_on_how_many_are_counted_at_once(masked, monkeypatch):
     expected = masked.lengths
     monkeypatch.setattr(masking, "BLOCK", 17)
-    assert (masked.at(3, 2).at(3, 1).lengths == expected).all()
+    assert (masked.for_epoch(3, 2).for_epoch(3, 1).lengths == expected).all()
 
 
 def test_a_vocabulary_without_a_mask_is_refused(masked):

@@ -174,7 +174,7 @@ def test_the_pieces_of_both_texts_with_a_separator_between_them(tmp_path):
         assert separator == vocabulary.pieces([SEPARATOR]).values.tolist()
     checkpoint = make_checkpoint(tmp_path)
     for prune in (False, True):
-        own = HFVocabulary.load(checkpoint).of_words(words, prune=prune)
+        own = HFVocabulary.load(checkpoint).for_words(words, prune=prune)
         again = HFVocabulary.from_json(own.to_json())
         batch = encode_text(sentences, again).gather(np.array([0]))
         tokenizer = again._tokenizer

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, rows_in
+from raykd.corpora.piece_rows import checkpoint_rows, matching_rows, piece_texts
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import CharacterVocabulary, WordPieceVocabulary, WordVocabulary
 from raykd.corpora.word_pieces import Special
@@ -18,33 +18,33 @@ def whole(tmp_path_factory):
 
 
 def pruned(whole, *words):
-    return whole.of_words(list(words), prune=True)
+    return whole.for_words(list(words), prune=True)
 
 
 def test_words_and_wordpieces_are_the_same_by_their_text():
     one, other = WordVocabulary(("an", "bo", "[UNK]")), WordVocabulary(("jij", "an"))
     # Padding and unknown are the first two pieces of both; a word that is spelled like one is a word.
-    assert rows_in(one, other).tolist() == [0, 1, -1, 2]
-    assert rows_in(other, one).tolist() == [0, 1, 3, -1, -1]
+    assert matching_rows(one, other).tolist() == [0, 1, -1, 2]
+    assert matching_rows(other, one).tolist() == [0, 1, 3, -1, -1]
     pieces, more = (
         WordPieceVocabulary(("[PAD]", "[UNK]", *letters)) for letters in (("a", "##a"), ("##a", "b", "a"))
     )
-    assert rows_in(pieces, more).tolist() == [0, 1, 3, -1, 2]
-    assert rows_in(one, pieces).tolist() == [-1, -1, -1, -1]
+    assert matching_rows(pieces, more).tolist() == [0, 1, 3, -1, 2]
+    assert matching_rows(one, pieces).tolist() == [-1, -1, -1, -1]
 
 
 def test_pieces_of_a_checkpoint_are_the_same_by_their_ids_there(whole):
     teacher, student = pruned(whole, "an", "abc"), pruned(whole, "an", "bo", "jij")
-    assert teacher.kept != student.kept
+    assert teacher.checkpoint_ids != student.checkpoint_ids
     for one in (whole, teacher, student):
         for other in (whole, teacher, student):
-            rows, mine = rows_in(one, other), checkpoint_rows(other).tolist()
+            rows, mine = matching_rows(one, other), checkpoint_rows(other).tolist()
             theirs = checkpoint_rows(one).tolist()
             assert [theirs[row] if row >= 0 else None for row in rows] == [
                 piece if piece in theirs else None for piece in mine
             ]
-    assert set(rows_in(whole, student).tolist()) == set(student.kept)
-    assert (rows_in(teacher, student) < 0).any()
+    assert set(matching_rows(whole, student).tolist()) == set(student.checkpoint_ids)
+    assert (matching_rows(teacher, student) < 0).any()
     assert checkpoint_rows(whole).tolist() == list(range(whole.size))
 
 
@@ -53,7 +53,7 @@ def test_texts_have_no_marks(whole):
     assert piece_texts(WordPieceVocabulary(("[PAD]", "[UNK]", "a", "##ab"))) == ["[PAD]", "[UNK]", "a", "ab"]
     assert piece_texts(whole) == [piece.removeprefix("##") for piece in PIECES]
     student = pruned(whole, "jij")
-    assert piece_texts(student) == [PIECES[row].removeprefix("##") for row in student.kept]
+    assert piece_texts(student) == [PIECES[row].removeprefix("##") for row in student.checkpoint_ids]
     marked = replace(whole, definition=whole.definition.replace("##", "▁"))
     assert piece_texts(marked) == piece_texts(whole)
 
@@ -72,4 +72,4 @@ def test_characters_are_no_pieces():
     with pytest.raises(TypeError, match="CharacterVocabulary has no pieces"):
         piece_texts(characters)
     with pytest.raises(TypeError, match="CharacterVocabulary has no pieces"):
-        rows_in(characters, characters)
+        matching_rows(characters, characters)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.vocabulary import PretrainedConfig, from_json
+from raykd.corpora.vocabulary import PretrainedConfig, vocabulary_from_json
 from raykd.corpora.word_pieces import Special
 from tests.teachers.checkpoints import make_checkpoint
 
@@ -62,18 +62,18 @@ words_of_corpus = st.lists(
 @given(words=words_of_corpus, others=words_of_corpus)
 def test_its_words_are_split_as_before(vocabularies, kind, words, others):
     whole = vocabularies[kind]
-    pruned = whole.of_words(words, prune=True)
-    assert pruned.size == len(pruned.kept) == pruned.used <= whole.size == pruned.full_size
-    assert [[pruned.kept[id] for id in row] for row in rows(pruned, words)] == rows(whole, words)
+    pruned = whole.for_words(words, prune=True)
+    assert pruned.size == len(pruned.checkpoint_ids) == pruned.used <= whole.size == pruned.full_size
+    assert [[pruned.checkpoint_ids[id] for id in row] for row in rows(pruned, words)] == rows(whole, words)
     # Other words are split into what is kept, or are unknown.
     assert all(row and max(row) < pruned.size for row in rows(pruned, others))
-    assert [pruned.kept[id] for id in (pruned.special.padding, pruned.special.unknown)] == [0, 3]
-    assert [pruned.kept[id] for id in (*pruned.special.prefix, *pruned.special.suffix)] == [1, 2]
+    assert [pruned.checkpoint_ids[id] for id in (pruned.special.padding, pruned.special.unknown)] == [0, 3]
+    assert [pruned.checkpoint_ids[id] for id in (*pruned.special.prefix, *pruned.special.suffix)] == [1, 2]
 
 
 def test_pieces_that_no_word_needs_are_gone_and_others_are_split_smaller(vocabularies):
     whole = vocabularies["Unigram"]
-    pruned = whole.of_words(["abaab"], prune=True)
+    pruned = whole.for_words(["abaab"], prune=True)
     assert pruned.size < whole.size / 2
     assert pruned.special.unknown in rows(pruned, ["ddd"])[0]
     assert whole.special.unknown not in rows(whole, ["ddd"])[0]
@@ -81,22 +81,22 @@ def test_pieces_that_no_word_needs_are_gone_and_others_are_split_smaller(vocabul
 
 def test_what_pruning_would_keep_is_known_without_it(vocabularies):
     for whole in vocabularies.values():
-        asked = whole.of_words(["abaab", "cd"], prune=False)
-        assert (asked.size, asked.kept, asked.definition) == (whole.size, None, whole.definition)
+        asked = whole.for_words(["abaab", "cd"], prune=False)
+        assert (asked.size, asked.checkpoint_ids, asked.definition) == (whole.size, None, whole.definition)
         # What words are merged from, and the piece that unknown ones are counted from, is kept too.
-        assert 0 < asked.used <= whole.of_words(["abaab", "cd"], prune=True).size
+        assert 0 < asked.used <= whole.for_words(["abaab", "cd"], prune=True).size
 
 
 def test_without_text_nothing_is_known_of_pruning(vocabularies):
     for whole in vocabularies.values():
-        assert whole.of_words([], prune=False).used == 0
+        assert whole.for_words([], prune=False).used == 0
 
 
 def test_it_comes_back_from_json_and_of_a_checkpoint(tmp_path):
     config = PretrainedConfig(kind="pretrained", path=make_checkpoint(tmp_path), pruned=True)
     pruned = config.build(["an", "abc", "zz"])
-    assert [pruned.kept.index(id) for id in pruned.kept] == list(range(pruned.size))
-    again = from_json(pruned.to_json())
+    assert [pruned.checkpoint_ids.index(id) for id in pruned.checkpoint_ids] == list(range(pruned.size))
+    again = vocabulary_from_json(pruned.to_json())
     assert again == pruned
     assert rows(again, ["an", "abc", "zz", "bo"]) == rows(pruned, ["an", "abc", "zz", "bo"])
-    assert np.array_equal(pruned.kept, sorted(pruned.kept))
+    assert np.array_equal(pruned.checkpoint_ids, sorted(pruned.checkpoint_ids))

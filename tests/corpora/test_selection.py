@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.corpora.conll import ConllSource
-from raykd.corpora.selection import draw_order, shares
+from raykd.corpora.selection import draw_order, split_sizes
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig, Split
 from raykd.corpora.tsv import TsvSource
@@ -118,7 +118,7 @@ def test_the_papers_draw_splits_the_cap_and_leaves_the_rest_unlabelled():
 @given(st.integers(0, 1000), st.tuples(*[st.integers(1, 9)] * 3))
 def test_shares_lose_nothing_and_keep_their_proportion(count, weights):
     split = Split(train=weights[0], dev=weights[1], test=weights[2])
-    parts = shares(count, split)
+    parts = split_sizes(count, split)
     assert sum(parts) == count
     for got, weight in zip(parts[1:], weights[1:], strict=True):
         assert 0 <= count * weight / sum(weights) - got < 1

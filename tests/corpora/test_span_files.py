@@ -14,9 +14,9 @@ from raykd.corpora.conll import conll_text
 from raykd.corpora.corpus import corpus_id, open_corpus, write_corpus
 from raykd.corpora.detect import detect
 from raykd.corpora.faults import Faults
+from raykd.corpora.format_detection import detect_format
 from raykd.corpora.json_items import read_items
 from raykd.corpora.labelled_files import LabelledFile, read_labelled
-from raykd.corpora.look import look_at
 from raykd.corpora.plain_text import word_places
 from raykd.corpora.sentence import Faulty
 from raykd.corpora.span_alignment import CharacterSpan, SpanError, align
@@ -189,7 +189,7 @@ def test_what_tools_write_is_found_and_read(tmp_path, shape):
         ("object.json", json.dumps(record if isinstance(record, dict) else [record], indent=2)),
     ):
         (tmp_path / form).write_text(text)
-        guess = look_at(Storage(str(tmp_path)), form)
+        guess = detect_format(Storage(str(tmp_path)), form)
         assert (guess.source, guess.readable, guess.labelled, guess.settings) == ("spans", True, True, {}), (
             form
         )
@@ -210,10 +210,10 @@ def test_other_json_is_left_to_its_readers(tmp_path):
         "token offsets": {"tokenized_text": TEXT.split(), "ner": [[0, 0, "PER"]]},
     }.items():
         (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
-        assert look_at(Storage(str(tmp_path)), "a.jsonl").source == "jsonl", name
+        assert detect_format(Storage(str(tmp_path)), "a.jsonl").source == "jsonl", name
     for text in ("null\n", "{", "[", "[]", "{}\n", "[[]]", '{"text": "\\ud800"}\n'):
         (tmp_path / "a.jsonl").write_text(text)
-        assert look_at(Storage(str(tmp_path)), "a.jsonl").source != "spans", text
+        assert detect_format(Storage(str(tmp_path)), "a.jsonl").source != "spans", text
 
 
 def test_two_names_that_touch_and_one_of_several_words(tmp_path):
@@ -361,7 +361,7 @@ def test_offsets_of_code_units_and_bytes_are_noticed_and_read(tmp_path):
         (found,) = sentences(tmp_path, record, offsets=offsets)
         assert found.tags == ["O", "O", "B-PER"]
         expected = {} if offsets == "characters" else {"offsets": offsets}
-        assert look_at(Storage(str(tmp_path)), "train.jsonl").settings == expected
+        assert detect_format(Storage(str(tmp_path)), "train.jsonl").settings == expected
         if expected:
             message = refusal(tmp_path, record)
             assert f"set corpus.offsets: {offsets}" in message
@@ -378,7 +378,7 @@ def test_offsets_of_code_units_and_bytes_are_noticed_and_read(tmp_path):
 def test_ends_that_count_are_noticed_and_read(tmp_path):
     record = {"text": TEXT, "spans": [{"start": 0, "end": 2, "label": "PER", "text": "Ada"}]}
     assert tags_of(tmp_path, record, ends="inclusive") == [["B-PER", "O", "O", "O"]]
-    assert look_at(Storage(str(tmp_path)), "train.jsonl").settings == {"ends": "inclusive"}
+    assert detect_format(Storage(str(tmp_path)), "train.jsonl").settings == {"ends": "inclusive"}
     assert "says 'Ada', and the text has 'Ad' there" in refusal(tmp_path, record)
     from_one = {"text": TEXT, "spans": [{"start": 14, "end": 20, "label": "LOC", "text": "London"}]}
     assert "behind the text" in refusal(tmp_path, from_one)
@@ -461,7 +461,7 @@ def test_long_texts_are_doubted(tmp_path):
     for words, doubts in ((60, 0), (110, 1)):
         record = {"text": "Ada " * words, "label": [[0, 3, "PER"]]}
         (tmp_path / "train.jsonl").write_text(json.dumps(record))
-        found = look_at(Storage(str(tmp_path)), "train.jsonl").doubts
+        found = detect_format(Storage(str(tmp_path)), "train.jsonl").doubts
         assert len([doubt for doubt in found if "form: documents" in doubt]) == doubts
 
 
@@ -521,7 +521,7 @@ def test_words_of_a_span_are_those_that_share_a_character_with_it(case):
     if clash:
         with pytest.raises(SpanError, match=r"overlap|in one word"):
             align(text, places, spans)
-    found = align(text, places, spans, outermost=True)
+    found = align(text, places, spans, keep_outermost=True)
     read_back = {(tuple(range(start, end)), kind) for start, end, kind in read_spans(found.tags)}
     assert read_back <= same
     assert not clash or found.inner

@@ -98,7 +98,7 @@ def test_the_built_in_corpus_is_made_again_where_its_rules_changed(tmp_path, mon
     small = BuiltinSource(source="builtin", languages=("en",), train=3, dev=2, test=2, unlabelled=0)
     _, name = find_corpus(small, store, read)
     assert (find_corpus(small, store, read)[1], read.count) == (name, 1)
-    monkeypatch.setattr(BuiltinSource, "made_from", "other rules")
+    monkeypatch.setattr(BuiltinSource, "rules_checksum", "other rules")
     assert (find_corpus(small, store, read)[1], read.count) == (name, 2)
 
 

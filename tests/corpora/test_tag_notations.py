@@ -94,7 +94,7 @@ def test_every_spelling_is_read_alike_by_all_who_read_it(tmp_path, spelling):
     assert read.report.schemes == {"en": scheme}
     assert not any(read.report.repairs.values())
     assert labels(read) == labels(read, "test") == LABELS
-    assert read.report.tags_in_words() == [f"scheme: {scheme}", *(f"tags of en: {each}" for each in said)]
+    assert read.report.describe_tags() == [f"scheme: {scheme}", *(f"tags of en: {each}" for each in said)]
     # In a sweep file, by init, and by evaluate.
     assert labels(read_corpus(config(tmp_path, scheme=scheme))) == LABELS
     assert labels(read_corpus(detect(str(tmp_path)).config)) == LABELS
@@ -107,7 +107,7 @@ def test_every_spelling_is_read_alike_by_all_who_read_it(tmp_path, spelling):
 def test_letters_alone_are_spans_of_one_type(tmp_path):
     read = corpus(tmp_path, tag=lambda tag: tag[0])
     assert labels(read) == {"SPAN": 20}
-    assert read.report.tags_in_words()[1] == "tags of en: tags as B are read as B-SPAN"
+    assert read.report.describe_tags()[1] == "tags of en: tags as B are read as B-SPAN"
     assert labels(read_corpus(detect(str(tmp_path)).config)) == {"SPAN": 20}
 
 
@@ -182,11 +182,11 @@ def test_languages_may_be_written_in_several_ways(tmp_path):
     parts = {part: f"{{lang}}.{part}" for part in ("train", "dev", "test")}
     read = read_corpus(config(tmp_path, languages=["zh", "en"], **parts))
     assert read.report.schemes == {"zh": "bmes", "en": "iob2"}
-    assert read.report.tags_in_words() == [
+    assert read.report.describe_tags() == [
         "scheme: zh bmes, en iob2", "tags of en: tags as B_PER are read as B-PER"
     ]  # fmt: skip
     assert [row["labels"] for row in describe(read)["parts"]] == [LABELS] * 6
-    assert read.report.restricted(["zh"]).tags_in_words() == ["scheme: bmes"]
+    assert read.report.restricted(["zh"]).describe_tags() == ["scheme: bmes"]
 
 
 def test_types_that_differ_by_capital_letters_alone_are_reported(tmp_path):

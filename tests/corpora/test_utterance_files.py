@@ -6,7 +6,7 @@ import pytest
 
 from raykd.corpora.corpus import corpus_id, open_corpus, read_corpus, write_corpus
 from raykd.corpora.describe import describe, examples
-from raykd.corpora.utterance_files import PARSERS, UtteranceSource, spoken
+from raykd.corpora.utterance_files import PARSERS, UtteranceSource, as_spoken
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
@@ -70,13 +70,13 @@ def test_the_spoken_form(tmp_path, kind):
 def test_spans_stay_whole_where_punctuation_is_left_out():
     words = ["(", "St.", "-", "Louis", ")", "$5", "o'clock", "?"]
     slots = ["B-a", "I-a", "I-a", "I-a", "O", "B-b", "I-b", "B-c"]
-    assert spoken(words, slots) == (
+    assert as_spoken(words, slots) == (
         ["st", "louis", "$5", "o'clock"], ["B-a", "I-a", "B-b", "I-b"]
     )  # fmt: skip
     # Each word is left out, and the last one begins the span.
-    assert spoken(["(", "(", "A"], ["B-a", "I-a", "I-a"]) == (["a"], ["B-a"])
-    assert spoken(["(", "A"], ["B-a", "B-b"]) == (["a"], ["B-b"])
-    assert spoken(["A", "B", "("], []) == (["a", "b"], [])
+    assert as_spoken(["(", "(", "A"], ["B-a", "I-a", "I-a"]) == (["a"], ["B-a"])
+    assert as_spoken(["(", "A"], ["B-a", "B-b"]) == (["a"], ["B-b"])
+    assert as_spoken(["A", "B", "("], []) == (["a", "b"], [])
 
 
 FAULTS = [

@@ -27,8 +27,8 @@ from raykd.corpora.vocabulary import (
     WordPieceVocabulary,
     WordVocabulary,
     count_words,
-    from_json,
-    words_of,
+    vocabulary_from_json,
+    words_in,
 )
 from raykd.errors import CorpusError
 from raykd.forms.marks import UTTERANCE
@@ -79,7 +79,7 @@ def checkpoint(tmp_path_factory):
 def vocabularies(checkpoint):
     configs = [WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)]
     built = [config.build(count_words(SENTENCES)) for config in configs]
-    return [*built, CharacterVocabulary.build(words_of(SENTENCES)), HFVocabulary.load(checkpoint)]
+    return [*built, CharacterVocabulary.build(words_in(SENTENCES)), HFVocabulary.load(checkpoint)]
 
 
 def test_word_ids_go_by_frequency_then_code_point():
@@ -97,7 +97,7 @@ def test_rare_words_are_unknown():
 
 
 def test_wordpiece_joins_back_to_the_word():
-    vocabulary = WordPieceVocabulary.build([*words_of(SENTENCES)] * 3, size=100)
+    vocabulary = WordPieceVocabulary.build([*words_in(SENTENCES)] * 3, size=100)
     for word in ["Anna", "Annette", "Bönen", "Annalive"]:
         ids, first = encoded(vocabulary, [word])
         pieces = [vocabulary.entries[i] for i in ids]
@@ -152,7 +152,7 @@ def test_every_word_has_a_first_piece_and_ids_stay_below_size(vocabularies, word
 @given(words)
 def test_json_gives_the_same_vocabulary_back(vocabularies, words):
     for vocabulary in vocabularies:
-        again = from_json(vocabulary.to_json())
+        again = vocabulary_from_json(vocabulary.to_json())
         assert type(again) is type(vocabulary)
         assert (again.size, again.special) == (vocabulary.size, vocabulary.special)
         assert encoded(again, words) == encoded(vocabulary, words)
@@ -179,7 +179,7 @@ def test_a_folder_without_tokenizer_is_reported_by_name(tmp_path):
 
 def test_words_come_from_tables_and_lists_alike():
     table = pa.table({"tokens": pa.array(SENTENCES, pa.list_(pa.string()))})
-    assert list(words_of(table)) == list(words_of(SENTENCES)) == [w for s in SENTENCES for w in s]
+    assert list(words_in(table)) == list(words_in(SENTENCES)) == [w for s in SENTENCES for w in s]
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_words_are_counted_chunk_by_chunk():
     table = pa.table({"tokens": column})
     assert count_words(table) == count_words(column.to_pylist()) == Counter(b=3, a=2, c=1)
     for config in (WordConfig(kind="word"), WordPieceConfig(kind="wordpiece", size=100)):
-        assert config.build(count_words(table)) == config.build([*words_of(table)])
-    assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_of(table))
+        assert config.build(count_words(table)) == config.build([*words_in(table)])
+    assert CharacterVocabulary.build(count_words(table)) == CharacterVocabulary.build(words_in(table))
 
 
 BUILT = {
@@ -248,9 +248,9 @@ def test_a_vocabulary_of_an_earlier_version_has_words_as_they_came(kind):
     earlier = json.dumps(plain)
     served = speller(earlier) if kind == "character" else splitter(earlier, unknown=1)
     for word in FORMS:
-        assert from_json(earlier).pieces([word]).values.tolist() == served(word)
+        assert vocabulary_from_json(earlier).pieces([word]).values.tolist() == served(word)
     assert served(FORMS[0]) != served(FORMS[1])
-    assert json.loads(from_json(earlier).to_json())["normalization"] is None
+    assert json.loads(vocabulary_from_json(earlier).to_json())["normalization"] is None
 
 
 def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path):
@@ -272,4 +272,4 @@ def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path
     assert tokenizer.convert_ids_to_tokens(marks) == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     end = 1 + len(vocabulary.pieces(["Anna"]).values)
     assert tokenizer("Anna", "and")["input_ids"][end : end + 2] == list(special.separator)
-    assert from_json(vocabulary.to_json()) == vocabulary
+    assert vocabulary_from_json(vocabulary.to_json()) == vocabulary

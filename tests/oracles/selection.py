@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from raykd.corpora.selection import HELD_OUT, Dropped, draw_order, shares
+from raykd.corpora.selection import HELD_OUT, Dropped, draw_order, split_sizes
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import Cap, Role, SourceConfig, Split, for_language
 
@@ -98,7 +98,7 @@ def _split_each(
     masks = np.zeros((3, len(sentences)), dtype=bool)
     for language, places in _places(sentences).items():
         order = places[draw_order(len(places), config.seed, language)]
-        train, dev, _ = shares(len(order), split)
+        train, dev, _ = split_sizes(len(order), split)
         for mask, drawn in zip(masks, np.split(order, [train, train + dev]), strict=True):
             mask[drawn] = True
     train, dev, test = (_at(sentences, mask) for mask in masks)

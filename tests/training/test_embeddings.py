@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from raykd.corpora.piece_rows import piece_texts, rows_in
+from raykd.corpora.piece_rows import piece_texts, matching_rows
 from raykd.errors import StoreError
 from raykd.layers.reduction import pca, svd
 from raykd.recipes.recipe_faults import recipe_faults
@@ -83,7 +83,7 @@ def test_a_student_starts_from_the_best_subspace_of_its_teachers_words(one):
     run, teacher = student_of(one, asked), one.teachers[0].run
     assert run.embeddings_from == {"teacher_id": teacher.id}
     matrix_VD = vectors_of(load_model(one.storage, teacher))
-    rows = torch.from_numpy(rows_in(pieces_of(one, teacher), pieces_of(one, run)))
+    rows = torch.from_numpy(matching_rows(pieces_of(one, teacher), pieces_of(one, run)))
     assert (rows >= 0).all(), "both are built from the same words"
     assert torch.equal(started(one, run), svd(matrix_VD[rows], 4))
     result = executed(one, run)
@@ -109,7 +109,7 @@ def test_pieces_that_the_teacher_lacks_are_drawn_as_without_it(one):
     ready = prepare(asked, one.storage)
     train_teachers(ready)
     run, teacher = student_of(ready, asked), ready.teachers[0].run
-    rows = rows_in(pieces_of(ready, teacher), pieces_of(ready, run))
+    rows = matching_rows(pieces_of(ready, teacher), pieces_of(ready, run))
     lacking = torch.from_numpy(rows < 0)
     assert 0 < int(lacking.sum()) < len(rows) - 2
     found, drawn = started(ready, run), vectors_of(build_model(ready.storage, run))
@@ -184,7 +184,9 @@ def test_a_fine_tuned_checkpoint_and_its_student_have_their_own_pieces(given, tm
     whole_VD = AutoModel.from_pretrained(given).get_input_embeddings().weight.detach()
     matrix_VD, found_VD = vectors_of(load_model(ready.storage, teacher)), started(ready, run)
     own, theirs = pieces_of(ready, run), pieces_of(ready, teacher)
-    kept = [range(each.size) if each.kept is None else each.kept for each in (own, theirs)]
+    kept = [
+        range(each.size) if each.checkpoint_ids is None else each.checkpoint_ids for each in (own, theirs)
+    ]
     assert (own.size < theirs.size) == (students is True)
     for row, piece in enumerate(kept[0]):
         if piece in kept[1]:
@@ -207,7 +209,7 @@ def test_the_checkpoint_as_it_was_given(given, tmp_path):
     ready = prepare(asked, Storage(str(tmp_path / "store")))
     run = student_of(ready, asked)
     whole_VD = AutoModel.from_pretrained(given).get_input_embeddings().weight.detach()
-    kept = pieces_of(ready, run).kept
+    kept = pieces_of(ready, run).checkpoint_ids
     assert torch.equal(started(ready, run), svd(whole_VD[torch.tensor(kept)], 4))
     moved = replace(run, embeddings_from={**run.embeddings_from, "path": str(tmp_path / "moved")})
     assert (moved.id, embeddings_id(moved)) == (run.id, embeddings_id(run))

@@ -248,7 +248,7 @@ def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, arc
     run = student_of(prepare(asked, ready.storage), asked)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     pieces = load_tagger(ready.storage.child(*run.folder).uri).vocabulary.pieces
-    assert pieces.kept[pieces.special.mask] == words.index("<mask>")
+    assert pieces.checkpoint_ids[pieces.special.mask] == words.index("<mask>")
 
 
 def test_one_worker_and_two_see_the_same_masks(pretrained):

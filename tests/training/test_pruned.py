@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from transformers import BertTokenizerFast
 
-from raykd.corpora.vocabulary import WordVocabulary, words_of
+from raykd.corpora.vocabulary import WordVocabulary, words_in
 from raykd.precompute import model_cost
 from raykd.precompute.model_cost import measure_cost
 from raykd.recipes.recipe_faults import recipe_faults
@@ -43,7 +43,7 @@ def recipes(tmp_path, *, teacher="whole", pruned=None):
 def test_a_students_vocabulary_is_pruned_as_it_says_or_as_its_teachers(tmp_path, teacher, pruned, expected):
     asked, preparation = recipes(tmp_path, teacher=teacher, pruned=pruned)
     pieces = open_vocabulary(preparation.storage, student_of(preparation, asked).vocabulary_id).pieces
-    assert (pieces.kept is not None) == expected
+    assert (pieces.checkpoint_ids is not None) == expected
     assert pieces.size == (pieces.used if expected else pieces.full_size)
 
 
@@ -53,8 +53,8 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
     pieces = open_vocabulary(preparation.storage, run.vocabulary_id).pieces
     text = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
     whole = asked.teachers.tokenizer.build([])
-    own = set(np.unique(whole.pieces(list(words_of(text))).values).tolist())
-    assert set(pieces.kept) == own | {0, 1, 2, 3, 4}
+    own = set(np.unique(whole.pieces(list(words_in(text))).values).tolist())
+    assert set(pieces.checkpoint_ids) == own | {0, 1, 2, 3, 4}
     executed(preparation, run)
     model = load_model(preparation.storage, run)
     assert model.embedding.table.num_embeddings == pieces.size < whole.size
@@ -117,7 +117,7 @@ def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
     rows = open_vocabulary(again.storage, now).pieces
     fresh = asked.teachers.tokenizer.build([])
     old = fresh.pieces(["an"]).values.tolist()
-    assert [rows.kept[row] for row in rows.pieces(["an"]).values] == old or 1 in old
+    assert [rows.checkpoint_ids[row] for row in rows.pieces(["an"]).values] == old or 1 in old
     other = tmp_path / "moved"
     shutil.copytree(folder, other)
     config = asked.teachers.tokenizer

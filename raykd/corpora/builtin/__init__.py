@@ -43,7 +43,7 @@ class BuiltinSource(SourceConfig):
     unlabelled: Annotated[int, Field(ge=0, le=20_000)] = 600
 
     @property
-    def made_from(self) -> str:
+    def rules_checksum(self) -> str:
         return sha256("".join(_texts().values()).encode()).hexdigest()
 
 

@@ -18,8 +18,8 @@ from raykd.corpora.columns import in_words
 from raykd.corpora.config import FORMATS, CorpusConfig
 from raykd.corpora.detect.names import no_corpus, parts_of
 from raykd.corpora.detect.parts import Parts, shown
+from raykd.corpora.format_detection import detect_format
 from raykd.corpora.guess import Guess
-from raykd.corpora.look import look_at
 from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
@@ -87,7 +87,7 @@ def detect(root: str) -> Detected:
         problem = f"{len(every):,} files are below it, and at most {MOST_FILES:,} are looked at"
         raise CorpusError(root, None, problem, "give the folder of one corpus")
     unused = {name: why for name in every if (why := no_corpus(name))}
-    guesses = [look_at(storage, name) for name in every if name not in unused]
+    guesses = [detect_format(storage, name) for name in every if name not in unused]
     unused |= {guess.name: guess.why for guess in guesses if not guess.readable}
     source, files = _of_one_format(root, [guess for guess in guesses if guess.readable], unused)
     parts = Parts(root, every, unused)

@@ -10,7 +10,7 @@ from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
 
-def look_at(storage: Storage, name: str) -> Guess:
+def detect_format(storage: Storage, name: str) -> Guess:
     """The guess that holds for a file, by its beginning; one that is not readable where no format reads it."""
     try:
         if storage.size(name) == 0:
