@@ -20,9 +20,9 @@ from typing import Any
 
 import optuna
 
-from raykd.figures.front import hypervolume_of
+from raykd.figures.front import front_hypervolume
 from raykd.figures.trial import Trial
-from raykd.spec import flat
+from raykd.spec import flatten_tree
 from raykd.storage.store import Storage
 from raykd.sweep import study as study_module
 from raykd.sweep.records import Record, SweepRecords
@@ -69,7 +69,7 @@ class Table:
 
 
 def settings_of(tree: Mapping[str, Any]) -> dict[str, Any]:
-    return flat(searched_tree(tree))
+    return flatten_tree(searched_tree(tree))
 
 
 def search(records: SweepRecords, table: Table, sampler: str, seed: int, trials: int) -> list[float]:
@@ -88,7 +88,7 @@ def search(records: SweepRecords, table: Table, sampler: str, seed: int, trials:
         seen.append(
             Record(trial, suggestion.tree, suggestion.params, suggestion.distributions, suggestion.sampler)
         )
-        volumes.append(hypervolume_of([each.trial for each in seen], teachers, records.objectives))
+        volumes.append(front_hypervolume([each.trial for each in seen], teachers, records.objectives))
     return volumes
 
 
@@ -106,7 +106,7 @@ def main() -> None:
     every = [SweepRecords(Storage(given.store), name) for name in given.sweeps]
     table = Table([record for records in every for record in records.load()])
     first = every[0]
-    whole = hypervolume_of(
+    whole = front_hypervolume(
         [replace(trial, number=n) for n, (_, trial) in enumerate(table.rows)],
         first.teachers(),
         first.objectives,

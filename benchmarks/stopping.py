@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import RunResult
 from raykd.figures.table import Directions
 from raykd.figures.trial import Teacher, Trial
@@ -155,10 +155,10 @@ def _line(
     teachers: Sequence[Teacher], objectives: Directions,
 ) -> str:  # fmt: skip
     whole = [one.trial for one in trials]
-    volume = hypervolume_of(whole, teachers, objectives)
-    volumes = [hypervolume_of(each.kept, teachers, objectives) / volume for each in outcomes]
+    volume = front_hypervolume(whole, teachers, objectives)
+    volumes = [front_hypervolume(each.kept, teachers, objectives) / volume for each in outcomes]
     shares = [each.share for each in outcomes]
-    front = {trial.run_ids for trial in front_of(whole, objectives)}
+    front = {trial.run_ids for trial in pareto_front(whole, objectives)}
     lost = [len(front - {trial.run_ids for trial in each.kept}) for each in outcomes]
     mean = sum(shares) / len(shares), sum(volumes) / len(volumes)
     least = f" (least {100 * min(volumes):.1f})" if len(outcomes) > 1 else ""

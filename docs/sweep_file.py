@@ -25,7 +25,7 @@ from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
 from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus
 from raykd.recipes.resources import AddedNodes, LatencyTarget, PrecomputeRole, Resources, Role
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.card_config import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary

@@ -34,4 +34,4 @@ def _score(value: float | Score) -> Score:
 def split(by_language: Mapping[str, float], targets: Sequence[str]) -> tuple[Score, Score]:
     """The scores of source and of target languages."""
     source = {name: value for name, value in by_language.items() if name not in targets}
-    return Score.of(source), Score.of({name: by_language[name] for name in targets})
+    return Score.from_languages(source), Score.from_languages({name: by_language[name] for name in targets})

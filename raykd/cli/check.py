@@ -22,7 +22,7 @@ from raykd.errors import Fault, SpecError
 from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 from raykd.redact import redact
-from raykd.spec import SMALL, Document, covering, grid_size
+from raykd.spec import SMALL, Document, covering_trees, grid_size
 from raykd.sweep.given_files import look_at_given_files
 from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.small_variant import larger_settings
@@ -43,7 +43,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     settings = "infinitely many settings" if size is None else pluralise(size, "setting")
     heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
     stdout.print(heading)
-    shown = as_yaml(plain_sweep(covering(loaded.tree)[0].tree).model_dump(mode="json"))
+    shown = as_yaml(plain_sweep(covering_trees(loaded.tree)[0].tree).model_dump(mode="json"))
     stdout.print(Syntax(redact(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
     notes += [
@@ -82,7 +82,7 @@ def _filled(value: Any) -> Any:
 
 def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
-    alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering(loaded.tree["corpus"]))
+    alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering_trees(loaded.tree["corpus"]))
     looks = [glance(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
     return sum(look.files for look in looks), list(
         dict.fromkeys(note for look in looks for note in look.notes)

@@ -42,7 +42,7 @@ def at_work(
         monitor.begin("start", 2)
         with unit_here(monitor, "start", "corpora"):
             reports = [each.preparation.corpus.report for each in sweep.preparations.values()]
-        tags = "tags" in sweep.file.labels.form.columns
+        tags = "tags" in sweep.file.task_entry.form.columns
         warnings = dict.fromkeys(each for report in reports for each in report.warnings(tags=tags))
         warnings |= dict.fromkeys(slow_precision(sweep.document))
         machine = own_machine(sweep.file.resources, address)

@@ -25,7 +25,7 @@ from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 from raykd.recipes.recipe import Recipe, TaskName
 from raykd.report.readable_numbers import share
-from raykd.spec import Frozen, check, covering
+from raykd.spec import Frozen, check, covering_trees
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS
 
@@ -48,7 +48,7 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     sections = {name: value for name, value in loaded.tree.items() if name in CorpusFile.model_fields}
     loaded = replace(loaded, tree=sections, unused={})
     check(loaded, CorpusFile)
-    found = CorpusFile.model_validate_json(json.dumps(covering(loaded.tree)[0].tree))
+    found = CorpusFile.model_validate_json(json.dumps(covering_trees(loaded.tree)[0].tree))
     corpus = read_corpus(found.corpus, open_pos_model)
     figures = describe(corpus)
     stdout.print(summary_table(figures))

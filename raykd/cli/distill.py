@@ -5,7 +5,7 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
-from raykd.figures.trial import Teacher, scores_of
+from raykd.figures.trial import Teacher, format_scores
 from raykd.pluralise import pluralise
 from raykd.sweep.driver import do_phases, transfer_phases
 from raykd.sweep.lease import working
@@ -41,7 +41,7 @@ def distill(
         result = find_result(sweep.storage, run)
         if result is not None:
             scored = Teacher(name, result.scores, score_label=TASKS[run.task].score_label)
-            stdout.print(f"{name}: {scores_of(scored)}, best epoch {result.best_epoch + 1}")
+            stdout.print(f"{name}: {format_scores(scored)}, best epoch {result.best_epoch + 1}")
     stdout.print(
         f"distill: {pluralise(len(runs), 'run')} in {sweep.storage.child('runs').address}. "
         f"Next: raykd sweep {again(file, variant, small, set_)}"

@@ -19,12 +19,12 @@ from raykd.cli.predict import RUN
 from raykd.cli.records import records_of
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Export, export_run
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.figures.trial import Trial
 from raykd.pluralise import pluralise
 from raykd.progress import listen_to_progress
 from raykd.recipes.run import Run
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.card_config import CardConfig
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
 from raykd.report.readable_numbers import percent, share, size
@@ -184,7 +184,7 @@ def _of_sweep(
         )
     records = records_of(sweep, store, None, False)
     trials = records.trials()
-    front = front_of(trials, records.objectives)
+    front = pareto_front(trials, records.objectives)
     if every:
         if not front:
             raise StoreError(
@@ -213,7 +213,7 @@ def _of_sweep(
 
 def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
     """A complete trial by its number, `best` for the best of the front on dev, `ship` for the one of the verdict."""
-    sweep, front = records.name, front_of(trials, records.objectives)
+    sweep, front = records.name, pareto_front(trials, records.objectives)
     if number == "best" and front:
         return max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
     if number == "ship" and front:

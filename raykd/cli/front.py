@@ -13,8 +13,8 @@ from raykd.cli.options import Overrides, Small, SweepName, SweepStore, Variants,
 from raykd.cli.pages import report_files
 from raykd.cli.records import records_of
 from raykd.errors import StoreError
-from raykd.figures.table import COSTS, Directions, cost_columns, latency_searched
-from raykd.figures.trial import Teacher, Trial, score_name_of, scores_of, teacher_score
+from raykd.figures.table import COSTS, Directions, cost_columns, main_latency
+from raykd.figures.trial import Teacher, Trial, common_score_name, format_scores, teacher_score
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
@@ -46,7 +46,7 @@ def front(
     """Show the front of SWEEP, and with --where and --best the student to ship."""
     records = records_of(sweep, store, variant, small, set_, command="raykd front ")
     trials, teachers = records.trials(), records.teachers()
-    score_name = score_name_of([*teachers, *trials])
+    score_name = common_score_name([*teachers, *trials])
     condition = parse(where, score_name) if where else None
     if condition is None and best is None:
         written = _write(report_files(trials, teachers, records), records)
@@ -54,13 +54,13 @@ def front(
         show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
             f"front: {written}. Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
-            f"{as_good_as(teachers, score_name)}--best {latency_searched(records.objectives).name}"
+            f"{as_good_as(teachers, score_name)}--best {main_latency(records.objectives).name}"
         )
         return
     reference = teacher_score(teachers)
     rows = front_rows(trials, teachers, objectives=records.objectives)
     chosen = [row.trial for row in rows if condition is None or condition.accepts(row, reference)]
-    chosen = best_first(chosen, best or latency_searched(records.objectives).name, score_name)
+    chosen = best_first(chosen, best or main_latency(records.objectives).name, score_name)
     if not chosen:
         _print_closest(rows, condition, reference)
         _print_unmeasured(rows, {*(condition.condition.names if condition else ()), best})
@@ -132,7 +132,7 @@ def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) 
     named: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
     for trial in chosen[:1] if best is not None else chosen:
         stdout.print(
-            f"{trial.name}: {scores_of(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}"
+            f"{trial.name}: {format_scores(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}"
         )
         runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"
         stdout.print("  " + ", ".join(runs + run_id for run_id in trial.run_ids))

@@ -15,7 +15,7 @@ from raykd import __version__
 from raykd.cli.console import span
 from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
-from raykd.recipes.run import validated
+from raykd.recipes.run import validate_plain
 from raykd.report.front_page import front_html
 from raykd.report.provenance import Provenance
 from raykd.report.stopped_trials import stopped_of
@@ -91,7 +91,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
         sentences=records.sentences(students[0]) if students else {},
         dev_labels=records.dev_labels(),
         pos_origin=records.pos_origin(students[0]) if students else "",
-        tracking=validated(TrackingConfig, tree.get("tracking", {})).uri,
+        tracking=validate_plain(TrackingConfig, tree.get("tracking", {})).uri,
         run=records.run_place(),
         file=text.getvalue(),
     )

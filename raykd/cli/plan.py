@@ -142,7 +142,7 @@ def _gpus(sweep: Sweep, cluster: Topology) -> Iterator[str]:
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
     """GPU-hours where runs take GPUs, and how much of the search fits into the budget."""
-    gpus = group_of(sweep.file.resources.of("students")).total.get("GPU", 0.0)
+    gpus = group_of(sweep.file.resources.for_role("students")).total.get("GPU", 0.0)
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
@@ -260,7 +260,7 @@ def _corpus(sweep: Sweep) -> Table:
 
 
 def _teachers(sweep: Sweep) -> Table:
-    metric = sweep.file.labels.score_label
+    metric = sweep.file.task_entry.score_label
     table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
     if sweep.preparation.corpus.targets:
         table.add_column("target")

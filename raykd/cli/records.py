@@ -10,7 +10,7 @@ from pathlib import Path
 
 from raykd.cli.options import again, at, document
 from raykd.errors import Fault, SpecError, StoreError
-from raykd.spec.messages import nearest
+from raykd.spec.messages import nearest_words
 from raykd.storage.store import Storage
 from raykd.sweep.records import NAME, SweepRecords, sweeps_in
 
@@ -65,5 +65,5 @@ def _instead(
             if re.fullmatch(NAME, other) and SweepRecords(storage, other).exists():
                 return other, again(given, variants, False, overrides)
     names = [each.name for each in sweeps_in(storage)]
-    near = [each for each in names if each.startswith(f"{name}-")] or nearest(name, names)
+    near = [each for each in names if each.startswith(f"{name}-")] or nearest_words(name, names)
     return (near[0], shlex.quote(near[0])) if near else None

@@ -26,8 +26,8 @@ from raykd.cli.options import (
 from raykd.cli.pages import page_kept
 from raykd.cli.report_phase import Report
 from raykd.errors import RaykdError, UnlearntError
-from raykd.figures.front import front_of
-from raykd.figures.table import latency_searched
+from raykd.figures.front import pareto_front
+from raykd.figures.table import main_latency
 from raykd.figures.trial import Teacher, Trial
 from raykd.pluralise import pluralise
 from raykd.redact import redact
@@ -81,7 +81,7 @@ def sweep(
     stdout.print(
         f"sweep: {pluralise(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
         f"Next: raykd front {again(file, variant, small, set_)} "
-        f"{as_good_as(teachers, planned.file.labels.score_name)}--best {latency_searched(objectives).name}, or\n"
+        f"{as_good_as(teachers, planned.file.task_entry.score_name)}--best {main_latency(objectives).name}, or\n"
         f"      {_shown(planned.file.tracking.uri, publisher)}"
     )
     # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
@@ -91,7 +91,7 @@ def sweep(
             f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"
         )
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
-    front = front_of(trials, objectives)
+    front = pareto_front(trials, objectives)
     if failed:
         outcome = "The front has gaps" if front else "There is no front"
         stdout.print(

@@ -28,7 +28,7 @@ from raykd.cluster.environment import RAY, TELEMETRY_OFF, set_defaults, worker_v
 from raykd.cluster.placement import PROBE
 from raykd.cluster.topology import Node, Topology, nodes_of, still_added, types_of
 from raykd.errors import PlacementError
-from raykd.recipes.resources import AddedNodes, Resources, taken
+from raykd.recipes.resources import AddedNodes, Resources, worker_resources
 
 VITAL = (ray_constants.PROCESS_TYPE_RAYLET, ray_constants.PROCESS_TYPE_GCS_SERVER)
 WATCH_S = 0.5
@@ -69,8 +69,8 @@ def own_machine(resources: Resources, address: str | None) -> Topology | None:
     """Return what Ray would find if it were started here, without starting it; None where a cluster is joined, or
     something else than CPUs is asked for, of which Ray knows.
     """
-    roles = (resources.of("teachers"), resources.of("students"), resources.reading)
-    asked = {name for role in roles for name in taken(role)}
+    roles = (resources.for_role("teachers"), resources.for_role("students"), resources.precompute_actor)
+    asked = {name for role in roles for name in worker_resources(role)}
     joined = address or os.environ.get("RAY_ADDRESS") or ray.is_initialized()
     if joined or asked != {"CPU"} or resources.latency is not None:
         return None

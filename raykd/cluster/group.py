@@ -28,7 +28,7 @@ from raykd.cluster.progress_channel import reported
 from raykd.errors import RaykdError, RunError
 from raykd.figures.results import RunResult
 from raykd.identity import PlainObject
-from raykd.recipes.resources import Resources, taken
+from raykd.recipes.resources import Resources, worker_resources
 from raykd.recipes.run import Run
 from raykd.redact import redact
 from raykd.storage.store import Storage
@@ -111,7 +111,7 @@ def _trainer(
         scaling_config=ray.train.ScalingConfig(
             num_workers=resources.workers,
             use_gpu=gpu,
-            resources_per_worker=taken(resources),
+            resources_per_worker=worker_resources(resources),
             label_selector=elsewhere(avoid) or None,
         ),
         run_config=ray.train.RunConfig(

@@ -48,7 +48,7 @@ class Launcher:
         found = find_result(Storage(store_uri), run)
         if found is not None:
             return found
-        if not resources.under_ray_train:
+        if not resources.uses_ray_train:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
             gpus = resources.gpus_per_worker
             worker = Worker(device=assigned_device(gpus), share=gpus or 1.0)

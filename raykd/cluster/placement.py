@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from raykd.cluster.topology import TINY, Group, Node, Topology, shown
 from raykd.errors import PlacementError
-from raykd.recipes.resources import LatencyTarget, Resources, RunRole, taken, targeted
+from raykd.recipes.resources import LatencyTarget, Resources, RunRole, worker_resources, latency_resources
 
 DRIVER_CPUS = 0.1
 """The process that starts a run of several workers computes nothing itself."""
@@ -47,8 +47,8 @@ def preflight(resources: Resources, cluster: Topology) -> Placements:
 
 def group_of(resources: Resources) -> Group:
     """What one run takes."""
-    driver_cpus = DRIVER_CPUS if resources.under_ray_train else 0.0
-    return Group(taken(resources), resources.workers, driver_cpus)
+    driver_cpus = DRIVER_CPUS if resources.uses_ray_train else 0.0
+    return Group(worker_resources(resources), resources.workers, driver_cpus)
 
 
 def concurrency(resources: Resources, cluster: Topology, role: RunRole = "students") -> int:
@@ -58,8 +58,8 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
     Raises:
         PlacementError: if one run, or as many as are asked for, cannot be placed.
     """
-    own, section = resources.of(role), _section(resources, role)
-    if own.under_ray_train and not cluster.dashboard:
+    own, section = resources.for_role(role), _section(resources, role)
+    if own.uses_ray_train and not cluster.dashboard:
         alone = "resources.ray_train: false" if own.workers == 1 else f"{section}.workers: 1"
         raise PlacementError(
             f"{alone.partition(':')[0]}: Ray Train waits for Ray's dashboard, and it does not run. "
@@ -84,7 +84,7 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
 
 def reader_group(resources: Resources) -> Group:
     """What one actor of precompute takes."""
-    return Group(taken(resources.reading))
+    return Group(worker_resources(resources.precompute_actor))
 
 
 def readers(resources: Resources, cluster: Topology) -> int:
@@ -93,7 +93,7 @@ def readers(resources: Resources, cluster: Topology) -> int:
     Raises:
         PlacementError: if one of them, or as many as are asked for, cannot be placed.
     """
-    own, group, most = resources.reading, reader_group(resources), cluster.grown
+    own, group, most = resources.precompute_actor, reader_group(resources), cluster.grown
     fits, section = most.fits(group), _section(resources, "precompute")
     if fits < 1:
         raise PlacementError(_nowhere(f"{section}: one actor of precompute", section, group, cluster))
@@ -118,12 +118,20 @@ def keeps_slots(resources: Resources, cluster: Topology) -> bool:
     Slots hold their CPUs while they sleep, and Ray would place nothing else there. On the only node there is, they are
     used without asking Ray. On several, Ray has to count; a slot with a GPU holds its memory, too.
     """
-    own, slots = resources.of("students"), concurrency(resources, cluster)
-    if own != resources.of("teachers") or own.gpus_per_worker or len(cluster.nodes) != 1 or cluster.grows:
+    own, slots = resources.for_role("students"), concurrency(resources, cluster)
+    if (
+        own != resources.for_role("teachers")
+        or own.gpus_per_worker
+        or len(cluster.nodes) != 1
+        or cluster.grows
+    ):
         return False
     # Whatever is no CPU is not given twice.
-    others = {*taken(resources.reading), *(targeted(resources.latency) if resources.latency else ())}
-    if others & set(taken(own)) - {"CPU"}:
+    others = {
+        *worker_resources(resources.precompute_actor),
+        *(latency_resources(resources.latency) if resources.latency else ()),
+    }
+    if others & set(worker_resources(own)) - {"CPU"}:
         return False
     memory = cluster.nodes[0].resources.get("memory", math.inf)
     return slots * own.workers * ASLEEP_BYTES <= ASLEEP_SHARE * memory
@@ -139,14 +147,14 @@ def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
         )
     labels = f" with the labels {dict(target.labels)}" if target.labels else ""
     raise PlacementError(
-        f"resources.latency: no node has {shown(targeted(target))}{labels}: {_nodes(cluster)}; "
+        f"resources.latency: no node has {shown(latency_resources(target))}{labels}: {_nodes(cluster)}; "
         f"change it, or omit it to measure on any node{_growing(cluster)}"
     )
 
 
 def latency_node(target: LatencyTarget | None, cluster: Topology) -> Node | None:
     """The node on which latency is measured: the same one for the same cluster. None where there is none."""
-    asks = [targeted(target)] if target is not None else [{"CPU": 1.0, PROBE: 1.0}, {"CPU": 1.0}]
+    asks = [latency_resources(target)] if target is not None else [{"CPU": 1.0, PROBE: 1.0}, {"CPU": 1.0}]
     labels: Mapping[str, str] = target.labels if target is not None else {}
     for ask in asks:
         fit = [node for node in cluster.nodes if node.places(ask) and labels.items() <= node.labels.items()]

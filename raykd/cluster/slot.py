@@ -20,7 +20,7 @@ from raykd.cluster.prometheus import count
 from raykd.errors import RaykdError, StoreError
 from raykd.figures.results import RunResult
 from raykd.identity import PlainObject
-from raykd.recipes.resources import Resources, taken
+from raykd.recipes.resources import Resources, worker_resources
 from raykd.recipes.run import Run
 from raykd.redact import redact
 
@@ -65,7 +65,7 @@ class Slot(wrap_function(_job)):
     def default_resource_request(cls, config: PlainObject) -> tune.PlacementGroupFactory:
         """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
         resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
-        takes = {"CPU": DRIVER_CPUS} if resources.under_ray_train else taken(resources)
+        takes = {"CPU": DRIVER_CPUS} if resources.uses_ray_train else worker_resources(resources)
         options: dict[str, Any] = {"bundle_label_selector": [where]} if where else {}
         return tune.PlacementGroupFactory([takes], **options)
 

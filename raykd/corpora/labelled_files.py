@@ -37,7 +37,7 @@ from raykd.forms import LabelForm
 from raykd.forms.form import LabelledSentence
 from raykd.forms.tag_schemes import FileScheme
 from raykd.identity import PlainObject
-from raykd.spec import Document, Frozen, check, overridden
+from raykd.spec import Document, Frozen, check, with_overrides
 from raykd.storage.store import Storage
 
 READING = (
@@ -252,7 +252,7 @@ def _config(
         tree["scheme"] = scheme
     if unit == "sentence" and source in TABLES and "columns" not in found:
         tree["columns"] = {"text": "text"}
-    document = overridden(Document(file.name, {"corpus": tree}, {}), overrides)
+    document = with_overrides(Document(file.name, {"corpus": tree}, {}), overrides)
     check(document, _File)
     return _File.model_validate_json(json.dumps(document.tree)).corpus
 

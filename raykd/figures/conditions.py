@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from raykd.figures.table import DEV, selecting, selection_fault
+from raykd.figures.table import DEV, selectable_figures, selection_fault
 from raykd.figures.trial import Trial
 
 TEACHER = "teacher"
@@ -70,14 +70,16 @@ class Condition:
         both = isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And)
         return self.tree.values if both else [self.tree]  # type: ignore[union-attr]
 
-    def foreseen(self, score_name: str) -> bool:
+    def known_before_training(self, score_name: str) -> bool:
         """Whether it is decided by what is known of a trial before it is trained: its costs and its objective."""
-        known = selecting(score_name)
-        return all(name == OBJECTIVE or (name in known and known[name].foreseen) for name in self.names)
+        known = selectable_figures(score_name)
+        return all(
+            name == OBJECTIVE or (name in known and known[name].known_before_training) for name in self.names
+        )
 
     def values(self, trial: Trial, *, teacher: float | None, over_gold: float | None = None) -> Values:
         """Name → what the trial has; None: not known. `teacher` is the teacher's dev score."""
-        known, languages = selecting(trial.score_name), trial.scores.by_language("dev")
+        known, languages = selectable_figures(trial.score_name), trial.scores.by_language("dev")
         own = {OBJECTIVE: trial.objective, OVER_GOLD: over_gold, TEACHER: teacher}
         values = {}
         for name in self.names:
@@ -92,7 +94,7 @@ class Condition:
         """Whether the values meet it. One of them that is not known does not. Raises ConditionError on a division by
         zero.
         """
-        return None not in values.values() and bool(value_of(self.tree, values))
+        return None not in values.values() and bool(evaluate_expression(self.tree, values))
 
     def margin(self, values: Values) -> float:
         """By how much the values miss it, as a share of what is asked for; 0 or less where they meet it."""
@@ -125,7 +127,7 @@ def parse(source: str, score_name: str) -> Condition:
     return Condition(source.strip(), tree)
 
 
-def value_of(tree: ast.expr, values: Values) -> float | str:
+def evaluate_expression(tree: ast.expr, values: Values) -> float | str:
     """What an expression, or a part of one, comes to. Raises ConditionError on a division by zero."""
     try:
         return _value(tree, values)
@@ -141,7 +143,7 @@ def _margin(tree: ast.expr, values: Values) -> float:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return -_margin(operand, values)
         case ast.Compare(left=left, ops=ops, comparators=rights):
-            sides = [value_of(side, values) for side in (left, *rights)]
+            sides = [evaluate_expression(side, values) for side in (left, *rights)]
             return max(_miss(op, a, b) for op, a, b in zip(ops, sides[:-1], sides[1:], strict=True))
     raise TypeError(f"{type(tree).__name__} passed the check and is no condition")
 
@@ -176,13 +178,13 @@ def _subscript(tree: ast.Subscript) -> str:
 
 def _refuse(node: ast.AST, score_name: str) -> None:
     if isinstance(node, ast.Subscript):
-        if not (isinstance(node.value, ast.Name) and node.value.id in DEV.answers_to(score_name)):
+        if not (isinstance(node.value, ast.Name) and node.value.id in DEV.accepted_names(score_name)):
             raise ConditionError(
                 f"{ast.unparse(node)!r} is not understood; a language's dev score is {score_name}[en]"
             )
         return
     if isinstance(node, ast.Name):
-        known = (*selecting(score_name), TEACHER, OVER_GOLD, OBJECTIVE)
+        known = (*selectable_figures(score_name), TEACHER, OVER_GOLD, OBJECTIVE)
         if fault := selection_fault(node.id, known, score_name):
             raise ConditionError(fault)
     elif isinstance(node, ast.Compare) and _is_objective(node):

@@ -28,7 +28,7 @@ BEYOND_IN_SPREADS, BEYOND = 3.0, 0.05
 than this share: as much as another process, with its memory elsewhere, may differ."""
 
 
-def grid_of(costs: Iterable[Cost]) -> dict[str, list[float]]:
+def compute_cost_grid(costs: Iterable[Cost]) -> dict[str, list[float]]:
     """Return the grid of each figure that has a spread, from the costs of all shapes of a sweep.
 
     The spreads of one figure are pooled by their root mean square.
@@ -61,7 +61,7 @@ def _origin(values: Sequence[float], step: float) -> float:
     return float(f"{math.exp(phase * width):.6g}")
 
 
-def on_grid(value: float, step: float, origin: float = 1.0) -> float:
+def round_to_grid(value: float, step: float, origin: float = 1.0) -> float:
     """Return the value of the grid that is nearest to a positive `value`, as ratios go; others stay as they are."""
     if value <= 0:
         return value
@@ -69,6 +69,6 @@ def on_grid(value: float, step: float, origin: float = 1.0) -> float:
     return origin * math.exp(round(math.log(value / origin) / width) * width)
 
 
-def beyond_spread(value: float, other: float, spread: float, other_spread: float) -> bool:
+def measurements_contradict(value: float, other: float, spread: float, other_spread: float) -> bool:
     """Whether two positive values differ by more than their relative spreads explain."""
     return abs(math.log(value / other)) > max(BEYOND, BEYOND_IN_SPREADS * math.hypot(spread, other_spread))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from raykd.figures.pareto import hypervolume, non_dominated
-from raykd.figures.table import Direction, Directions, Figure, objective_values, selecting
+from raykd.figures.table import Direction, Directions, Figure, objective_values, selectable_figures
 from raykd.figures.trial import Teacher, Trial
 
 GOLD = "gold"
@@ -42,7 +42,7 @@ def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
     ]
 
 
-def front_of(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
+def pareto_front(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
     """The candidates that no other dominates, in the order given."""
     able = candidates(trials, objectives)
     if not able:
@@ -51,7 +51,7 @@ def front_of(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
     return [trial for trial, keep in zip(able, mask, strict=True) if keep]
 
 
-def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
+def front_hypervolume(trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
     """Share of the box between score 0 at the teacher's cost and score 1 at no cost that the trials dominate (0 … 1).
 
     A cost that the teacher lacks is measured against the worst of the trials.
@@ -62,7 +62,7 @@ def hypervolume_of(trials: Iterable[Trial], teachers: Sequence[Teacher], objecti
     return dominated_share(_shares(able, teachers, objectives), _directions(teachers, objectives))
 
 
-def hypervolumes(
+def hypervolume_history(
     trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
     """The same of the first candidate, of the first two, and so on, in the order of their numbers: how the front grew.
@@ -87,7 +87,7 @@ def hypervolumes(
 
 def _shares(able: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
     """[trials, objectives]: scores as they are, costs as shares of the teacher's, of which less is better."""
-    figures = selecting(teachers[0].score_name)
+    figures = selectable_figures(teachers[0].score_name)
     columns = zip(objectives, _table(able, objectives).T, strict=True)
     return np.stack([_share(figures[name], values, teachers[0]) for name, values in columns], axis=1)
 
@@ -105,7 +105,7 @@ def _share(figure: Figure, values: np.ndarray, teacher: Teacher) -> np.ndarray:
 
 def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Direction, ...]:
     """Of the columns of `_shares`."""
-    figures = selecting(teachers[0].score_name)
+    figures = selectable_figures(teachers[0].score_name)
     return tuple("max" if figures[name].score else "min" for name in objectives)
 
 
@@ -117,7 +117,7 @@ def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> floa
     return float(hypervolume(shares, reference, directions))
 
 
-def confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
+def find_confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
     """The same setting over more seeds, whose figures are the trial's with less chance in them; None where it was not
     confirmed. Of several the one with most seeds.
     """
@@ -130,15 +130,15 @@ def confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
     return max(found, key=lambda other: len(other.run_ids), default=None)
 
 
-def confirmed(trial: Trial, trials: Iterable[Trial]) -> Trial:
+def with_confirmed_scores(trial: Trial, trials: Iterable[Trial]) -> Trial:
     """The trial with the scores of its confirmation, and how it stands to the constraints by them."""
-    by = confirmation(trial, trials)
+    by = find_confirmation(trial, trials)
     if by is None:
         return trial
     return replace(trial, scores=by.scores, violations=by.violations, still_rises=by.still_rises)
 
 
-def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
+def find_gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
     """The same student, trained in the same way on labels alone: what distillation is compared with.
 
     It is complete, of the baseline or a trial on gold labels, and its settings differ only in what belongs to teaching.
@@ -154,14 +154,14 @@ def gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
         if other.state == "COMPLETE"
         and (other.objective == GOLD or other.role == "baseline")
         and _without_teaching(other) == own
-        and (as_many_steps(trial, other) or _schedule(other) == schedule)
+        and (same_step_count(trial, other) or _schedule(other) == schedule)
     ]
     return max(
-        twins, key=lambda twin: (as_many_steps(trial, twin), twin.scores.mean("dev") or 0.0), default=None
+        twins, key=lambda twin: (same_step_count(trial, twin), twin.scores.mean("dev") or 0.0), default=None
     )
 
 
-def as_many_steps(trial: Trial, twin: Trial) -> bool:
+def same_step_count(trial: Trial, twin: Trial) -> bool:
     """Whether both took as many optimiser steps; else they had as many epochs, of texts that may differ in length."""
     return trial.steps is not None and trial.steps == twin.steps
 

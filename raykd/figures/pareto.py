@@ -32,7 +32,7 @@ def non_dominated(
     return ~np.array(beaten, dtype=bool)
 
 
-def fronts(
+def front_ranks(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
     """The front [N] of each candidate: 0 for those that no other dominates, 1 for those that only these dominate, and

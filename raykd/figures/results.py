@@ -43,7 +43,7 @@ class Score:
         return stdev(self.by_seed) if len(self.by_seed) > 1 else None
 
     @staticmethod
-    def of(by_language: Mapping[str, float], outside: Collection[str] = ()) -> Score:
+    def from_languages(by_language: Mapping[str, float], outside: Collection[str] = ()) -> Score:
         """The score of one run: every language counts the same, however many sentences it has; those `outside` count
         in no mean, unless there are no others.
         """
@@ -70,10 +70,10 @@ class Score:
             "outside": list(self.outside),
         }
 
-    def without(self, outside: Collection[str]) -> Score:
+    def excluding(self, outside: Collection[str]) -> Score:
         """The score of one run with these languages outside of its mean."""
-        beside = {name: own.without(outside) for name, own in self.beside.items()}
-        return replace(Score.of(self.by_language, outside), beside=beside)
+        beside = {name: own.excluding(outside) for name, own in self.beside.items()}
+        return replace(Score.from_languages(self.by_language, outside), beside=beside)
 
     @staticmethod
     def over_seeds(scores: Sequence[Score]) -> Score:
@@ -98,7 +98,7 @@ class Score:
             name: Score.over_languages([one.beside[name] for one in scores]) for name in scores[0].beside
         }
         outside = {name for score in scores for name in score.outside}
-        return replace(Score.of(by_language, outside), beside=beside)
+        return replace(Score.from_languages(by_language, outside), beside=beside)
 
 
 @dataclass(frozen=True)

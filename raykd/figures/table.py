@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import Literal
 
 from raykd.figures import sizes
-from raykd.figures.cost_grid import on_grid
+from raykd.figures.cost_grid import round_to_grid
 from raykd.figures.results import Cost, Group, Part
 from raykd.figures.sizes import Shape
-from raykd.figures.trial import Scored, Trial
-from raykd.spec.messages import unknown
+from raykd.figures.trial import TrialOrTeacher, Trial
+from raykd.spec.messages import unknown_message
 
 Direction = Literal["max", "min"]
 Directions = Mapping[str, Direction]
@@ -83,22 +83,22 @@ class Figure:
         return self.score[2] if self.score else ""
 
     @property
-    def foreseen(self) -> bool:
+    def known_before_training(self) -> bool:
         """Whether it is known of a student before it is trained."""
         return self.score is None and self.name != "wall_s"
 
     @property
-    def selects(self) -> bool:
+    def selectable(self) -> bool:
         """Whether students may be searched and chosen by it."""
         return self.part in (None, "dev")
 
-    def read(self, scored: Scored) -> float | None:
+    def read(self, scored: TrialOrTeacher) -> float | None:
         """Return its value; None: not known."""
         if self.score is not None:
             return scored.scores.mean(*self.score)
-        return scored.cost.get(self.name) if self.foreseen else getattr(scored, self.name, None)
+        return scored.cost.get(self.name) if self.known_before_training else getattr(scored, self.name, None)
 
-    def compared(self, trial: Trial) -> float | None:
+    def compared_value(self, trial: Trial) -> float | None:
         """Return the value that decides between students: of what is timed, on the grid of the sweep, whose steps are
         as wide as the noise of a measurement; of all else the value itself.
         """
@@ -106,14 +106,14 @@ class Figure:
         if value is None or name not in trial.grid or name not in trial.cost:
             return value
         exact = trial.cost[name]
-        rounded = on_grid(exact, *trial.grid[name])
+        rounded = round_to_grid(exact, *trial.grid[name])
         return value * exact / rounded if self.against else rounded
 
-    def called(self, score_name: str) -> str:
+    def full_name(self, score_name: str) -> str:
         """Its name in a sweep whose task has that score."""
         return self.name.format(score=score_name)
 
-    def answers_to(self, score_name: str) -> tuple[str, ...]:
+    def accepted_names(self, score_name: str) -> tuple[str, ...]:
         """Its name and its other names, in a sweep whose task has that score."""
         return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
 
@@ -258,7 +258,9 @@ def cost_columns(objectives: Directions = MappingProxyType({})) -> tuple[Figure,
     return tuple(figure for figure in COSTS if figure.column is not None or figure.name in objectives)
 
 
-def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -> tuple[Figure, ...]:
+def score_figures(
+    score_name: str, *, targets: bool, among: Sequence[TrialOrTeacher] = ()
+) -> tuple[Figure, ...]:
     """The scores of a sweep whose task has that score: dev, test and, with `targets`, that of target languages; then
     the same of the metrics beside it. Where trials or teachers `among` which they are shown have metrics beside their
     score, it is these alone: tasks whose scores have one name may have others beside it.
@@ -272,7 +274,7 @@ def scores_of(score_name: str, *, targets: bool, among: Sequence[Scored] = ()) -
     return tuple(figure for figure in found if not known - {""} or figure.metric in {"", *known})
 
 
-def read_of_any(figure: Figure, every: Iterable[Scored]) -> bool:
+def has_values(figure: Figure, every: Iterable[TrialOrTeacher]) -> bool:
     """Whether the figure is known of any of them."""
     return any(figure.read(each) is not None for each in every)
 
@@ -287,10 +289,10 @@ OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
 """The same for any task: `score` is another name of its own score."""
 
 
-def selecting(score_name: str) -> dict[str, Figure]:
+def selectable_figures(score_name: str) -> dict[str, Figure]:
     """The figures that students may be chosen by, under each of their names."""
-    own = [figure for figure in FIGURES if figure.selects and figure.beside in ("", score_name)]
-    return {name: figure for figure in own for name in figure.answers_to(score_name)}
+    own = [figure for figure in FIGURES if figure.selectable and figure.beside in ("", score_name)]
+    return {name: figure for figure in own for name in figure.accepted_names(score_name)}
 
 
 def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | None:
@@ -299,16 +301,16 @@ def selection_fault(name: str, known: Sequence[str], score_name: str) -> str | N
         return None
     if name.startswith(("test", "target")):
         return f"{name!r} cannot select; {HIDDEN}"
-    message = unknown(name, tuple(known), what="name ")
+    message = unknown_message(name, tuple(known), what="name ")
     return message if "did you mean" in message else f"{message}; for the task's score write {score_name}"
 
 
 def objective_fault(name: str, direction: str, score_name: str) -> str | None:
     """What is wrong with one entry of `search.objectives` in a sweep whose task has that score; None: nothing."""
     # One name each: a score that is asked for twice under two names would count twice.
-    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selects}}
+    known = {score_name: DEV, **{figure.name: figure for figure in COSTS if figure.selectable}}
     # Nobody is led to it by a hint.
-    of_targets = {TARGET_DEV.called(score_name): TARGET_DEV}
+    of_targets = {TARGET_DEV.full_name(score_name): TARGET_DEV}
     fault = None if name in of_targets else selection_fault(name, tuple(known), score_name)
     known |= of_targets
     if fault is None and direction != known[name].direction:
@@ -320,28 +322,28 @@ def objective_values(trial: Trial, objectives: Directions) -> list[float | None]
     """The figures that `objectives` names as search, front and hypervolume compare them, in their order: costs that are
     timed on the grid of the sweep. Raises KeyError for a name that cannot select.
     """
-    known = selecting(trial.score_name)
-    return [known[name].compared(trial) for name in objectives]
+    known = selectable_figures(trial.score_name)
+    return [known[name].compared_value(trial) for name in objectives]
 
 
-def latency_searched(objectives: Directions) -> Figure:
+def main_latency(objectives: Directions) -> Figure:
     """The latency by which a front is drawn and ordered: the first that is searched for, else `latency_ms`."""
     timed = {figure.name: figure for figure in COSTS if figure.form == "milliseconds"}
     return next((timed[name] for name in objectives if name in timed), LATENCY)
 
 
-def runtimes_of(names: Iterable[str]) -> tuple[Runtime, ...]:
+def extra_runtimes(names: Iterable[str]) -> tuple[Runtime, ...]:
     """The runtimes that figures of these names are of, beside the one that is always measured."""
     found = {figure.runtime for figure in COSTS if figure.name in set(names)}
     others: tuple[Runtime, ...] = ("int8", "torch", *GPU_RUNTIMES)
     return tuple(runtime for runtime in others if runtime in found)
 
 
-def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:
+def score_values(figure: Figure, scored: TrialOrTeacher) -> dict[str, float | None]:
     """A score's mean and its standard deviations over seeds and over languages, by their names in CSV and MLflow."""
     if figure.score is None:
         raise ValueError(f"{figure.name} is not a score")
-    name, score = figure.called(scored.score_name), scored.scores.get(*figure.score)
+    name, score = figure.full_name(scored.score_name), scored.scores.get(*figure.score)
     return {
         name: score and score.mean,
         f"{name}_sd": score and score.sd,
@@ -349,14 +351,14 @@ def score_values(figure: Figure, scored: Scored) -> dict[str, float | None]:
     }
 
 
-def language_values(figure: Figure, scored: Scored) -> dict[str, float]:
+def language_values(figure: Figure, scored: TrialOrTeacher) -> dict[str, float]:
     """Each language's own mean on the part that the score is of; on test source and target languages."""
     if figure.score is None:
         raise ValueError(f"{figure.name} is not a score")
     return scored.scores.by_language(figure.score[0], figure.metric)
 
 
-def computed_sizes(shape: Shape) -> dict[str, float]:
+def compute_sizes(shape: Shape) -> dict[str, float]:
     """The sizes of a shape by their names, without those that are not known."""
     return {
         figure.name: value
@@ -365,7 +367,7 @@ def computed_sizes(shape: Shape) -> dict[str, float]:
     }
 
 
-def over_models(costs: Iterable[Cost]) -> dict[str, float]:
+def combine_model_costs(costs: Iterable[Cost]) -> dict[str, float]:
     """The cost of several models that share the work by language, each figure as its entry says. A part that several
     of them have, such as one frozen encoder, counts once.
     """

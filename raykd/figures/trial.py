@@ -177,7 +177,7 @@ class Teacher:
         return Teacher(**{**plain, "scores": scores, "members": members, "cost_notes": notes})
 
 
-Scored = Trial | Teacher
+TrialOrTeacher = Trial | Teacher
 
 
 def teacher_score(teachers: Sequence[Teacher], part: Part = "dev", group: Group = "source") -> float | None:
@@ -234,7 +234,7 @@ def method_name(kind: str, objective: PlainObject) -> str:
     return " ".join(parts)
 
 
-def set_apart(trials: Sequence[Trial]) -> list[Trial]:
+def with_distinguishing_settings(trials: Sequence[Trial]) -> list[Trial]:
     """The trials, each with the settings in which it differs from others of the same role, method and shape."""
     alike: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
@@ -269,17 +269,17 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def score_name_of(scored: Iterable[Scored]) -> str:
+def common_score_name(scored: Iterable[TrialOrTeacher]) -> str:
     """The score's name in sweep files, MLflow and CSV; all trials and teachers of a sweep have one task."""
     return next((each.score_name for each in scored), "f1")
 
 
-def score_label_of(scored: Iterable[Scored]) -> str:
+def common_score_label(scored: Iterable[TrialOrTeacher]) -> str:
     """What people call the score of these trials and teachers."""
     return next((each.score_label for each in scored), "F1")
 
 
-def scores_of(scored: Scored) -> str:
+def format_scores(scored: TrialOrTeacher) -> str:
     """Its means in percent: `dev F1 84.1, test F1 83.0`; with target languages `dev F1 84.1, test F1 83.0 (target
     61.5)`.
     """
@@ -289,21 +289,21 @@ def scores_of(scored: Scored) -> str:
     return f"dev {scored.score_label} {dev:.1f}, test {scored.score_label} {test:.1f}{after}"
 
 
-def targets_of(scored: Iterable[Scored]) -> list[str]:
+def target_languages(scored: Iterable[TrialOrTeacher]) -> list[str]:
     """The target languages, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.targets))
 
 
-def outside_of(scored: Iterable[Scored]) -> list[str]:
+def languages_outside_mean(scored: Iterable[TrialOrTeacher]) -> list[str]:
     """The target languages over which no mean is, in the order in which they occur."""
     return list(dict.fromkeys(language for each in scored for language in each.scores.outside))
 
 
-def may_go_on(trials: Sequence[Trial]) -> bool:
+def can_resume(trials: Sequence[Trial]) -> bool:
     """Whether `--resume` would begin a trial: what these need is not known before they are complete."""
     return not trials or any(trial.state in UNFINISHED for trial in trials)
 
 
-def has_ended(trials: Sequence[Trial]) -> bool:
+def all_trials_ended(trials: Sequence[Trial]) -> bool:
     """Whether a sweep with these trials has none to do."""
     return bool(trials) and all(trial.state != "RUNNING" for trial in trials)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from raykd.corpora.pretrained import require_tokenizer
 from raykd.errors import MissingError, StoreError
 from raykd.identity import PlainObject
-from raykd.spec.messages import nearest
+from raykd.spec.messages import nearest_words
 from raykd.storage.digests import path_sha256
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def refuse_misspelled(path: str) -> None:
     there = (
         sorted(each.name for each in place.parent.iterdir() if each.is_dir()) if place.parent.is_dir() else []
     )
-    near = nearest(place.name, there)
+    near = nearest_words(place.name, there)
     hint = f"did you mean {place.parent / near[0]}?" if near else "give the folder of a checkpoint"
     shown = f"; {place.parent} has {', '.join(there[:8])}" if there and not near else ""
     raise MissingError(path, f"is no folder{shown}", hint)

@@ -37,8 +37,8 @@ def score_languages(
     values = {language: metric(*parts[language]) for language in sorted(parts)}
     source = {language: value for language, value in values.items() if language not in targets}
     target = {language: value for language, value in values.items() if language in targets}
-    scores: dict[Group, Score] = {"source": Score.of(source)}
-    return {**scores, "target": Score.of(target)} if target else scores
+    scores: dict[Group, Score] = {"source": Score.from_languages(source)}
+    return {**scores, "target": Score.from_languages(target)} if target else scores
 
 
 def score_metrics(

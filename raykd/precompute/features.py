@@ -19,7 +19,7 @@ from raykd.corpora.word_pieces import Vocabulary
 from raykd.layers.contextual import FrozenConfig, FrozenFeatures, part_class
 from raykd.precompute.plan import PrecomputePlan, PrecomputeTask
 from raykd.precompute.shard_writer import TeacherHandle
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 from raykd.signals import EncoderOutput, Sizes
 from raykd.storage.layout import ENCODER, ENCODERS
 from raykd.storage.store import Storage
@@ -125,7 +125,7 @@ class LoadedEncoder:
 def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> LoadedEncoder:
     """The encoder called `encoder_id`, on this device."""
     plain = storage.read_json(f"{ENCODERS}/{encoder_id}/{ENCODER}")
-    config = validated(part_class(plain["config"]), plain["config"])
+    config = validate_plain(part_class(plain["config"]), plain["config"])
     return LoadedEncoder(config.build(), config.vocabulary(), device)
 
 

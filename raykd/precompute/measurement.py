@@ -24,7 +24,7 @@ from raykd.cluster.placement import PROBE, check_target, latency_node
 from raykd.cluster.progress_channel import reported
 from raykd.cluster.topology import Group, Node, Topology, shown
 from raykd.errors import PlacementError, StoreError
-from raykd.figures.cost_grid import beyond_spread
+from raykd.figures.cost_grid import measurements_contradict
 from raykd.figures.results import LOADED, Cost
 from raykd.figures.table import COSTS, ENDINGS, GPU_RUNTIMES, PARAMETERS, Runtime
 from raykd.identity import PlainObject
@@ -41,7 +41,7 @@ from raykd.precompute.model_cost import (
     store_cost,
 )
 from raykd.precompute.processor import processor_name
-from raykd.recipes.resources import LatencyTarget, Resources, gpu_probe, targeted
+from raykd.recipes.resources import LatencyTarget, Resources, gpu_probe_resources, latency_resources
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 
@@ -209,7 +209,7 @@ def _slower(cost: Cost, other: Cost) -> bool:
 
 def _differ(cost: Cost, other: Cost, name: str) -> bool:
     spreads = cost.spreads.get(name, 0.0), other.spreads.get(name, 0.0)
-    return beyond_spread(cost.figures[name], other.figures[name], *spreads)
+    return measurements_contradict(cost.figures[name], other.figures[name], *spreads)
 
 
 def _describe_change(stored: Cost, now: Cost) -> str:
@@ -269,7 +269,7 @@ def _measure_on_node(
 ) -> PlainObject:
     target = resources.latency
     if cluster.grows and latency_node(target, topology()) is None:
-        ask = targeted(target or LatencyTarget())
+        ask = latency_resources(target or LatencyTarget())
         wait_for_slots("latency", Group(ask), 1, cluster, listener, minutes=resources.wait_minutes)
     if nodes is not None:
         nodes.ask()
@@ -299,7 +299,7 @@ def _measure_on_gpu(
 ) -> PlainObject:
     """Returns what is known of the GPU."""
     # A process that had a GPU keeps some of its memory; so each task has a process of its own.
-    takes = gpu_probe(resources.of("students"))
+    takes = gpu_probe_resources(resources.for_role("students"))
     gpus, others = takes.pop("GPU"), {name: amount for name, amount in takes.items() if name != "CPU"}
     on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=others, max_calls=1)
     on: Any = ray.get(on_a_gpu(gpu_hardware).remote())
@@ -315,7 +315,7 @@ def _measure_on_gpu(
 def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topology) -> None:
     """Raises PlacementError where something is to be timed on a GPU, and no node has one of the students' kind."""
     asked: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
-    takes = gpu_probe(resources.of("students"))
+    takes = gpu_probe_resources(resources.for_role("students"))
     if asked and cluster.grown.fits(Group(takes)) < 1:
         names = ", ".join(f"figures that end in {ENDINGS[each]}" for each in asked)
         raise PlacementError(
@@ -336,7 +336,7 @@ def _measure(
 def _task_resources(target: LatencyTarget | None, node: Node) -> dict[str, float]:
     """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
     probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
-    return targeted(target or LatencyTarget()) | probe
+    return latency_resources(target or LatencyTarget()) | probe
 
 
 def _run_on(

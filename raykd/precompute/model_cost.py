@@ -22,7 +22,7 @@ from raykd.deploy.onnx_files import Session, float32_file, int8_file
 from raykd.errors import ExportError
 from raykd.figures.results import Cost
 from raykd.figures.sizes import Shape
-from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime, computed_sizes
+from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime, compute_sizes
 from raykd.identity import PlainObject, identity
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model
@@ -124,8 +124,8 @@ class ShapeModel:
 
     def sizes(self) -> Cost:
         """Its sizes, and those of the parts that other models may have too."""
-        shared = {key: computed_sizes(Shape(own)) for key, own in self.model.frozen().items()}
-        return Cost(computed_sizes(self.parts), self.shape, shared=shared, no_export=self.no_export)
+        shared = {key: compute_sizes(Shape(own)) for key, own in self.model.frozen().items()}
+        return Cost(compute_sizes(self.parts), self.shape, shared=shared, no_export=self.no_export)
 
 
 def bytes_in_memory(model: Model) -> int:

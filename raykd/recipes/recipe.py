@@ -32,7 +32,7 @@ LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
 SEED = "{seed}"
 """In a path of the student, stands for the run's `training.seed`."""
 
-OF_THE_RUN = ("seed", "dropout", "deterministic")
+RUN_SETTINGS = ("seed", "dropout", "deterministic")
 """What of `training` holds for a whole run, not for one stage."""
 
 
@@ -141,7 +141,7 @@ class Recipe(Frozen):
         """Whether each seed of the student starts from files of its own."""
         return SEED in self.student.model_dump_json()
 
-    def of_seed(self, offset: int) -> Self:
+    def with_seed_offset(self, offset: int) -> Self:
         """The same with `training.seed` so much higher."""
         training = self.training.model_copy(update={"seed": self.training.seed + offset})
         return self.model_copy(update={"training": training})
@@ -157,13 +157,13 @@ class Recipe(Frozen):
             return kinds[0] if alone else self.strategy.name
         return " > ".join(kinds)
 
-    def on_gold(self) -> Self:
+    def on_gold_labels(self) -> Self:
         """The same student, trained on gold labels alone."""
         alone = {"objective": Gold(), "stages": None, "strategy": None, "start_from": None}
         return self.model_copy(update=alone | {"student": self.scoped_student})
 
     @property
-    def labels(self) -> Task:
+    def task_entry(self) -> Task:
         """The entry of the task table."""
         return TASKS[self.task]
 
@@ -174,7 +174,7 @@ def stage_text(stage: Stage, *, unlabelled: bool) -> str:
     return text if unlabelled else "labelled"
 
 
-def named_text(stage: Stage, text: str) -> bool:
+def names_text(stage: Stage, text: str) -> bool:
     """Whether the stage, or a part of its mix, names this text for its own."""
     parts = stage.objective.parts if isinstance(stage.objective, Mix) else ()
     return stage.text == text or any(part.text == text for part in parts)
@@ -192,7 +192,7 @@ def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
     )
 
 
-def resolved_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObject:
+def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObject:
     """The stage as plain data, every default filled in; what has no effect is omitted."""
     schedule = with_an_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
     if not stage.objective.anneals and not stage.objective.follows_lambda:
@@ -220,7 +220,7 @@ def _own_training(stage: Stage, recipe: Recipe) -> PlainObject:
     return {key: value for key, value in _written(stage.training).items() if value != common[key]}
 
 
-def resolved_vocabulary(recipe: Recipe) -> VocabularyConfig:
+def resolve_vocabulary(recipe: Recipe) -> VocabularyConfig:
     """The student's vocabulary; `teacher` stands for its teacher's."""
     own, teacher = recipe.student.tokenizer, recipe.teachers.tokenizer
     if not isinstance(own, TeacherVocabulary):

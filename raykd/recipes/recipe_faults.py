@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration, with_an_end
-from raykd.recipes.recipe import Recipe, resolved_vocabulary
+from raykd.recipes.recipe import Recipe, resolve_vocabulary
 from raykd.recipes.resources import RunRole
-from raykd.recipes.stage_faults import endless_faults, stage_faults
+from raykd.recipes.stage_faults import endless_schedule_faults, stage_faults
 from raykd.recipes.student_faults import student_faults
 from raykd.recipes.task_faults import task_faults
 from raykd.spec import KeyPath
@@ -28,8 +28,8 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     if recipe.teachers.trained:
         ends = with_an_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
         own = recipe.teachers.training.model_dump(mode="json")
-        faults += [(("teachers",), message) for message in endless_faults(ends, own, "teachers")]
-    faults += student_faults(recipe, resolved_vocabulary(recipe))
+        faults += [(("teachers",), message) for message in endless_schedule_faults(ends, own, "teachers")]
+    faults += student_faults(recipe, resolve_vocabulary(recipe))
     return faults + _precision_faults(recipe)
 
 
@@ -42,7 +42,7 @@ def _precision_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     return [
         ((*path, "precision"), message)
         for path, training, role in trained
-        if training.precision == "fp16" and not recipe.resources.of(role).gpus_per_worker
+        if training.precision == "fp16" and not recipe.resources.for_role(role).gpus_per_worker
     ]
 
 

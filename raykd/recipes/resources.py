@@ -108,7 +108,7 @@ class Resources(Frozen):
     @model_validator(mode="after")
     def _a_gpu_has_one_worker(self) -> Resources:
         for role in get_args(RunRole):
-            own = self.of(role)
+            own = self.for_role(role)
             if own.workers > 1 and 0 < own.gpus_per_worker < 1:
                 raise ValueError(
                     f"{role}: {own.workers} workers of one run cannot share a GPU ({own.gpus_per_worker:g} each), "
@@ -116,19 +116,19 @@ class Resources(Frozen):
                 )
         return self
 
-    def of(self, role: RunRole) -> Resources:
+    def for_role(self, role: RunRole) -> Resources:
         """What runs of this role take, in the place of what all take."""
         own = self.teachers if role == "teachers" else self.students
         roles = {"teachers": None, "students": None, "precompute": None, "latency": None, "autoscale": ()}
         return self.model_copy(update=roles | _written(own))
 
     @property
-    def under_ray_train(self) -> bool:
+    def uses_ray_train(self) -> bool:
         """True where Ray Train starts the workers of a run, beside the process of its slot."""
         return self.ray_train or self.workers > 1
 
     @property
-    def reading(self) -> PrecomputeRole:
+    def precompute_actor(self) -> PrecomputeRole:
         """What an actor of precompute takes, everything filled in but how many there are."""
         inherited = {
             "workers": self.precompute_workers,
@@ -140,17 +140,17 @@ class Resources(Frozen):
         return PrecomputeRole(**inherited | _written(self.precompute))
 
 
-def taken(of: Resources | PrecomputeRole) -> dict[str, float]:
+def worker_resources(of: Resources | PrecomputeRole) -> dict[str, float]:
     """What one worker takes, by the names of Ray."""
     return _by_ray(of.cpus_per_worker or 0.0, of.gpus_per_worker or 0.0, of.accelerator_type, of.custom)
 
 
-def gpu_probe(of: Resources) -> dict[str, float]:
+def gpu_probe_resources(of: Resources) -> dict[str, float]:
     """The resources of a measurement on a GPU: a whole one, of the kind that these runs take."""
     return _by_ray(0.0, 1.0, of.accelerator_type, {})
 
 
-def targeted(target: LatencyTarget) -> dict[str, float]:
+def latency_resources(target: LatencyTarget) -> dict[str, float]:
     """What a measurement of latency takes on its node."""
     return _by_ray(1.0, 0.0, target.accelerator_type, target.custom)
 

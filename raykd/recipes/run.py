@@ -76,7 +76,7 @@ class Run:
     def id(self) -> str:
         """Hash of everything that decides the outcome: names, hosts and worker counts are not among the fields."""
         return identity(
-            "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._deciding()}
+            "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._identity_fields()}
         )
 
     @property
@@ -95,7 +95,7 @@ class Run:
             replace(self, model={**self.model, "count": 1, "training": own}, training=own) for own in seeded
         )
 
-    def _deciding(self) -> PlainObject:
+    def _identity_fields(self) -> PlainObject:
         if self.members:
             return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
@@ -109,11 +109,11 @@ class Run:
                     key: value for key, value in model["vocabulary"].items() if key != "path"
                 }
         if model.get("contextual"):
-            model["contextual"] = [without_place(part) for part in model["contextual"]]
+            model["contextual"] = [without_location(part) for part in model["contextual"]]
         if model.get("embeddings"):
-            model["embeddings"] = without_place(model["embeddings"])
+            model["embeddings"] = without_location(model["embeddings"])
         if self.embeddings_from:
-            fields["embeddings_from"] = without_place(self.embeddings_from)
+            fields["embeddings_from"] = without_location(self.embeddings_from)
         for source in fields["sources"]:
             del source["text_id"], source["stored"]
         if self.start_from:
@@ -142,13 +142,13 @@ def objective_name(objective: PlainObject) -> str:
     return "+".join(part["objective"]["kind"] for part in parts) or objective["kind"]
 
 
-def without_place(part: PlainObject) -> PlainObject:
+def without_location(part: PlainObject) -> PlainObject:
     """A checkpoint or file that is given, named by its content where its checksum is known."""
     known = bool(part.get("checksum"))
     return {key: value for key, value in part.items() if not (known and key in ("path", "vectors"))}
 
 
-def validated(model: type[Config], plain: PlainObject) -> Config:
+def validate_plain(model: type[Config], plain: PlainObject) -> Config:
     """The configuration that `plain` was dumped from."""
     # Strict mode accepts lists for tuples only from JSON, which is also how every configuration enters.
     return _adapter(model).validate_json(json.dumps(plain))
@@ -159,7 +159,7 @@ def _adapter(model: type[Config]) -> TypeAdapter[Config]:
     return TypeAdapter(model)
 
 
-def find_start(name: str, storage: Storage) -> tuple[Storage, RunResult] | None:
+def find_starting_run(name: str, storage: Storage) -> tuple[Storage, RunResult] | None:
     """Return the folder and the result of the run that `start_from` names: by its id in the store, or by its folder.
 
     None where there is no finished run.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from raykd.identity import PlainObject
 from raykd.needs import explain_unmet_needs
 from raykd.objectives import Mix
-from raykd.recipes.recipe import OF_THE_RUN, Recipe, Stage, resolved_stage, stage_objective
+from raykd.recipes.recipe import RUN_SETTINGS, Recipe, Stage, resolve_stage, stage_objective
 from raykd.signals import Need
 from raykd.spec import KeyPath
 from raykd.students import STUDENTS
@@ -50,16 +50,16 @@ def stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Key
         faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
     own = stage.training.model_fields_set if stage.training is not None else ()
     hint = "holds for the whole run; write it in the sweep file's own training"
-    return faults + [((*where, "training", name), f"{name} {hint}") for name in OF_THE_RUN if name in own]
+    return faults + [((*where, "training", name), f"{name} {hint}") for name in RUN_SETTINGS if name in own]
 
 
 def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
     """Learning rates that need an end, and held-out losses that change from epoch to epoch."""
-    resolved = resolved_stage(stage, recipe, unlabelled=recipe.corpus.has_text)
+    resolved = resolve_stage(stage, recipe, unlabelled=recipe.corpus.has_text)
     training = {**recipe.training.model_dump(mode="json"), **resolved["training"]}
     faults = [
         ((*where, "schedule"), message)
-        for message in endless_faults(resolved["schedule"], training, "schedule")
+        for message in endless_schedule_faults(resolved["schedule"], training, "schedule")
     ]
     weighed = stage_objective(stage, unlabelled=recipe.corpus.has_text)
     if stage.select == "loss" and weighed.follows_lambda and resolved["schedule"]["anneal_rate"]:
@@ -70,7 +70,7 @@ def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple
     return faults
 
 
-def endless_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
+def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
     """What of the learning rate needs to know when training ends, where only patience ends it."""
     if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
         return []

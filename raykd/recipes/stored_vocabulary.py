@@ -93,7 +93,7 @@ def store_vocabulary(
             ]
         )
         smoothed = config.as_sampled and sampling_alpha != 1.0
-        words = _sampled(text, sampling_alpha) if smoothed else count_words(text)
+        words = _count_words_as_sampled(text, sampling_alpha) if smoothed else count_words(text)
         report_progress(None, f"making a vocabulary of {len(words):,} different words")
         pieces = config.build(words)
         letters = CharacterVocabulary.build(words) if characters else None
@@ -106,7 +106,7 @@ def store_vocabulary(
     return open_vocabulary(storage, name)
 
 
-def _sampled(text: pa.Table, alpha: float) -> Counter[str]:
+def _count_words_as_sampled(text: pa.Table, alpha: float) -> Counter[str]:
     """How often each word occurs where language l with n_l sentences has a share ∝ n_l^alpha of them, at least once."""
     sizes = {each["values"]: each["counts"] for each in text["language"].value_counts().to_pylist()}
     share = len(text) / sum(size**alpha for size in sizes.values())
@@ -138,10 +138,10 @@ def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
 
 @lru_cache(maxsize=8)
 def _open(store_uri: str, name: str) -> StoredVocabulary:
-    return Storage(store_uri).read_json(vocabulary_file(name), partial(vocabulary_from, name))
+    return Storage(store_uri).read_json(vocabulary_file(name), partial(vocabulary_from_json, name))
 
 
-def vocabulary_from(name: str, plain: PlainObject) -> StoredVocabulary:
+def vocabulary_from_json(name: str, plain: PlainObject) -> StoredVocabulary:
     """The vocabulary called `name`, from the JSON in which it is stored."""
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
     context = tuple(vocabulary_from_json(part) for part in plain["context"])

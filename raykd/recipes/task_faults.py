@@ -63,16 +63,16 @@ def task_faults(recipe: Recipe) -> Faults:
     faults = [*_corpus_faults(recipe), *_unit_faults(recipe), *_transition_faults(recipe)]
     for section in TABLES:
         faults += _form_faults(recipe, section)
-    if recipe.labels.form == TREE:
+    if recipe.task_entry.form == TREE:
         faults += _pos_faults(recipe)
-    if recipe.labels.form == PIECES:
+    if recipe.task_entry.form == PIECES:
         faults += _vocabulary_faults(recipe)
     return faults + _unlabelled_faults(recipe)
 
 
 def _corpus_faults(recipe: Recipe) -> Faults:
     """Labels that the corpus has in another form, of another unit, or of pairs where the task has none."""
-    task, corpus, faults = recipe.labels, recipe.corpus, []
+    task, corpus, faults = recipe.task_entry, recipe.corpus, []
     if corpus.unit != task.unit:
         message = f"source {corpus.source!r} has one label per {corpus.unit}"
         hint = (
@@ -107,7 +107,7 @@ def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
         tasks = {STEPS: "semantic_parsing", UTTERANCES: "intent_slots, or semantic_parsing"}
         message = f"{source} has {named[own]}, which task {recipe.task!r} does not predict"
         return ("task",), f"{message}; set task: {tasks[own]}"
-    wanted = recipe.labels.form
+    wanted = recipe.task_entry.form
     lacking = {**named, UTTERANCES: "intents"}[wanted]
     sources = " or ".join(name for name, kind in SOURCES.items() if wanted in kind.forms)
     message = f"{source} has no {lacking}, which task {recipe.task!r} predicts"
@@ -116,7 +116,7 @@ def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 
 def _unit_faults(recipe: Recipe) -> Faults:
     """Teachers that label something else than words, sentences or pairs, which the task labels."""
-    task, path, faults = recipe.labels, ("teachers", "kind"), []
+    task, path, faults = recipe.task_entry, ("teachers", "kind"), []
     if task.pairs and not recipe.teachers.reads_text_pairs:
         message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
         faults.append((path, message))
@@ -128,7 +128,7 @@ def _unit_faults(recipe: Recipe) -> Faults:
 
 def _form_faults(recipe: Recipe, section: str) -> Faults:
     """What the teacher, or the student, predicts, where it is not the form of the task's labels."""
-    model, task = getattr(recipe, section), recipe.labels
+    model, task = getattr(recipe, section), recipe.task_entry
     if task.form in model.forms:
         return []
     kinds = [name for name, kind in TABLES[section].items() if task.form in kind.forms]
@@ -148,7 +148,7 @@ def _form_faults(recipe: Recipe, section: str) -> Faults:
 
 def _transition_faults(recipe: Recipe) -> Faults:
     """Scores of pairs of labels where there is one label, or where labels are too many."""
-    task, faults = recipe.labels, []
+    task, faults = recipe.task_entry, []
     if task.unit == "sentence":
         alone = "one label per sentence has no transitions"
         if recipe.teachers.has_transitions:
@@ -180,11 +180,11 @@ def _unlabelled_faults(recipe: Recipe) -> Faults:
         return []
     languages = bool(recipe.corpus.unlabelled_languages)
     path: KeyPath = ("corpus", "unlabelled_languages" if languages else "unlabelled")
-    if recipe.labels.form == PIECES:
+    if recipe.task_entry.form == PIECES:
         hint = "name its languages in corpus.languages" if languages else "name its files in corpus.train"
         message = "pretraining needs no labels, so that all text is training text"
         return [(path, f"{message}; {hint}, and omit this")]
-    if recipe.labels.form == STEPS:
+    if recipe.task_entry.form == STEPS:
         hint = ", or name the languages in zero_shot_languages" if languages else ""
         message = "a teacher reads the steps of gold trees, so that text without trees teaches nothing"
         return [(path, f"{message}; omit it{hint}")]
@@ -203,7 +203,7 @@ def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
             "corpus.predicted_pos.model, or student.encoding: relative_position"
         )
         faults.append((("student", "encoding"), message))
-    if asked is not None and asked.replace and recipe.labels.pos:
+    if asked is not None and asked.replace and recipe.task_entry.pos:
         message = (
             "leaves out words by their gold part of speech, which corpus.predicted_pos.replace: true replaces; set "
             "task: parsing_without_punctuation_words, or replace: false"

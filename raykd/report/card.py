@@ -13,12 +13,12 @@ from raykd import __version__
 from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
 from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Export
 from raykd.deploy.splitting import IN_WORDS, Splitting
-from raykd.figures.front import gold_twin
+from raykd.figures.front import find_gold_twin
 from raykd.figures.results import Scores
-from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, scores_of
+from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, score_figures
 from raykd.figures.trial import Teacher, Trial, shape_name
 from raykd.recipes.run import Run, objective_name
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.card_config import CardConfig
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, spread
 from raykd.tasks import TASKS
@@ -64,7 +64,9 @@ def trial_card(
     trial: Trial, trials: Iterable[Trial], teachers: Sequence[Teacher], *, sweep: str, stated: CardConfig
 ) -> Callable[[Export], str]:
     """What makes the card of each model of a trial."""
-    return partial(model_card, stated=stated, origin=Origin(sweep, trial, teachers, gold_twin(trial, trials)))
+    return partial(
+        model_card, stated=stated, origin=Origin(sweep, trial, teachers, find_gold_twin(trial, trials))
+    )
 
 
 def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
@@ -141,7 +143,7 @@ def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
             _by_language(scores, figure.part, figure.metric),
         )
         for name, scores in columns.items()
-        for figure in scores_of(task.score_name, targets=False)
+        for figure in score_figures(task.score_name, targets=False)
     }
     rows = [name for name in (*exported.languages, MEAN) if any(name in own for _, own in cells.values())]
     if len(rows) == 2:

@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Literal
 
 from raykd.errors import Fault, SpecError
-from raykd.figures.front import GOLD, gold_twin
+from raykd.figures.front import GOLD, find_gold_twin
 from raykd.figures.results import Score
 from raykd.figures.table import DEV, SCORES, TARGET, TEST, Figure
 from raykd.figures.trial import Trial
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
-from raykd.spec.messages import did_you_mean, unknown
+from raykd.spec.messages import did_you_mean, unknown_message
 
 Which = Literal["test", "dev", "target"]
 FIGURE: Mapping[Which, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
@@ -49,7 +49,7 @@ class Side:
     @property
     def name(self) -> str:
         """The score's name in CSV and MLflow: `test_f1`."""
-        return self.figure.called(self.trial.score_name)
+        return self.figure.full_name(self.trial.score_name)
 
     @property
     def by_seed(self) -> tuple[float, ...]:
@@ -191,7 +191,9 @@ def compare(
         done = [trial for trial in trials if trial.state == "COMPLETE" and side(trial).score is not None]
         chosen = best_of_each(done) if by == "objective" else done
         if baseline == GOLD:
-            pairs += [(name, trial, gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD]
+            pairs += [
+                (name, trial, find_gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD
+            ]
         else:
             other = _named(baseline, name, sweeps)
             pairs += [(name, trial, other) for trial in chosen if trial is not other]
@@ -231,7 +233,7 @@ def _side(trial: Trial, which: Which, metric: str) -> Side:
     asked = "" if metric == trial.score_name else metric
     if asked not in known:
         names = (trial.score_name, *filter(None, known))
-        raise SpecError((Fault("--metric", None, metric, unknown(metric, names, what="metric ")),))
+        raise SpecError((Fault("--metric", None, metric, unknown_message(metric, names, what="metric ")),))
     return Side(trial, which, asked)
 
 

@@ -238,7 +238,7 @@ def _plain_side(side: Side) -> dict[str, Any]:
     return {
         "number": trial.number, "name": trial.name, "role": trial.role, "mean": side.mean, "sd": side.sd,
         "by_seed": list(side.by_seed), "by_language": dict(side.by_language),
-        DEV.called(trial.score_name): DEV.read(trial), "target": target.mean,
+        DEV.full_name(trial.score_name): DEV.read(trial), "target": target.mean,
         "target_by_seed": list(target.by_seed),
     }  # fmt: skip
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from raykd.figures.front import as_many_steps
+from raykd.figures.front import same_step_count
 from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
-from raykd.figures.trial import Teacher, Trial, score_label_of, teacher_score
+from raykd.figures.trial import Teacher, Trial, common_score_label, teacher_score
 from raykd.pluralise import pluralise
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
@@ -135,7 +135,7 @@ def findings(
     rows: Sequence[FrontRow], teachers: Sequence[Teacher], *, dev_labels: int | None = None
 ) -> list[Finding]:
     """What to know beside the figures of a front. `dev_labels`: how many labels the score on dev counts."""
-    label = score_label_of([*teachers, *(row.trial for row in rows)])
+    label = common_score_label([*teachers, *(row.trial for row in rows)])
     return [
         *_of_teachers(teachers, label),
         *_of_students(rows, teachers, label),
@@ -197,7 +197,7 @@ def _of_baselines(rows: Sequence[FrontRow]) -> Iterable[Finding]:
     yield from _about(within, "the gain over labels alone is within the spread of the seeds")
     rising = (trial for trial, twin, _ in pairs if twin.still_rises)
     yield from _about(rising, "their students on labels alone were best in their last epoch")
-    epochs = (trial for trial, twin, _ in pairs if not as_many_steps(trial, twin))
+    epochs = (trial for trial, twin, _ in pairs if not same_step_count(trial, twin))
     text = "compared with students on labels alone of as many epochs, not steps; set baseline: gold"
     yield from _about(epochs, text)
 
@@ -228,7 +228,7 @@ def verdict(
             None,
             "Do not ship yet: no student is complete; see why the trials failed, and go on with --resume",
         )
-    label = score_label_of([*teachers, *(row.trial for row in rows)])
+    label = common_score_label([*teachers, *(row.trial for row in rows)])
     row = _chosen(rows, chosen)
     about = [each for each in found if each.blocks and (not each.trials or row.trial.number in each.trials)]
     name = f"#{row.trial.number:02d}"

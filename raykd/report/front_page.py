@@ -18,8 +18,16 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from raykd.figures.front import candidates
-from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, selecting
-from raykd.figures.trial import Scored, Teacher, Trial, outside_of, score_label_of, score_name_of, targets_of
+from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, selectable_figures
+from raykd.figures.trial import (
+    TrialOrTeacher,
+    Teacher,
+    Trial,
+    languages_outside_mean,
+    common_score_label,
+    common_score_name,
+    target_languages,
+)
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import judge
 from raykd.report.key_figures import key_figures
@@ -79,7 +87,7 @@ def front_html(
     )  # fmt: skip
     return _template().render(
         heading=headline(trials, judged.rows, sweep=sweep),
-        label=score_label_of(scored),
+        label=common_score_label(scored),
         known=provenance or Provenance(),
         running=running,
         reloaded_s=RELOADED_S,
@@ -139,12 +147,12 @@ def _template() -> Template:
     return environment.from_string(asset("page.html"))
 
 
-def _chosen_on(objectives: Directions, scored: Sequence[Scored]) -> str:
+def _chosen_on(objectives: Directions, scored: Sequence[TrialOrTeacher]) -> str:
     """The figures of the front in words."""
-    figures = [selecting(score_name_of(scored))[name] for name in objectives]
+    figures = [selectable_figures(common_score_name(scored))[name] for name in objectives]
     words = {LATENCY.name: "latency", PARAMETERS.name: "size (marker area)"}
     *names, last = [
-        figure.heading.format(label=score_label_of(scored))
+        figure.heading.format(label=common_score_label(scored))
         if figure.score
         else words.get(figure.name, figure.words)
         for figure in figures
@@ -166,12 +174,12 @@ def _reference(teachers: Sequence[Teacher]) -> str:
     return f"{text}: {by_language}." if by_language else f"{text}."
 
 
-def _languages(scored: Sequence[Scored]) -> str:
+def _languages(scored: Sequence[TrialOrTeacher]) -> str:
     """Over which languages the means are."""
-    sources, targets, outside = languages_of(scored), targets_of(scored), outside_of(scored)
+    sources, targets, outside = languages_of(scored), target_languages(scored), languages_outside_mean(scored)
     if not sources:
         return ""
-    source = f"{score_label_of(scored)} in percent, mean over {_named(sources)}"
+    source = f"{common_score_label(scored)} in percent, mean over {_named(sources)}"
     if not targets:
         return source
     apart = f", without {_named(outside)}" if outside else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from raykd.figures.front import confirmed, front_of, gold_twin
+from raykd.figures.front import with_confirmed_scores, pareto_front, find_gold_twin
 from raykd.figures.results import GROUPS, Group, Part
-from raykd.figures.table import DEV, OBJECTIVES, PARAMETERS, Directions, latency_searched
+from raykd.figures.table import DEV, OBJECTIVES, PARAMETERS, Directions, main_latency
 from raykd.figures.trial import Teacher, Trial, teacher_score
 
 
@@ -48,12 +48,13 @@ def front_rows(
         group: own for group in GROUPS if (own := teacher_score(teachers, "test", group)) is not None
     }
     rows = [
-        FrontRow(shown, gold_twin(trial, trials), score / reference if reference else None, tests)
-        for trial in front_of(trials, objectives)
-        if (score := DEV.read(shown := confirmed(trial, trials))) is not None
+        FrontRow(shown, find_gold_twin(trial, trials), score / reference if reference else None, tests)
+        for trial in pareto_front(trials, objectives)
+        if (score := DEV.read(shown := with_confirmed_scores(trial, trials))) is not None
     ]
-    latency = latency_searched(objectives)
+    latency = main_latency(objectives)
     # Latencies that differ by less than the noise of a measurement are one: then the smaller student comes first.
     return sorted(
-        rows, key=lambda row: (latency.compared(row.trial) or 0.0, PARAMETERS.compared(row.trial) or 0)
+        rows,
+        key=lambda row: (latency.compared_value(row.trial) or 0.0, PARAMETERS.compared_value(row.trial) or 0),
     )

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from raykd.figures.results import Part
 from raykd.figures.table import BYTES, LATENCY, SPEEDUP
-from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, targets_of, teacher_score
+from raykd.figures.trial import (
+    TrialOrTeacher,
+    Teacher,
+    Trial,
+    common_score_label,
+    target_languages,
+    teacher_score,
+)
 from raykd.pluralise import pluralise
 from raykd.report.findings import GOOD_ENOUGH
 from raykd.report.front_rows import FrontRow
@@ -29,8 +36,8 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
     Students are chosen on dev in both parts.
     """
     scored = [*teachers, *(row.trial for row in rows)]
-    score = f"{part} {score_label_of(scored)}"
-    means = f"{score}, source · target" if part == "test" and targets_of(scored) else score
+    score = f"{part} {common_score_label(scored)}"
+    means = f"{score}, source · target" if part == "test" and target_languages(scored) else score
     figures = []
     reference = teacher_score(teachers, part)
     if reference is not None:
@@ -45,7 +52,7 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
     if good:
         # Where there is no teacher to be faster than, in milliseconds.
         fast = next(iter([*costs_in_words(good[0], [SPEEDUP]), *costs_in_words(good[0], [LATENCY])]), "")
-        text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {score_label_of(scored)}"
+        text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {common_score_label(scored)}"
         figures.append(KeyFigure(fast, text, _cost(good[0])))
     gains = [gained for row in rows if (gained := row.gain(part)) is not None]
     if gains:
@@ -63,6 +70,6 @@ def _cost(trial: Trial) -> str:
     return f"#{trial.number:02d} · {_sizes(trial)}"
 
 
-def _sizes(scored: Scored) -> str:
+def _sizes(scored: TrialOrTeacher) -> str:
     costs = [main_costs(scored), *costs_in_words(scored, [BYTES])]
     return " · ".join(costs).replace(" ", "\u00a0").replace("·\u00a0", "· ")

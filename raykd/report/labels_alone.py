@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raykd.figures.front import GOLD, confirmed
+from raykd.figures.front import GOLD, with_confirmed_scores
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
-from raykd.figures.trial import Teacher, Trial, majority_score, score_label_of, teacher_score
+from raykd.figures.trial import Teacher, Trial, majority_score, common_score_label, teacher_score
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import apart, costs_in_words, percent
 
@@ -35,7 +35,7 @@ def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]
     trials = list(trials)
     confirmations = [trial for trial in trials if trial.role == "confirm"]
     students = [
-        confirmed(trial, confirmations)
+        with_confirmed_scores(trial, confirmations)
         for trial in trials
         if trial.state == "COMPLETE" and trial.role != "confirm" and trial.feasible
     ]
@@ -62,7 +62,7 @@ def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels:
         reasons.append(f"labels alone give {percent(dev(best))} (#{best.number:02d})")
     if not reasons and dev_labels is not None and score < HALF:
         reasons.append("its students can hardly be better")
-    label = score_label_of(teachers)
+    label = common_score_label(teachers)
     return (
         f"The teacher is weak: dev {label} {percent(score)}, and {' and '.join(reasons)}." if reasons else ""
     )
@@ -92,7 +92,7 @@ def keeps_too_little(kept: float, label: str) -> str:
 
 def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]) -> tuple[bool, str]:
     """Whether to ship `trial`, which learnt from labels alone and beats every distilled student, and the sentence."""
-    label = score_label_of([*teachers, trial])
+    label = common_score_label([*teachers, trial])
     name = f"#{trial.number:02d} (trained on labels alone)"
     best, score = max(distilled, key=dev), teacher_score(teachers)
     comparison = f"dev {label} {percent(dev(trial))}, above every distilled student"

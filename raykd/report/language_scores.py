@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from raykd.figures.results import Part
-from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
 from raykd.identity import PlainObject
 
 Labels = Mapping[int, Mapping[str, int]]
@@ -20,7 +20,7 @@ class LanguageScores:
     different text, its largest counts.
     """
 
-    def __init__(self, scored: Iterable[Scored], labels: Labels):
+    def __init__(self, scored: Iterable[TrialOrTeacher], labels: Labels):
         self._labels = {number: counts for number, counts in labels.items() if counts}
         names = dict.fromkeys(
             name for each in scored for part in PARTS for name in each.scores.by_language(part)

@@ -8,8 +8,8 @@ from typing import Any
 
 from raykd.figures.front import candidates
 from raykd.figures.results import Part
-from raykd.figures.table import LATENCY, PARAMETERS, Directions, latency_searched
-from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, teacher_score
+from raykd.figures.table import LATENCY, PARAMETERS, Directions, main_latency
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label, teacher_score
 from raykd.identity import PlainObject
 from raykd.report.findings import Judgement, without_front
 from raykd.report.language_scores import PARTS, Labels, LanguageScores
@@ -59,11 +59,11 @@ def page_document(
     stopped: Sequence[Stopped],
 ) -> PlainObject:
     """As JSON-able data. Scores are in percent, latencies in ms; trials are known by their numbers."""
-    scored, latency = [*teachers, *trials], latency_searched(objectives)
+    scored, latency = [*teachers, *trials], main_latency(objectives)
     front = [row.trial.number for row in judged.rows]
     dominated = [trial.number for trial in candidates(trials, objectives) if trial.number not in front]
     return {
-        "label": score_label_of(scored),
+        "label": common_score_label(scored),
         "latency": "latency, ms per sentence (p50 of the export, one thread)"
         if latency is LATENCY
         else f"latency, {latency.words} (one thread)",
@@ -102,7 +102,7 @@ def _students(
     students = students_of(trials, judged)
     languages, kinds = LanguageScores([*teachers, *students], labels), kinds_of(trials)
     rows, every = {row.trial.number: row for row in judged.rows}, every_nth(curves)
-    latency, common = latency_searched(objectives), languages.common(teachers)
+    latency, common = main_latency(objectives), languages.common(teachers)
     found: dict[str, Any] = {}
     for trial in students:
         row, own_curves = rows.get(trial.number), curves.get(trial.number)
@@ -124,7 +124,7 @@ def _students(
 
 def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject:
     """The scores to reach, the latency of the slowest teacher, and its words."""
-    latency = latency_searched(objectives)
+    latency = main_latency(objectives)
     slowest = max((ms for teacher in teachers if (ms := latency.read(teacher))), default=None)
     reference = {part: teacher_score(teachers, part) for part in PARTS}
     return {
@@ -140,12 +140,12 @@ def _stopped(stopped: Stopped, objectives: Directions) -> PlainObject:
     dev = f"dev {stopped.trial.score_label} {percent(stopped.dev)} then"
     return {
         "name": stopped.trial.name,
-        "ms": latency_searched(objectives).read(stopped.trial),
+        "ms": main_latency(objectives).read(stopped.trial),
         "dev": None if stopped.dev is None else 100 * stopped.dev,
         "facts": [dev, f"stopped after epoch {stopped.epoch}: {stopped.why}"],
     }
 
 
-def _percent(scored: Scored, part: Part) -> float | None:
+def _percent(scored: TrialOrTeacher, part: Part) -> float | None:
     mean = scored.scores.mean(part)
     return None if mean is None else 100 * mean

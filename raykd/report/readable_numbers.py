@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from raykd.figures.table import COLUMNS, COSTS, Figure, Form
-from raykd.figures.trial import Scored
+from raykd.figures.trial import TrialOrTeacher
 
 NONE = "–"
 
@@ -104,7 +104,7 @@ FORMS: Mapping[Form, Callable[[float | None], str]] = MappingProxyType(
 )
 
 
-def shown(figure: Figure, scored: Scored) -> str:
+def shown(figure: Figure, scored: TrialOrTeacher) -> str:
     """The figure of a trial or teacher as a cell of its column."""
     return FORMS[figure.form](figure.read(scored))
 
@@ -117,12 +117,12 @@ def in_words(figure: Figure, value: float) -> str:
     return f"{FORMS[figure.form](value)} {figure.words}".rstrip()
 
 
-def costs_in_words(scored: Scored, figures: Iterable[Figure] = COSTS) -> list[str]:
+def costs_in_words(scored: TrialOrTeacher, figures: Iterable[Figure] = COSTS) -> list[str]:
     """What is known of what it costs: `0.83 ms`, `274k parameters`, …"""
     return [in_words(figure, value) for figure in figures if (value := figure.read(scored)) is not None]
 
 
-def main_costs(scored: Scored) -> str:
+def main_costs(scored: TrialOrTeacher) -> str:
     """The costs whose column always stays, in one line: `0.83 ms · 274k parameters`."""
     return " · ".join(costs_in_words(scored, [figure for figure in COLUMNS if figure.column == 0]))
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from raykd.figures.front import candidates, front_of, hypervolumes
-from raykd.figures.table import DEV, TARGET_DEV, Directions, selecting
-from raykd.figures.trial import Scored, Teacher, Trial, score_label_of, score_name_of
+from raykd.figures.front import candidates, pareto_front, hypervolume_history
+from raykd.figures.table import DEV, TARGET_DEV, Directions, selectable_figures
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label, common_score_name
 from raykd.identity import PlainObject
 
 MOST_SETTINGS = 15
@@ -25,7 +25,7 @@ def volume_growth(
     """The number of each trial and the percentage of the teacher's box that all trials up to it dominate; empty where
     there are no two points.
     """
-    grown = hypervolumes(trials, teachers, objectives)
+    grown = hypervolume_history(trials, teachers, objectives)
     return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
 
 
@@ -36,14 +36,18 @@ def scores_of_both(
     the other students, and the teachers: of each [name, source, target], in percent; empty where the search was not
     for both.
     """
-    score_name = score_name_of([*teachers, *trials])
-    if any(objectives.keys().isdisjoint(figure.answers_to(score_name)) for figure in (DEV, TARGET_DEV)):
+    score_name = common_score_name([*teachers, *trials])
+    if any(objectives.keys().isdisjoint(figure.accepted_names(score_name)) for figure in (DEV, TARGET_DEV)):
         return {}
-    both: Directions = {figure.called(score_name): "max" for figure in (DEV, TARGET_DEV)}
-    front = sorted(front_of(trials, both), key=lambda trial: DEV.read(trial) or 0.0)
+    both: Directions = {figure.full_name(score_name): "max" for figure in (DEV, TARGET_DEV)}
+    front = sorted(pareto_front(trials, both), key=lambda trial: DEV.read(trial) or 0.0)
     numbers = {trial.number for trial in front}
     dominated = [trial for trial in candidates(trials, both) if trial.number not in numbers]
-    groups: dict[str, Sequence[Scored]] = {"dominated": dominated, "front": front, "teacher": teachers}
+    groups: dict[str, Sequence[TrialOrTeacher]] = {
+        "dominated": dominated,
+        "front": front,
+        "teacher": teachers,
+    }
     return {
         group: [
             [f"{each.number:02d}" if isinstance(each, Trial) else each.name, *_percents(each)]
@@ -54,7 +58,7 @@ def scores_of_both(
     }
 
 
-def most_important(shares: Importances, scored: Sequence[Scored]) -> PlainObject | None:
+def most_important(shares: Importances, scored: Sequence[TrialOrTeacher]) -> PlainObject | None:
     """`settings`, the one that matters most last, and `shares`: of each objective their percentages; None without
     any.
     """
@@ -64,7 +68,7 @@ def most_important(shares: Importances, scored: Sequence[Scored]) -> PlainObject
     for by_setting in shares.values():
         total.update(by_setting)
     settings = [name for name, _ in total.most_common(MOST_SETTINGS)][::-1]
-    figures, label = selecting(score_name_of(scored)), score_label_of(scored)
+    figures, label = selectable_figures(common_score_name(scored)), common_score_label(scored)
     percentages = {}
     for objective, by_setting in shares.items():
         figure = figures.get(objective)
@@ -73,5 +77,5 @@ def most_important(shares: Importances, scored: Sequence[Scored]) -> PlainObject
     return {"settings": settings, "shares": percentages}
 
 
-def _percents(scored: Scored) -> list[float]:
+def _percents(scored: TrialOrTeacher) -> list[float]:
     return [round(100 * (figure.read(scored) or 0.0), 2) for figure in (DEV, TARGET_DEV)]

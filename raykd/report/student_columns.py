@@ -16,10 +16,10 @@ from raykd.figures.table import (
     Figure,
     cost_columns,
     language_values,
-    read_of_any,
-    scores_of,
+    has_values,
+    score_figures,
 )
-from raykd.figures.trial import Scored, Trial, score_label_of, score_name_of, targets_of
+from raykd.figures.trial import TrialOrTeacher, Trial, common_score_label, common_score_name, target_languages
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import FORMS, NONE, change, gain, percent, spread
 
@@ -31,7 +31,7 @@ GAIN = "vs gold"
 class Line:
     """One row of a table: a teacher, or a student, which on the front has more to be shown."""
 
-    scored: Scored
+    scored: TrialOrTeacher
     row: FrontRow | None = None
     css: str = ""
     """How it looks on the page."""
@@ -88,10 +88,10 @@ class StudentColumns:
     where there are none.
     """
 
-    def __init__(self, scored: Sequence[Scored], objectives: Directions):
-        self._label, self._scored = score_label_of(scored), scored
-        self.sources, self.targets = languages_of(scored), targets_of(scored)
-        scores = scores_of(score_name_of(scored), targets=bool(self.targets), among=scored)
+    def __init__(self, scored: Sequence[TrialOrTeacher], objectives: Directions):
+        self._label, self._scored = common_score_label(scored), scored
+        self.sources, self.targets = languages_of(scored), target_languages(scored)
+        scores = score_figures(common_score_name(scored), targets=bool(self.targets), among=scored)
         self.beside = [figure for figure in scores if figure.beside]
         """The scores beside the task's."""
         self.costs = cost_columns(objectives)
@@ -108,7 +108,7 @@ class StudentColumns:
     def target_means(self, part: Part, *, spreads: bool = True) -> list[Column]:
         """The mean over target languages; that of dev where it was read."""
         figure = TARGET_DEV if part == "dev" else TARGET
-        return [self.mean(figure, spreads=spreads)] if read_of_any(figure, self._scored) else []
+        return [self.mean(figure, spreads=spreads)] if has_values(figure, self._scored) else []
 
     def languages_sd(self, figure: Figure) -> list[Column]:
         """The standard deviation of a score over several languages; ± is over seeds."""
@@ -156,7 +156,7 @@ class StudentColumns:
         return Column(heading, lambda line: figure.read(line.scored), FORMS[figure.form])
 
 
-def languages_of(scored: Iterable[Scored]) -> list[str]:
+def languages_of(scored: Iterable[TrialOrTeacher]) -> list[str]:
     """The source languages, in the order in which they occur."""
     scores = (each.scores.get("dev", "source") for each in scored)
     return list(dict.fromkeys(language for score in scores if score for language in score.by_language))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykd.figures.results import Part
-from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent, spread
 
@@ -53,7 +53,7 @@ def _with_spread(trial: Trial, part: Part) -> str:
     )
 
 
-def _target(scored: Scored) -> str:
+def _target(scored: TrialOrTeacher) -> str:
     """The mean over target languages, as the test's score is continued; nothing where there are none."""
     score = scored.scores.get("test", "target")
     return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"

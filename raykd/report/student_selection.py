@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from raykd.errors import Fault, SpecError
 from raykd.figures.conditions import TEACHER, Condition, ConditionError, Values, value_of
 from raykd.figures.conditions import parse as parse_condition
-from raykd.figures.table import DEV, selecting, selection_fault
+from raykd.figures.table import DEV, selectable_figures, selection_fault
 from raykd.figures.trial import Trial
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import apart, plain
@@ -87,12 +87,12 @@ def best(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
 
     Trials without that figure are left out. Raises SpecError for a name that cannot select.
     """
-    known = selecting(score_name)
+    known = selectable_figures(score_name)
     if fault := selection_fault(name, tuple(known), score_name):
         raise SpecError((Fault("--best", None, name, fault),))
     figure = known[name]
     sign = 1 if figure.direction == "min" else -1
-    able = [(value, trial) for trial in trials if (value := figure.compared(trial)) is not None]
+    able = [(value, trial) for trial in trials if (value := figure.compared_value(trial)) is not None]
     # Of trials with the same figure the one with the better score comes first.
     ordered = sorted(able, key=lambda pair: (sign * pair[0], -(DEV.read(pair[1]) or 0.0)))
     return [trial for _, trial in ordered]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from raykd.figures.results import Part
 from raykd.figures.table import DEV, TARGET, TEST, Directions
-from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
 from raykd.report.front_rows import FrontRow
 from raykd.report.language_scores import PARTS
 from raykd.report.stopped_trials import STATES
@@ -26,7 +26,7 @@ def table_lines(
             yield Line(trial, css="quiet", measured=trial.number in measured)
 
 
-def table_columns(scored: Sequence[Scored], objectives: Directions) -> list[Column]:
+def table_columns(scored: Sequence[TrialOrTeacher], objectives: Directions) -> list[Column]:
     """The columns from left to right, for a table of `scored`; each of `objectives` has one."""
     columns = StudentColumns(scored, objectives)
     own = (DEV, TEST, *(figure for figure in columns.beside if figure.score and figure.score[1] == "source"))

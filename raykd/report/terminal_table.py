@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
-from raykd.figures.trial import Scored, Teacher, Trial, score_label_of
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label
 from raykd.pluralise import pluralise
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
@@ -29,7 +29,7 @@ MARKDOWN_LEFT_OUT = 3
 
 
 def terminal_columns(
-    scored: Sequence[Scored], objectives: Directions, *, alike: bool = False
+    scored: Sequence[TrialOrTeacher], objectives: Directions, *, alike: bool = False
 ) -> list[Column]:
     """The columns from left to right, for a table of `scored`; each of `objectives` has one.
 
@@ -161,7 +161,7 @@ def front_markdown(
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows = judged.rows
     scored = [*teachers, *trials]
-    label = score_label_of(scored)
+    label = common_score_label(scored)
     some = [column for column in terminal_columns(scored, objectives) if column.left_out < MARKDOWN_LEFT_OUT]
     text = [place for place, column in enumerate(some) if column.css == "text"]
     cells = [[column.text(Line(teacher)) for column in some] for teacher in teachers]

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.figures.table import (
     COSTS,
     OBJECTIVES,
     TARGET_DEV,
     Directions,
     language_values,
-    read_of_any,
+    has_values,
     score_values,
-    scores_of,
+    score_figures,
 )
-from raykd.figures.trial import Trial, score_name_of, targets_of
+from raykd.figures.trial import Trial, common_score_name, target_languages
 from raykd.report.student_columns import languages_of
 
 TEXT = ("state", "role", "objective", "message")
@@ -39,7 +39,7 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
     written as JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
-    standing = {trial.number for trial in front_of(trials, objectives)}
+    standing = {trial.number for trial in pareto_front(trials, objectives)}
     columns: dict[str, pa.Array] = {
         "number": pa.array([t.number for t in trials], pa.int64()),
         "name": pa.array([t.name for t in trials], pa.string()),
@@ -73,8 +73,8 @@ def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIV
 def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     """Scores with their spreads, then costs. Of target languages only where there are any."""
     columns: dict[str, pa.Array] = {}
-    shown = scores_of(score_name_of(trials), targets=bool(targets_of(trials)), among=trials)
-    more = [TARGET_DEV] if read_of_any(TARGET_DEV, trials) else []
+    shown = score_figures(common_score_name(trials), targets=bool(target_languages(trials)), among=trials)
+    more = [TARGET_DEV] if has_values(TARGET_DEV, trials) else []
     for figure in (*shown, *more):
         rows = [score_values(figure, trial) for trial in trials]
         # Without trials there are headings all the same.
@@ -87,13 +87,13 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
 
 
 def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
-    sources, targets = languages_of(trials), targets_of(trials)
+    sources, targets = languages_of(trials), target_languages(trials)
     columns: dict[str, pa.Array] = {}
-    for figure in scores_of(score_name_of(trials), targets=False, among=trials):
+    for figure in score_figures(common_score_name(trials), targets=False, among=trials):
         languages = sources if figure.part == "dev" else [*sources, *targets]
         values = [language_values(figure, trial) for trial in trials]
         for language in languages:
-            name = f"{figure.called(score_name_of(trials))}_{language}"
+            name = f"{figure.full_name(common_score_name(trials))}_{language}"
             columns[name] = pa.array([own.get(language) for own in values], pa.float64())
     return columns
 

@@ -5,9 +5,9 @@ the file and line on which the user wrote the cause.
 """
 
 from raykd.spec.base import Frozen
-from raykd.spec.cover import covering
-from raykd.spec.document import Document, load, overridden
-from raykd.spec.fitting import MisfitError, fitted, flat, searched_paths
+from raykd.spec.cover import covering_trees
+from raykd.spec.document import Document, load, with_overrides
+from raykd.spec.fitting import MisfitError, fit_setting, flatten_tree, searched_paths
 from raykd.spec.layers import SMALL
 from raykd.spec.places import KeyPath, dotted
 from raykd.spec.search import (
@@ -17,10 +17,10 @@ from raykd.spec.search import (
     Suggest,
     assignments,
     grid_size,
-    is_searched,
-    labels,
+    has_search,
+    option_labels,
     resolve,
-    search_of,
+    parse_search,
 )
 from raykd.spec.validate import check
 
@@ -36,16 +36,16 @@ __all__ = [
     "Suggest",
     "assignments",
     "check",
-    "covering",
+    "covering_trees",
     "dotted",
-    "fitted",
-    "flat",
+    "fit_setting",
+    "flatten_tree",
     "grid_size",
-    "is_searched",
-    "labels",
+    "has_search",
+    "option_labels",
     "load",
-    "overridden",
+    "with_overrides",
     "resolve",
-    "search_of",
+    "parse_search",
     "searched_paths",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from raykd.identity import PlainObject, PlainValue
 from raykd.spec.places import KeyPath
-from raykd.spec.search import Choice, children, rebuilt, search_of
+from raykd.spec.search import Choice, children, rebuild, parse_search
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PlainTree:
         return path
 
 
-def covering(tree: PlainObject) -> list[PlainTree]:
+def covering_trees(tree: PlainObject) -> list[PlainTree]:
     """Plain trees that together hold every option of every choice and both ends of every range.
 
     Their number grows with the sum of the alternatives, not with their product. A malformed search becomes
@@ -34,22 +34,22 @@ def covering(tree: PlainObject) -> list[PlainTree]:
     return [PlainTree(value, written) for value, written in _cover(tree, (), ())]
 
 
-def malformed(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
+def malformed_searches(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
     """Every search that is written wrongly, as (key path, message)."""
     try:
-        search = search_of(tree)
+        search = parse_search(tree)
     except ValueError as error:
         return [(path, str(error))]
     if isinstance(search, Choice):
         inside = [((*path, "choice", index), option) for index, option in enumerate(search.options)]
     else:
         inside = [] if search is not None else [((*path, key), item) for key, item in children(tree)]
-    return [fault for where, item in inside for fault in malformed(item, where)]
+    return [fault for where, item in inside for fault in malformed_searches(item, where)]
 
 
 def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
     try:
-        search = search_of(tree)
+        search = parse_search(tree)
     except ValueError:
         return [(None, {path: written})]
     if isinstance(search, Choice):
@@ -65,7 +65,7 @@ def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any,
     rows = [[part[index % len(part)] for part in parts] for index in range(max(map(len, parts)))]
     return [
         (
-            rebuilt(tree, [value for value, _ in row]),
+            rebuild(tree, [value for value, _ in row]),
             {path: written, **{own: place for _, where in row for own, place in where.items()}},
         )
         for row in rows

@@ -11,10 +11,10 @@ from typing import Any
 
 from raykd.errors import Fault, SpecError
 from raykd.identity import PlainObject
-from raykd.spec.extends import EXTENDS, read
+from raykd.spec.extends import EXTENDS, read_with_bases
 from raykd.spec.layers import SMALL, VARIANTS, with_variants
 from raykd.spec.places import KeyPath, Place, dotted
-from raykd.spec.strategies import STRATEGIES, resolved
+from raykd.spec.strategies import STRATEGIES, resolve_strategies
 from raykd.spec.yaml12 import BadYamlError, parse
 
 GRAMMAR = (EXTENDS, VARIANTS, STRATEGIES)
@@ -92,24 +92,24 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
             that `check` reports all faults at once.
     """
     name = str(file)
-    written, twice = read(name)
+    written, twice = read_with_bases(name)
     layer, faults = with_variants(written, variants)
     if faults:
         raise SpecError(faults)
     others = tuple(other for other in written.tree.get(VARIANTS, {}) if other not in variants)
     document = Document(name, layer.tree, layer.places, variants=others, faults=twice)
-    return _resolved(overridden(document, overrides) if overrides else document)
+    return _resolved(with_overrides(document, overrides) if overrides else document)
 
 
 def _resolved(document: Document) -> Document:
     """The document with every strategy in the place of its name."""
-    found = resolved(document.tree)
+    found = resolve_strategies(document.tree)
     if found.faults:
         raise SpecError(document.ordered(document.fault(path, message) for path, message in found.faults))
     return replace(document, tree=found.tree, written=found.written, unused=found.unused)
 
 
-def overridden(document: Document, overrides: Sequence[str]) -> Document:
+def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
     """The document with each of `overrides`, a `key=value` whose value is YAML, laid over it.
 
     Raises:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from raykd.errors import Fault, SpecError
-from raykd.spec.layers import Layer, laid_over
-from raykd.spec.messages import nearest
+from raykd.spec.layers import Layer, lay_over
+from raykd.spec.messages import nearest_words
 from raykd.spec.places import Place, dotted
 from raykd.spec.yaml12 import BadYamlError, parse
 
 EXTENDS = "extends"
 
 
-def read(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ...]]:
+def read_with_bases(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ...]]:
     """The settings of `file`, laid over those of the file that its `extends` names, and so on.
 
     `above` are the files that extend this one, the first asked for first. The faults are those that do
@@ -25,15 +25,15 @@ def read(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ..
     Raises:
         SpecError: a file is missing or unreadable, is not YAML or not a mapping, or extends itself.
     """
-    layer, faults = _alone(file)
+    layer, faults = _read_one(file)
     if EXTENDS not in layer.tree:
         return layer, faults
-    below, more = read(_base(layer, (*above, file)), (*above, file))
+    below, more = read_with_bases(_base(layer, (*above, file)), (*above, file))
     own = {key: value for key, value in layer.tree.items() if key != EXTENDS}
-    return laid_over(below, Layer(own, layer.places)), (*faults, *more)
+    return lay_over(below, Layer(own, layer.places)), (*faults, *more)
 
 
-def _alone(file: str) -> tuple[Layer, tuple[Fault, ...]]:
+def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
     """The settings of one file, without those that it extends."""
     try:
         parsed = parse(_text(Path(file)))
@@ -58,7 +58,7 @@ def _base(layer: Layer, chain: tuple[str, ...]) -> str:
     if os.path.isdir(base):
         _refuse(layer, f"{base} is a folder; name one YAML file in it")
     if not os.path.exists(base):
-        near = nearest(written, _relative_files(layer.file, base))
+        near = nearest_words(written, _relative_files(layer.file, base))
         hint = f"did you mean {near[0]}?" if near else "give its path relative to this file"
         _refuse(layer, f"no such file {base}; {hint}")
     return base
@@ -95,7 +95,7 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
     if isinstance(error, FileNotFoundError):
         path = Path(name)
         names = [str(file) for file in (*path.parent.glob("*.y*ml"), *Path("sweeps").rglob("*.y*ml"))]
-        near = " or ".join(nearest(path, names, most=2))
+        near = " or ".join(nearest_words(path, names, most=2))
         hint = f"did you mean {near}?" if near else "give the path of a YAML sweep file"
         return Fault(name, None, "", f"no such file; {hint}")
     if isinstance(error, IsADirectoryError):

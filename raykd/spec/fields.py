@@ -42,7 +42,7 @@ def tags_at(
     return tuple(sorted({str(value) for annotation in annotations for value in _literals(annotation)}))
 
 
-def places_of(model: type[BaseModel], key: str) -> tuple[str, ...]:
+def paths_of_field(model: type[BaseModel], key: str) -> tuple[str, ...]:
     """The dotted paths from `model` to every field called `key`, shortest path first."""
     places = {".".join(path) for path in _places(model, key, (), ())}
     return tuple(sorted(places, key=lambda place: (place.count("."), place)))

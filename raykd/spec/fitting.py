@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.identity import PlainObject, PlainValue
-from raykd.spec.search import Choice, FloatRange, IntRange, children, labels, range_size, search_of
+from raykd.spec.search import Choice, FloatRange, IntRange, children, option_labels, range_size, parse_search
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,26 @@ class MisfitError(ValueError):
     """Why a setting is not in the space."""
 
 
-def flat(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
+def flatten_tree(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
     """Dotted key path → scalar, of all that a plain tree says."""
     items = children(tree)
     if not items and isinstance(tree, dict | list):
         return {}
     if not items:
         return {".".join(path): tree}
-    return {key: value for name, item in items for key, value in flat(item, (*path, str(name))).items()}
+    return {
+        key: value for name, item in items for key, value in flatten_tree(item, (*path, str(name))).items()
+    }
 
 
 def searched_paths(tree: PlainValue, path: tuple[str, ...] = ()) -> list[str]:
     """The dotted key paths at which a tree searches, each the outermost."""
-    if search_of(tree) is not None:
+    if parse_search(tree) is not None:
         return [".".join(path)]
     return [found for key, item in children(tree) for found in searched_paths(item, (*path, str(key)))]
 
 
-def fitted(
+def fit_setting(
     tree: PlainValue, setting: PlainObject, name: tuple[str, ...] = (), path: tuple[str, ...] = ()
 ) -> Fit:
     """What `setting`, dotted key path → scalar, decides of the space `tree`, which stands at `path`, and of which names
@@ -51,7 +53,7 @@ def fitted(
     Raises:
         MisfitError: a value of it is not in the space.
     """
-    search, key = search_of(tree), ".".join(path)
+    search, key = parse_search(tree), ".".join(path)
     if isinstance(search, Choice):
         return _option(search, setting, name, path)
     if search is not None:
@@ -65,7 +67,7 @@ def fitted(
         if setting[key] != tree:
             raise MisfitError(f"{key}: {setting[key]!r} is not in the space, which has {tree!r}")
         return Fit({}, frozenset({key}))
-    parts = [fitted(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
+    parts = [fit_setting(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
     return Fit(
         {own: value for part in parts for own, value in part.params.items()},
         frozenset().union(*(part.used for part in parts)),
@@ -73,13 +75,13 @@ def fitted(
 
 
 def _option(search: Choice, setting: PlainObject, name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
-    key, named = ".".join(path), labels(search.options)
+    key, named = ".".join(path), option_labels(search.options)
     if not any(own == key or own.startswith(f"{key}.") for own in setting):
         return Fit({}, frozenset())
     found: list[tuple[str, Fit]] = []
     for label, option in zip(named, search.options, strict=True):
         try:
-            fit = fitted(option, setting, (*name, label), path)
+            fit = fit_setting(option, setting, (*name, label), path)
         except MisfitError:
             continue
         # An option that is a mapping may be said by its name, as `strategy: D1` says one of the strategies.

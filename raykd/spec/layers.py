@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.errors import Fault
-from raykd.spec.messages import no_such
+from raykd.spec.messages import no_such_message
 from raykd.spec.places import KeyPath, Place, dotted
-from raykd.spec.search import WORDS, children
+from raykd.spec.search import SEARCH_KEYS, children
 
 VARIANTS = "variants"
 SMALL = "small"
 
 # A mapping with one of these keys is of its own kind: laid over another, it replaces it.
-_OWN_KIND = frozenset({"kind", "source", *WORDS})
+_OWN_KIND = frozenset({"kind", "source", *SEARCH_KEYS})
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Layer:
         return Fault(file, line, dotted(path), message)
 
 
-def laid_over(below: Layer, above: Layer) -> Layer:
+def lay_over(below: Layer, above: Layer) -> Layer:
     """The settings of `above` on top of those of `below`.
 
     A mapping changes the keys that it names, at any depth, and keeps the others; a mapping with `kind`, `source`
@@ -68,7 +68,7 @@ def with_variants(layer: Layer, names: Sequence[str]) -> tuple[Layer, tuple[Faul
         if name not in known:
             faults.append(_unknown(layer, name, list(known)))
         elif isinstance(known[name], dict):
-            result = laid_over(result, _variant(layer, name, result.tree.get("name")))
+            result = lay_over(result, _variant(layer, name, result.tree.get("name")))
     return result, tuple(faults)
 
 
@@ -105,7 +105,7 @@ def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bo
     """Whether one mapping replaces another: never the file, its variants or a variant as a whole."""
     if not path or (path[0] == VARIANTS and len(path) <= 2):
         return False
-    return bool(_OWN_KIND & above.keys() or set(WORDS) & below.keys())
+    return bool(_OWN_KIND & above.keys() or set(SEARCH_KEYS) & below.keys())
 
 
 def _merged(below: Any, above: Any, path: KeyPath, replaced: set[KeyPath]) -> Any:
@@ -138,4 +138,4 @@ def _unknown(layer: Layer, name: str, known: list[str]) -> Fault:
     if not known:
         message = f"the file has no variants, got {name!r}; remove --variant (or --small)"
         return layer.fault((VARIANTS,), message)
-    return layer.fault((VARIANTS,), no_such("variant", name, known))
+    return layer.fault((VARIANTS,), no_such_message("variant", name, known))

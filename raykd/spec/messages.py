@@ -45,7 +45,7 @@ _LENGTHS = {
 }
 
 
-def unknown(got: object, allowed: tuple[str, ...], *, what: str = "") -> str:
+def unknown_message(got: object, allowed: tuple[str, ...], *, what: str = "") -> str:
     """The message for an unknown word: the nearest allowed one, and all that are allowed.
 
     Examples:
@@ -55,13 +55,13 @@ def unknown(got: object, allowed: tuple[str, ...], *, what: str = "") -> str:
         "unknown key 'x'; allowed: crf, maxent"
     """
     listed = ", ".join(allowed) or "nothing"
-    written = repr(got[:80]) if isinstance(got, str) else shown(got)
+    written = repr(got[:80]) if isinstance(got, str) else format_value(got)
     if guess := did_you_mean(got, allowed):
         return f"unknown {what}{written}; {guess}({listed})"
     return f"unknown {what}{written}; allowed: {listed}"
 
 
-def no_such(what: str, name: str, known: Iterable[str]) -> str:
+def no_such_message(what: str, name: str, known: Iterable[str]) -> str:
     """The message for a name that is not among those `known`: the nearest one, and all of them.
 
     Examples:
@@ -73,11 +73,11 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
     """The question after the allowed word that is most similar to `got`, with a space behind it; empty if none is."""
-    near = nearest(got, allowed)
+    near = nearest_words(got, allowed)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
-def nearest(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
+def nearest_words(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Up to `most` allowed words that are similar to `got`, the most similar first, in whatever case, with `-` or `_`;
     `cutoff`: the least similarity, from 0 to 1.
     """
@@ -91,21 +91,21 @@ def nearest(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float
 def type_message(got: object, kinds: list[str]) -> str:
     """The message for a value of the wrong type, with a hint for common mistakes."""
     wanted = " or ".join(dict.fromkeys(kinds))
-    return f"got {shown(got)}; expected {wanted}{_hint(got, wanted)}"
+    return f"got {format_value(got)}; expected {wanted}{_hint(got, wanted)}"
 
 
 def bound_message(error_type: str, context: PlainObject, got: object) -> str | None:
     """The message for a number out of bounds, or for a text or list of the wrong length or form; None for others."""
     if error_type in _BOUNDS:
         words, key = _BOUNDS[error_type]
-        return f"got {shown(got)}; must be {words} {context[key]:g}"
+        return f"got {format_value(got)}; must be {words} {context[key]:g}"
     if error_type in ("string_too_short", "too_short") and context["min_length"] == 1:
-        return f"got {shown(got)}; must not be empty"
+        return f"got {format_value(got)}; must not be empty"
     if error_type in _LENGTHS:
         words, unit, key = _LENGTHS[error_type]
-        return f"got {shown(got)}; must have {words} {context[key]} {unit}"
+        return f"got {format_value(got)}; must have {words} {context[key]} {unit}"
     if error_type == "string_pattern_mismatch":
-        return f"got {shown(got)}; must match {context['pattern']}"
+        return f"got {format_value(got)}; must match {context['pattern']}"
     return None
 
 
@@ -115,7 +115,7 @@ def literals(expected: str) -> tuple[str, ...]:
     return tuple(quoted) if quoted else tuple(re.split(r", | or ", expected))
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as the user wrote it, text marked as such, cut to one line."""
     if isinstance(value, str):
         return f"{value!r} (text)" if len(value) <= 80 else f"{value[:77]!r}... (text)"
@@ -136,5 +136,5 @@ def _hint(got: object, wanted: str) -> str:
     if isinstance(got, float) and wanted == "a whole number" and got.is_integer():
         return f"; write {int(got)}"
     if isinstance(got, int | float | bool) and wanted == "text":
-        return f"; write '{shown(got)}' in quotes"
+        return f"; write '{format_value(got)}' in quotes"
     return ""

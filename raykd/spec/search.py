@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from raykd.identity import PlainObject, PlainValue
 
-WORDS = ("choice", "int", "float")
+SEARCH_KEYS = ("choice", "int", "float")
 MOST_OPTIONS = 200
 MOST_STEPS = 10**9
 _RANGE_KEYS = {"step", "log"}
@@ -69,7 +69,7 @@ class Suggest(Protocol):
         ...
 
 
-def search_of(value: object) -> Search | None:
+def parse_search(value: object) -> Search | None:
     """The search that `value` describes, None if it is a plain value.
 
     Raises:
@@ -77,11 +77,11 @@ def search_of(value: object) -> Search | None:
     """
     if isinstance(value, Choice | IntRange | FloatRange):
         return value
-    if not isinstance(value, dict) or not (words := [word for word in WORDS if word in value]):
+    if not isinstance(value, dict) or not (words := [word for word in SEARCH_KEYS if word in value]):
         return None
     if len(words) > 1:
         raise ValueError(
-            f"a search has one of {', '.join(WORDS)}, got {' and '.join(words)}; keep one of them"
+            f"a search has one of {', '.join(SEARCH_KEYS)}, got {' and '.join(words)}; keep one of them"
         )
     word = words[0]
     allowed = {word} if word == "choice" else {word, *_RANGE_KEYS}
@@ -93,11 +93,11 @@ def search_of(value: object) -> Search | None:
     return _range(word, value[word], value.get("step"), value.get("log", False))
 
 
-def is_searched(tree: PlainValue) -> bool:
+def has_search(tree: PlainValue) -> bool:
     """Whether anything in `tree` is searched."""
-    if search_of(tree) is not None:
+    if parse_search(tree) is not None:
         return True
-    return any(is_searched(item) for _, item in children(tree))
+    return any(has_search(item) for _, item in children(tree))
 
 
 def children(tree: PlainValue) -> list[tuple[str | int, PlainValue]]:
@@ -107,7 +107,7 @@ def children(tree: PlainValue) -> list[tuple[str | int, PlainValue]]:
     return list(enumerate(tree)) if isinstance(tree, list) else []
 
 
-def rebuilt(tree: PlainValue, items: list[PlainValue]) -> PlainValue:
+def rebuild(tree: PlainValue, items: list[PlainValue]) -> PlainValue:
     """A mapping or list like `tree` with its items, in order, replaced."""
     return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
 
@@ -122,10 +122,10 @@ def resolve(tree: PlainObject, suggest: Suggest) -> PlainObject:
 
 
 def _resolved(tree: PlainValue, suggest: Suggest, name: tuple[str, ...]) -> PlainValue:
-    search = search_of(tree)
+    search = parse_search(tree)
     dotted = ".".join(name)
     if isinstance(search, Choice):
-        named = labels(search.options)
+        named = option_labels(search.options)
         index = suggest.choice(dotted, named)
         return _resolved(search.options[index], suggest, (*name, named[index]))
     if isinstance(search, IntRange):
@@ -134,10 +134,10 @@ def _resolved(tree: PlainValue, suggest: Suggest, name: tuple[str, ...]) -> Plai
         return suggest.number(dotted, search)
     if not isinstance(tree, dict | list):
         return tree
-    return rebuilt(tree, [_resolved(item, suggest, (*name, str(key))) for key, item in children(tree)])
+    return rebuild(tree, [_resolved(item, suggest, (*name, str(key))) for key, item in children(tree)])
 
 
-def labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
+def option_labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
     """One distinct label per option: scalars as YAML writes them, mappings by their `kind` or `name`.
 
     If two of these are equal, or a text and a number look the same, all labels are compact canonical JSON.
@@ -163,7 +163,7 @@ def assignments(tree: PlainObject) -> Iterator[PlainObject]:
 
 
 def _assignments(tree: PlainValue, path: tuple[str, ...]) -> Iterator[PlainValue]:
-    search = search_of(tree)
+    search = parse_search(tree)
     if isinstance(search, Choice):
         for option in search.options:
             yield from _assignments(option, path)
@@ -175,14 +175,14 @@ def _assignments(tree: PlainValue, path: tuple[str, ...]) -> Iterator[PlainValue
         yield from values
     elif isinstance(tree, dict | list):
         for items in _products(children(tree), path):
-            yield rebuilt(tree, items)
+            yield rebuild(tree, items)
     else:
         yield tree
 
 
 def grid_size(tree: PlainValue) -> int | None:
     """The number of `assignments`; None if a `float` has no step, because then it is infinite."""
-    search = search_of(tree)
+    search = parse_search(tree)
     if isinstance(search, Choice):
         sizes = [grid_size(option) for option in search.options]
         return None if None in sizes else sum(size for size in sizes if size is not None)
@@ -225,7 +225,7 @@ def _products(items: list[tuple[str | int, PlainValue]], path: tuple[str, ...]) 
         yield []
         return
     (key, item), rest = items[0], items[1:]
-    if not is_searched(item):
+    if not has_search(item):
         # Nothing to combine, and no reason to go deeper for it.
         for others in _products(rest, path):
             yield [item, *others]

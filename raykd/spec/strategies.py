@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from raykd.identity import PlainObject, PlainValue
-from raykd.spec.messages import no_such
+from raykd.spec.messages import no_such_message
 from raykd.spec.places import KeyPath
 
 STRATEGIES = "strategies"
@@ -14,7 +14,7 @@ STRATEGY = "strategy"
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedStrategies:
     """A tree in which the names of strategies are replaced by what they stand for.
 
     `written` maps the key path of each to where it was written. `unused` are the strategies that the tree does not
@@ -27,22 +27,22 @@ class Resolved:
     faults: tuple[tuple[KeyPath, str], ...] = ()
 
 
-def resolved(tree: PlainObject) -> Resolved:
+def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
     """The tree without its section `strategies`. `strategy` may be a name, or a choice of which some are names."""
     found = tree.get(STRATEGIES)
     plain = {key: value for key, value in tree.items() if key != STRATEGIES}
     if STRATEGIES in tree and not isinstance(found, dict):
         message = f"must be a mapping, got {found!r}; write `{STRATEGIES}: {{NAME: {{stages: […]}}}}`"
-        return Resolved(plain, faults=(((STRATEGIES,), message),))
+        return ResolvedStrategies(plain, faults=(((STRATEGIES,), message),))
     known = found or {}
     faults = tuple(_malformed(known))
     if faults:
-        return Resolved(plain, faults=faults)
+        return ResolvedStrategies(plain, faults=faults)
     values = {name: {"name": name, **value} for name, value in known.items()}
     names = dict(_names(tree.get(STRATEGY)))
     unknown = tuple((path, _unknown(name, list(known))) for path, name in names.items() if name not in known)
     if unknown:
-        return Resolved(plain, faults=unknown)
+        return ResolvedStrategies(plain, faults=unknown)
     if (STRATEGY,) in names:
         plain[STRATEGY] = values[names[STRATEGY,]]
     elif names:
@@ -53,7 +53,7 @@ def resolved(tree: PlainObject) -> Resolved:
         }
     written = {path: (STRATEGIES, name) for path, name in names.items()}
     unused = {name: value for name, value in values.items() if name not in names.values()}
-    return Resolved(plain, written, unused)
+    return ResolvedStrategies(plain, written, unused)
 
 
 def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:
@@ -77,4 +77,4 @@ def _malformed(known: PlainObject) -> Iterator[tuple[KeyPath, str]]:
 def _unknown(name: str, known: list[str]) -> str:
     if not known:
         return f"no strategy {name!r}: the file has no `{STRATEGIES}`; extend a file that has them, or write `stages`"
-    return no_such("strategy", name, known)
+    return no_such_message("strategy", name, known)

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ValidationError
 from raykd.errors import Fault, SpecError
 from raykd.identity import PlainValue
 from raykd.spec import messages
-from raykd.spec.cover import PlainTree, covering, malformed
+from raykd.spec.cover import PlainTree, covering_trees, malformed_searches
 from raykd.spec.document import GRAMMAR, Document
-from raykd.spec.fields import field_names, models_at, places_of, tags_at
+from raykd.spec.fields import field_names, models_at, paths_of_field, tags_at
 from raykd.spec.places import KeyPath, dotted
 from raykd.spec.strategies import STRATEGIES, STRATEGY
 
@@ -49,10 +49,10 @@ def _alternatives(
     document: Document, model: type[Config], extra: Extra[Config] | None, *, within: KeyPath = ()
 ) -> list[Fault]:
     """The faults of a document's alternatives, of those `within` a key path."""
-    bad_searches = malformed(document.tree)
+    bad_searches = malformed_searches(document.tree)
     bad_paths = tuple(path for path, _ in bad_searches)
     found = dict.fromkeys(bad_searches)
-    for plain in covering(document.tree):
+    for plain in covering_trees(document.tree):
         found |= dict.fromkeys(_faults_of(plain, model, extra, bad_paths))
         if len(found) >= MOST_FAULTS:
             break
@@ -67,7 +67,7 @@ def _faults_of(
         valid = model.model_validate_json(json.dumps(plain.tree))
     except ValidationError as error:
         first = error.errors(include_url=False)[:MOST_FAULTS]
-        errors = [_located(dict(each), plain.tree) for each in first]
+        errors = [_locate(dict(each), plain.tree) for each in first]
         own = [each for each in errors if not _of_bad_search(each, plain.origin(each.path), bad_paths)]
         keys = {each.path for each in own if each.sort == "extra_forbidden"}
         # An unknown key itself, also if its value is one option of a choice; of others the value.
@@ -106,7 +106,7 @@ def _messages(
         (*error.path[:-1], key)
         for error in errors
         if error.sort == "extra_forbidden"
-        for key in messages.nearest(error.path[-1], _allowed_keys(error, tree, model))
+        for key in messages.nearest_words(error.path[-1], _allowed_keys(error, tree, model))
     }
     for path in dict.fromkeys(error.path for error in errors):
         here = [error for error in errors if error.path == path]
@@ -120,7 +120,7 @@ def _messages(
                 yield _message(error, tree, model)
 
 
-def _located(error: dict[str, Any], tree: Any) -> _Error:
+def _locate(error: dict[str, Any], tree: Any) -> _Error:
     """Follow pydantic's location through the tree; a part that is no key of it is a union's tag: omitted."""
     path: list[str | int] = []
     tagged: int | None = None
@@ -170,15 +170,15 @@ def _message(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[K
         allowed = tags_at(model, path, tree, key)
         if sort == "union_tag_not_found":
             return (*path, key), f"missing; write `{key}: …`, one of {', '.join(allowed)}"
-        return (*path, key), messages.unknown(context["tag"], allowed)
+        return (*path, key), messages.unknown_message(context["tag"], allowed)
     if sort == "literal_error":
-        return path, messages.unknown(got, messages.literals(context["expected"]))
+        return path, messages.unknown_message(got, messages.literals(context["expected"]))
     if bounded := messages.bound_message(sort, context, got):
         return path, bounded
     if sort in ("value_error", "assertion_error"):
         message = str(context.get("error", detail["msg"]))
-        return path, message if isinstance(got, dict) else f"got {messages.shown(got)}; {message}"
-    return path, f"got {messages.shown(got)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+        return path, message if isinstance(got, dict) else f"got {messages.format_value(got)}; {message}"
+    return path, f"got {messages.format_value(got)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def _allowed_keys(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[str, ...]:
@@ -192,16 +192,16 @@ TAGS = ("kind", "source")
 
 def _unknown_key(error: _Error, tree: PlainValue, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
-    if messages.nearest(key, allowed):
-        return messages.unknown(key, allowed, what="key ")
+    if messages.nearest_words(key, allowed):
+        return messages.unknown_message(key, allowed, what="key ")
     listed = ", ".join(allowed) or "nothing"
     for tag in TAGS:
         if others := tags_at(model, error.path[:-1], tree, tag, having=str(key)):
             return f"unknown key {key!r} of this {tag}; {tag} {' or '.join(others)} has it (here: {listed})"
-    elsewhere = [where for where in places_of(model, str(key)) if where != dotted(error.path)]
+    elsewhere = [where for where in paths_of_field(model, str(key)) if where != dotted(error.path)]
     if elsewhere:
         return f"unknown key {key!r} here; it belongs at {' or '.join(elsewhere[:3])} (here: {listed})"
-    return messages.unknown(key, allowed, what="key ")
+    return messages.unknown_message(key, allowed, what="key ")
 
 
 def _missing(path: KeyPath, tree: PlainValue, model: type[BaseModel]) -> str:

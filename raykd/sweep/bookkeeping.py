@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from raykd.cluster.listener import Listener, RunEpoch, Unit
 from raykd.figures.cost_grid import Grid
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import Cost, RunResult
-from raykd.figures.table import Directions, latency_searched
+from raykd.figures.table import Directions, main_latency
 from raykd.figures.trial import Trial
 from raykd.identity import PlainObject
 from raykd.recipes.run import Run
@@ -76,7 +76,7 @@ class Recorder:
         if trial.state == "COMPLETE":
             score = f"dev {trial.score_label} {100 * (trial.scores.mean('dev') or 0):.1f}"
             message = f"{trial.name}: {score}"
-            figure = latency_searched(self.objectives)
+            figure = main_latency(self.objectives)
             if (latency_ms := figure.read(trial)) is not None:
                 message += f", {latency_ms:.2f} {figure.words}"
         if trial.state == "FAILED":
@@ -123,8 +123,8 @@ class Recorder:
     def show_front(self) -> None:
         """Show the front of all trials that have ended."""
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
-        volume = hypervolume_of(trials, self.records.teachers(), self.objectives)
-        self.listener.front(front_of(trials, self.objectives), volume)
+        volume = front_hypervolume(trials, self.records.teachers(), self.objectives)
+        self.listener.front(pareto_front(trials, self.objectives), volume)
 
 
 def run_name(trial: Trial, setting: Setting, run_id: str) -> str:

@@ -29,7 +29,7 @@ class Constraints:
         decided = [
             condition
             for condition in self.conditions
-            if trial.state == "COMPLETE" or condition.foreseen(trial.score_name)
+            if trial.state == "COMPLETE" or condition.known_before_training(trial.score_name)
         ]
         margins = {each.source: each.margin(each.values(trial, teacher=self.teacher)) for each in decided}
         return replace(trial, violations=margins)
@@ -47,7 +47,5 @@ def constraint_fault(source: str, score_name: str, labelled: Sequence[str]) -> s
         score, bracket, language = name.partition("[")
         if bracket and language.rstrip("]") not in labelled:
             known = ", ".join(f"{score}[{each}]" for each in labelled)
-            return (
-                f"{name} is not known: only languages with labels have a {DEV.called(score_name)} ({known})"
-            )
+            return f"{name} is not known: only languages with labels have a {DEV.full_name(score_name)} ({known})"
     return None

@@ -40,7 +40,7 @@ def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], li
     check_measurable(sweep, cluster)
     resources = sweep.file.resources
     budget = Budget(
-        sweep.file.budget, gpus=group_of(resources.of("students")).total.get("GPU", 0.0),
+        sweep.file.budget, gpus=group_of(resources.for_role("students")).total.get("GPU", 0.0),
         at_once=context.placements.students, ended=[record.trial.number for record in sweep.earlier()],
     )  # fmt: skip
     do_phases(context, [Features(context)])
@@ -84,7 +84,7 @@ def _do_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> N
     context.at_once = _slots(context, role, max(phase.planned() for phase in phases))
     sweep = context.sweep
     work(
-        InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri, resources=sweep.file.resources.of(role),
+        InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri, resources=sweep.file.resources.for_role(role),
         concurrent=context.at_once, nodes=sweep.nodes,
     )  # fmt: skip
 
@@ -101,7 +101,7 @@ def _schedulers(context: PhaseContext, phases: Iterable[Phase]) -> Iterator[Sche
 def _slots(context: PhaseContext, role: RunRole, runs: int) -> int:
     """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for."""
     resources, cluster = context.sweep.file.resources, context.cluster
-    most, own = concurrency(resources, cluster, role), resources.of(role)
+    most, own = concurrency(resources, cluster, role), resources.for_role(role)
     if not runs or not cluster.grows:
         return most
     exactly, minutes = own.concurrency is not None, own.wait_minutes

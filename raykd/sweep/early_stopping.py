@@ -28,7 +28,7 @@ import numpy as np
 from pydantic import Field
 
 from raykd.figures.front import dominated_share
-from raykd.figures.pareto import Direction, epsilon_net, fronts, non_dominated
+from raykd.figures.pareto import Direction, epsilon_net, front_ranks, non_dominated
 from raykd.figures.results import RunResult
 from raykd.figures.table import COSTS, Directions, objective_values
 from raykd.figures.trial import Trial
@@ -384,7 +384,7 @@ def _crossed(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float])
 
 def priority(values: np.ndarray, directions: Sequence[Direction]) -> list[int]:
     """The candidates, best first: front by front, each in the order of its epsilon-net. `values` [N, objectives]."""
-    rank = fronts(values, directions)
+    rank = front_ranks(values, directions)
     order: list[int] = []
     for front in range(int(rank.max(initial=-1)) + 1):
         own = np.flatnonzero(rank == front)

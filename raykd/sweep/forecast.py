@@ -18,7 +18,7 @@ from raykd.figures.table import TORCH_LATENCY_BATCH, TRAINING_SPEED
 from raykd.objectives import ObjectiveConfig
 from raykd.precompute.features import EncoderTask, encoder_tasks
 from raykd.precompute.latency import BATCH, PIECES
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need
 from raykd.storage.store import Storage
@@ -162,7 +162,7 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
             schedule["epochs"] and one * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
-        objective = validated(ObjectiveConfig, stage["objective"])
+        objective = validate_plain(ObjectiveConfig, stage["objective"])
         scores = objective.reads_scores
         steps = unfreezing_steps(run, scores=scores) if stage["layers"] == "unfreeze" else 1
         pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
@@ -173,7 +173,7 @@ def _models_s(sweep: Sweep) -> float:
     """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
     them.
     """
-    logged = sweep.file.tracking.models == "front" and sweep.file.labels.form.labels_text
+    logged = sweep.file.tracking.models == "front" and sweep.file.task_entry.form.labels_text
     left = max(0, sweep.trials - len(sweep.earlier()))
     return MODEL_S * min(FRONT, left) if logged else 0.0
 

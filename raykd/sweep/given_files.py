@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from raykd.errors import Fault, MissingError, SpecError, StoreError
-from raykd.recipes.run import find_start
-from raykd.spec import Document, covering
+from raykd.recipes.run import find_starting_run
+from raykd.spec import Document, covering_trees
 from raykd.storage.store import Storage
 from raykd.sweep.spec import SweepFile, plain_sweep
 from raykd.sweep.sweep_faults import leaves
@@ -29,8 +29,10 @@ def look_at_given_files(document: Document) -> list[str]:
     """
     notes: dict[str, None] = {}
     faults: list[Fault] = []
-    for recipe in (plain_sweep(plain.tree) for plain in covering(document.tree)):
-        seeds = [recipe.of_seed(offset).scoped_student for offset in range(recipe.search.runs_per_setting)]
+    for recipe in (plain_sweep(plain.tree) for plain in covering_trees(document.tree)):
+        seeds = [
+            recipe.with_seed_offset(offset).scoped_student for offset in range(recipe.search.runs_per_setting)
+        ]
         for part in _parts((recipe.teachers, *seeds)):
             try:
                 part.refuse_unreadable(recipe.corpus.languages)
@@ -73,7 +75,7 @@ def _parts(config: Any) -> Iterator[Any]:
 
 
 def _without_start(recipe: SweepFile) -> Iterator[str]:
-    if recipe.start_from is not None and find_start(recipe.start_from, Storage(recipe.store)) is None:
+    if recipe.start_from is not None and find_starting_run(recipe.start_from, Storage(recipe.store)) is None:
         yield f"start_from: {recipe.start_from} is no finished run of the store, and no folder of one"
 
 

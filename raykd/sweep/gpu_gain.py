@@ -35,7 +35,7 @@ class GpuGain:
 
 def trains_on_gpus(sweep: Sweep) -> bool:
     """Whether any model of the sweep is trained on GPUs."""
-    return any(sweep.file.resources.of(role).gpus_per_worker for role in ROLES)
+    return any(sweep.file.resources.for_role(role).gpus_per_worker for role in ROLES)
 
 
 def gpu_gains(sweep: Sweep, cluster: Topology) -> Iterator[GpuGain]:
@@ -45,7 +45,7 @@ def gpu_gains(sweep: Sweep, cluster: Topology) -> Iterator[GpuGain]:
         "students": sweep.shapes(),
     }
     for role in ROLES:
-        own = sweep.file.resources.of(role)
+        own = sweep.file.resources.for_role(role)
         if not own.gpus_per_worker:
             continue
         without = own.model_copy(update={"gpus_per_worker": 0.0, "accelerator_type": None})

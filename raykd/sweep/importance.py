@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from raykd.figures.front import candidates
 from raykd.figures.table import Directions, objective_values
 from raykd.identity import PlainObject
-from raykd.spec import FloatRange, IntRange, MisfitError, fitted, resolve
+from raykd.spec import FloatRange, IntRange, MisfitError, fit_setting, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import searched_tree
 from raykd.sweep.starts import said_of_searched
@@ -67,7 +67,7 @@ def importance(tree: PlainObject, records: Sequence[Record], objectives: Directi
 def _drawn(space: PlainObject, resolved: PlainObject) -> PlainObject:
     """What a trial drew, by the name of the search."""
     try:
-        return fitted(space, said_of_searched(resolved, space)).params
+        return fit_setting(space, said_of_searched(resolved, space)).params
     except MisfitError:
         return {}
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from raykd.errors import OtherVersionError, RaykdError
-from raykd.figures.front import front_of
-from raykd.figures.trial import has_ended
+from raykd.figures.front import pareto_front
+from raykd.figures.trial import all_trials_ended
 from raykd.storage.layout import FILE_PATTERNS
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import holder
@@ -68,8 +68,8 @@ def _summary(records: SweepRecords, files: Mapping[str, Stamp], runs: Mapping[st
         state = "other version" if isinstance(error, OtherVersionError) else "damaged"
         return Summary(records.name, state, modified_ns=modified, note=str(error))
     counts = Counter(trial.state for trial in trials)
-    state = "running" if held and held[1] else "ended" if has_ended(trials) else "stopped"
-    scores = [trial.scores.mean("dev") for trial in front_of(trials, objectives)]
+    state = "running" if held and held[1] else "ended" if all_trials_ended(trials) else "stopped"
+    scores = [trial.scores.mean("dev") for trial in pareto_front(trials, objectives)]
     used = {run_id for trial in trials for run_id in trial.run_ids}
     return Summary(
         records.name,

@@ -25,10 +25,12 @@ def has_limits(sweep: Sweep) -> bool:
 
 def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run, ...]]]:
     """The student shapes whose costs meet `search.constraints`, and all: the runs of each, whose costs are known."""
-    score_name = sweep.file.labels.score_name
+    score_name = sweep.file.task_entry.score_name
     every = Constraints.of(sweep.file.search.constraints, score_name, None).conditions
     on_costs = Constraints(
-        tuple(each for each in every if each.foreseen(score_name) and OBJECTIVE not in each.names)
+        tuple(
+            each for each in every if each.known_before_training(score_name) and OBJECTIVE not in each.names
+        )
     )
     teachers = [
         cost
@@ -77,7 +79,7 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
     On GPUs nothing is known of their speed before they train, and nothing is refused.
     """
     budget = sweep.file.budget
-    on_gpus = sweep.file.resources.of("students").gpus_per_worker
+    on_gpus = sweep.file.resources.for_role("students").gpus_per_worker
     if budget.seconds is None or on_gpus or sweep.trials <= len(sweep.earlier()):
         return
     parts = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from raykd.figures.cost_grid import Grid
 from raykd.figures.results import Cost, RunResult, Scores
-from raykd.figures.table import COSTS, over_models
+from raykd.figures.table import COSTS, combine_model_costs
 from raykd.figures.trial import Teacher, Trial
 from raykd.identity import PlainObject, PlainValue
 from raykd.recipes.recipe import SEED
@@ -96,7 +96,7 @@ def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
     pieces alone that the text has. A speed-up is the mean latency of a teacher over the student's, both in the same
     form on one thread. Where a teacher has no export, a note says why there is neither.
     """
-    together = over_models(teachers)
+    together = combine_model_costs(teachers)
     ratios = {
         figure.name: together[figure.against] / cost[figure.against]
         for figure in COSTS
@@ -122,7 +122,7 @@ def teacher_row(
     return Teacher(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         scores=Scores.over_languages(result.scores for result in results),
-        cost=over_models(costs),
+        cost=combine_model_costs(costs),
         cost_notes=tuple(dict.fromkeys(remark for cost in costs for remark in cost.remarks)),
         still_rises=sum(result.still_rises for result in results),
         members=tuple(members),

@@ -11,11 +11,11 @@ from raykd.errors import StoreError
 from raykd.figures.cost_grid import Grid
 from raykd.figures.results import RunResult
 from raykd.figures.table import OBJECTIVES, Directions
-from raykd.figures.trial import Teacher, Trial, set_apart
+from raykd.figures.trial import Teacher, Trial, with_distinguishing_settings
 from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
-from raykd.recipes.run import Run, validated
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.run import Run, validate_plain
+from raykd.recipes.card_config import CardConfig
 from raykd.redact import redact
 from raykd.storage.layout import CORPUS, MODEL, RESULT
 from raykd.storage.store import Storage
@@ -173,7 +173,7 @@ class SweepRecords:
     @property
     def card(self) -> CardConfig:
         """What the sweep file states for model cards."""
-        return validated(CardConfig, self.tree().get("card", {}))
+        return validate_plain(CardConfig, self.tree().get("card", {}))
 
     def load(self) -> list[Record]:
         """All trials, in the order of their numbers."""
@@ -186,7 +186,7 @@ class SweepRecords:
 
     def trials(self) -> list[Trial]:
         """The trials as they are shown: each says what sets it apart from others of its method and shape."""
-        return set_apart([record.trial for record in self.load()])
+        return with_distinguishing_settings([record.trial for record in self.load()])
 
     def read(self, name: str) -> Record:
         """The trial in the file `name`."""

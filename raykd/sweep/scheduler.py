@@ -226,7 +226,7 @@ class Trials:
         return None
 
     def _record(self, setting: Setting, suggestion: Suggestion) -> Record:
-        task = setting.recipe.labels
+        task = setting.recipe.task_entry
         settings = {
             **_strategy(setting), **flat_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
             **setting.prepared.differences,

@@ -13,13 +13,13 @@ from raykd.corpora.config import CorpusConfig
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import RunError
 from raykd.figures.results import Cost, RunResult, Scores
-from raykd.figures.table import over_models
+from raykd.figures.table import combine_model_costs
 from raykd.identity import PlainObject
 from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress
 from raykd.recipes.run import Run
 from raykd.signals import Need
-from raykd.spec import covering
+from raykd.spec import covering_trees
 from raykd.storage.store import Storage
 from raykd.sweep.outcome import dotted_values
 from raykd.sweep.spec import PREPARED, SweepFile, plain_sweep, preparation_trees
@@ -128,7 +128,7 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
     if len(costs) == 1:
         return costs[0]
     return Cost(
-        over_models(costs),
+        combine_model_costs(costs),
         {"models": [dict(cost.shape) for cost in costs]},
         costs[0].hardware,
         {key: own for cost in costs for key, own in cost.shared.items()},
@@ -182,7 +182,7 @@ class Settings:
     def covering(self) -> dict[str, list[PlainObject]]:
         """By `preparation_key`, plain trees in which every alternative of the other sections occurs."""
         every = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
-        trees = [[variant.tree for variant in covering(tree)] for tree in every]
+        trees = [[variant.tree for variant in covering_trees(tree)] for tree in every]
         return {preparation_key(self.recipe(first)): [first, *rest] for first, *rest in trees}
 
     @cached_property

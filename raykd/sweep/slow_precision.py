@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raykd.precompute.processor import lacks_bf16, processor_name
-from raykd.spec import Document, covering
+from raykd.spec import Document, covering_trees
 from raykd.sweep.spec import SweepFile, plain_sweep
 
 BF16 = "bf16"
@@ -18,7 +18,7 @@ def slow_precision(document: Document) -> list[str]:
     """
     if not lacks_bf16():
         return []
-    recipes = [plain_sweep(plain.tree) for plain in covering(document.tree)]
+    recipes = [plain_sweep(plain.tree) for plain in covering_trees(document.tree)]
     keys = dict.fromkeys(key for recipe in recipes for key in _keys(recipe))
     if not keys:
         return []
@@ -29,13 +29,17 @@ def slow_precision(document: Document) -> list[str]:
 def _keys(recipe: SweepFile) -> Iterator[str]:
     """The keys of the recipe that ask for bf16 where no GPU computes."""
     resources, teachers = recipe.resources, recipe.teachers
-    students = resources.of("students").gpus_per_worker
+    students = resources.for_role("students").gpus_per_worker
     settings = [
-        ("teachers.precision", getattr(teachers, "precision", None), resources.reading.gpus_per_worker),
+        (
+            "teachers.precision",
+            getattr(teachers, "precision", None),
+            resources.precompute_actor.gpus_per_worker,
+        ),
         ("training.precision", recipe.training.precision, students),
     ]
     if teachers.trained:
-        gpus = resources.of("teachers").gpus_per_worker
+        gpus = resources.for_role("teachers").gpus_per_worker
         settings.insert(0, ("teachers.training.precision", teachers.training.precision, gpus))
     for place, stage in enumerate(recipe.all_stages):
         if stage.training is not None and "precision" in stage.training.model_fields_set:

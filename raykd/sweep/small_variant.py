@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from raykd.layers.stage_schedule import Duration, with_an_end
-from raykd.spec import Document, covering
+from raykd.spec import Document, covering_trees
 from raykd.sweep.spec import plain_sweep, planned_trials
 
 AMOUNTS = frozenset(
@@ -47,7 +47,7 @@ def larger_settings(whole: Document, small: Document) -> list[str]:
 def _amounts(document: Document) -> dict[str, float]:
     """Dotted key path → the largest value of each amount, defaults filled in."""
     amounts: dict[str, float] = {}
-    for plain in covering(document.tree):
+    for plain in covering_trees(document.tree):
         sweep = plain_sweep(plain.tree)
         trials = planned_trials(document.tree, sweep.search, sweep.budget.trials)
         counts = [("trials", trials), (LANGUAGES, len(sweep.corpus.languages))]

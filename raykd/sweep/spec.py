@@ -16,7 +16,7 @@ from raykd.figures.table import (
 from raykd.identity import PlainObject, PlainValue, identity
 from raykd.objectives import Top1
 from raykd.recipes.recipe import Recipe
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.card_config import CardConfig
 from raykd.redact import redact
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.early_stopping import StoppingConfig
@@ -125,14 +125,14 @@ class SweepFile(Recipe):
 
     def on_labels(self) -> Self:
         """The student of the baseline: trained on labels alone."""
-        alone = self.on_gold()
+        alone = self.on_gold_labels()
         return alone.model_copy(update={"objective": Top1()}) if self.baseline == "top_1" else alone
 
     @property
     def objectives(self) -> Directions:
         """What is searched for."""
         exported = not self.student.not_exported
-        return self.search.objectives or default_objectives(self.labels.score_name, exported=exported)
+        return self.search.objectives or default_objectives(self.task_entry.score_name, exported=exported)
 
 
 def plain_sweep(tree: PlainObject) -> SweepFile:

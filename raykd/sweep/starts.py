@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raykd.errors import StoreError
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.identity import PlainObject
-from raykd.spec import MisfitError, fitted, flat, searched_paths
+from raykd.spec import MisfitError, fit_setting, flatten_tree, searched_paths
 from raykd.storage.store import Storage
 from raykd.sweep.records import SweepRecords
 
@@ -25,9 +25,9 @@ class Starts:
 
 def start_fault(setting: PlainObject, space: PlainObject) -> str | None:
     """What is wrong with one setting of `search.start_from`; None: nothing."""
-    wanted = flat(setting)
+    wanted = flatten_tree(setting)
     try:
-        fit = fitted(space, wanted)
+        fit = fit_setting(space, wanted)
     except MisfitError as error:
         return str(error)
     if unknown := [key for key in wanted if key not in fit.used]:
@@ -47,7 +47,7 @@ def starts_of(given: str | Sequence[PlainObject], space: PlainObject, storage: S
         StoreError: the store does not have the sweep that is named.
     """
     if not isinstance(given, str):
-        return Starts([fitted(space, flat(setting)).params for setting in given])
+        return Starts([fit_setting(space, flatten_tree(setting)).params for setting in given])
     records = SweepRecords(storage, given)
     if not records.exists():
         raise StoreError(
@@ -55,13 +55,13 @@ def starts_of(given: str | Sequence[PlainObject], space: PlainObject, storage: S
             f"is not in the store {storage.address}",
             "name an earlier sweep in search.start_from",
         )
-    front = {trial.number for trial in front_of(records.trials(), records.objectives)}
+    front = {trial.number for trial in pareto_front(records.trials(), records.objectives)}
     found: list[PlainObject] = []
     misfits: list[str] = []
     for record in records.load():
         if record.trial.number in front:
             try:
-                params = fitted(space, said_of_searched(record.resolved, space)).params
+                params = fit_setting(space, said_of_searched(record.resolved, space)).params
             except MisfitError as error:
                 misfits.append(f"{record.trial.name}: {error}")
                 continue
@@ -75,6 +75,6 @@ def said_of_searched(resolved: PlainObject, space: PlainObject) -> PlainObject:
     searched = searched_paths(space)
     return {
         key: value
-        for key, value in flat(resolved).items()
+        for key, value in flatten_tree(resolved).items()
         if any(key == path or key.startswith(f"{path}.") for path in searched)
     }

@@ -14,9 +14,9 @@ from raykd.identity import PlainObject, identity
 from raykd.precompute.model_cost import shape_key
 from raykd.precompute.plan import PrecomputePlan
 from raykd.precompute.transfer import transfer_plan
-from raykd.recipes.resources import taken
+from raykd.recipes.resources import worker_resources
 from raykd.recipes.run import Run
-from raykd.spec import Document, assignments, covering
+from raykd.spec import Document, assignments, covering_trees
 from raykd.storage.store import Storage
 from raykd.sweep.lease import Lease
 from raykd.sweep.records import Record, SweepRecords
@@ -44,13 +44,13 @@ class Sweep:
     def __init__(self, document: Document):
         check_sweep(document)
         self.document = document
-        self.file = plain_sweep(covering(document.tree)[0].tree)
+        self.file = plain_sweep(covering_trees(document.tree)[0].tree)
         self.storage = Storage(self.file.store)
         self.records = SweepRecords(self.storage, self.file.name)
         self.settings = Settings(self.storage, document.tree)
         resources = self.file.resources
-        roles = (resources.of("teachers"), resources.of("students"), resources.reading)
-        self.nodes = Nodes(self.storage, gpus=any(taken(role).get("GPU") for role in roles))
+        roles = (resources.for_role("teachers"), resources.for_role("students"), resources.precompute_actor)
+        self.nodes = Nodes(self.storage, gpus=any(worker_resources(role).get("GPU") for role in roles))
         self.timed_on: PlainObject | None = None
         """The hardware on which latency was measured; None until it is known."""
 
@@ -73,7 +73,7 @@ class Sweep:
     @property
     def first_setting(self) -> Setting:
         """The setting with the first alternative of every search."""
-        return self.settings.of(covering(self.document.tree)[0].tree)
+        return self.settings.of(covering_trees(self.document.tree)[0].tree)
 
     def refuse(self, *, resume: bool) -> None:
         """Raises StoreError as `begin` would, before anything is read, and as `starts` does."""
@@ -132,7 +132,7 @@ class Sweep:
     def majority(self) -> dict[str, float]:
         """Language → dev score of its most frequent label; empty of tasks without such labels."""
         corpus = self.preparation.corpus
-        return majority_scores(self.file.labels, corpus.parts["dev"], corpus.tag_set)
+        return majority_scores(self.file.task_entry, corpus.parts["dev"], corpus.tag_set)
 
     @property
     def members(self) -> list[tuple[str, Run]]:

@@ -14,7 +14,7 @@ from raykd.identity import PlainValue
 from raykd.pluralise import pluralise
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.redact import redact
-from raykd.spec import Document, KeyPath, check, grid_size, is_searched
+from raykd.spec import Document, KeyPath, check, grid_size, has_search
 from raykd.sweep.constraints import constraint_fault
 from raykd.sweep.spec import (
     NOT_STORED,
@@ -39,7 +39,7 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         faults = [(("baseline",), message) for _, message in recipe_faults(sweep.on_labels())]
     return (
         faults
-        + objective_faults(sweep.objectives, sweep.labels.score_name)
+        + objective_faults(sweep.objectives, sweep.task_entry.score_name)
         + _target_faults(sweep)
         + _export_faults(sweep)
         + _constraint_faults(sweep)
@@ -61,14 +61,14 @@ def constrained_figures(sweep: SweepFile) -> frozenset[str]:
     names: frozenset[str] = frozenset()
     for source in sweep.search.constraints:
         with suppress(ConditionError):
-            names |= parse(source, sweep.labels.score_name).names
+            names |= parse(source, sweep.task_entry.score_name).names
     return names
 
 
 def _constraint_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     labelled = [language for language in sweep.corpus.languages if sweep.corpus.role(language) == "labelled"]
     found = [
-        (source, constraint_fault(source, sweep.labels.score_name, labelled))
+        (source, constraint_fault(source, sweep.task_entry.score_name, labelled))
         for source in sweep.search.constraints
     ]
     return [
@@ -92,7 +92,7 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
 
 def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """The score of target languages on dev, where their dev is not read."""
-    name = TARGET_DEV.called(sweep.labels.score_name)
+    name = TARGET_DEV.full_name(sweep.task_entry.score_name)
     asked = {
         ("search", "objectives"): sweep.objectives,
         ("search", "constraints"): constrained_figures(sweep),
@@ -176,7 +176,7 @@ def _not_searchable(document: Document) -> list[Fault]:
     faults = []
     for section, value in document.tree.items():
         try:
-            searched = section not in SEARCHABLE and is_searched(value)
+            searched = section not in SEARCHABLE and has_search(value)
         except ValueError:
             continue
         if searched:

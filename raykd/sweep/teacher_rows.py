@@ -9,7 +9,7 @@ from raykd.cluster.listener import Listener
 from raykd.corpora import Corpus
 from raykd.corpora.label_counts import label_counts
 from raykd.errors import UnlearntError
-from raykd.figures.trial import Teacher, scores_of
+from raykd.figures.trial import Teacher, format_scores
 from raykd.pluralise import pluralise
 from raykd.recipes.run import Run
 from raykd.sweep.outcome import teacher_row
@@ -34,7 +34,7 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
     teachers_are_read = any(each.needs or each.live for each in sweep.preparations.values())
-    if not teachers_are_read or sweep.file.labels.form.hides_pieces:
+    if not teachers_are_read or sweep.file.task_entry.form.hides_pieces:
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
     if not rows:
@@ -83,11 +83,11 @@ def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
         for each in sweep.preparations.values()
     ]
     # What a masked language model predicts is no label of the corpus.
-    hidden = sweep.file.labels.form.hides_pieces
+    hidden = sweep.file.task_entry.form.hides_pieces
     dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
     sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
     for teacher in (each for row in rows for each in (row, *row.members)):
-        listener.note(f"teacher {teacher.name}: {scores_of(teacher)}")
+        listener.note(f"teacher {teacher.name}: {format_scores(teacher)}")
     return rows
 
 
@@ -136,7 +136,7 @@ def _row(
 ) -> Teacher:
     results = (find_result(sweep.storage, run) for run in runs)
     measured = [sweep.cost(run) for run in runs] if costs else ()
-    task = sweep.file.labels
+    task = sweep.file.task_entry
     row = teacher_row(
         name, [result for result in results if result is not None], measured, members=members,
         score_name=task.score_name, score_label=task.score_label,

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from raykd.cluster.listener import Listener, unit_here
 from raykd.deploy.export import Export, export_run
-from raykd.figures.front import front_of, gold_twin
+from raykd.figures.front import pareto_front, find_gold_twin
 from raykd.figures.trial import Trial
 from raykd.pluralise import pluralise
 from raykd.recipes.run import objective_name
@@ -65,7 +65,7 @@ def published(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Publis
 
 
 def _experiment(sweep: Sweep) -> Experiment:
-    task, first = sweep.file.labels, sweep.first_setting
+    task, first = sweep.file.task_entry, sweep.first_setting
     stages = [
         [objective_name(stage.objective.model_dump(mode="json")) for stage in variant.all_stages]
         for variant in sweep.variants
@@ -88,7 +88,7 @@ def _pages(sweep: Sweep) -> SweepPages:
     tags = origin() | ({"transfer_id": sweep.transfer_id} if sweep.transfer_id else {})
     return SweepPages(
         sweep.file.name, search_identity(sweep.document), lambda: [record.trial for record in records.load()],
-        sweep.file.labels.score_name, sweep.file.objectives,
+        sweep.file.task_entry.score_name, sweep.file.objectives,
         tags=texts(tags), params=searched_params(tree),
         corpora=[
             dataset(
@@ -119,10 +119,10 @@ def publish_end(
 
     `scratch` holds copies of the models until the publisher is closed.
     """
-    front = front_of(trials, sweep.file.objectives)
+    front = pareto_front(trials, sweep.file.objectives)
     exports: dict[int, Path | None] = {}
     # What pretrains is no model that labels; its checkpoint is what raykd export writes.
-    if sweep.file.tracking.models == "front" and front and sweep.file.labels.form.labels_text:
+    if sweep.file.tracking.models == "front" and front and sweep.file.task_entry.form.labels_text:
         # A student on labels alone may be the one to ship; baselines stand beside the front.
         models = front if ship is None or ship.number in {trial.number for trial in front} else [*front, ship]
         exports = export_students(sweep.records, publisher, models, scratch, listener=listener, card=card)
@@ -137,7 +137,7 @@ def gains_of(trials: Sequence[Trial]) -> dict[int, Gain]:
     """Return what each student gains over the same student on labels alone, by its number."""
     gains = {}
     for trial in (each for each in trials if each.role == "search" and each.state == "COMPLETE"):
-        twin = gold_twin(trial, trials)
+        twin = find_gold_twin(trial, trials)
         if twin is None:
             continue
         scores, alone = trial.scores, twin.scores

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from raykd.corpora.stored_sources import read_noted_corpus
 from raykd.errors import OtherVersionError, StoreError
-from raykd.figures.trial import may_go_on
+from raykd.figures.trial import can_resume
 from raykd.recipes.run import Run
 from raykd.storage.layout import (
     COMPLETION_FILES,
@@ -123,7 +123,7 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
     """
     others = [records for records in sweeps_in(storage) if records.name != name]
     own = used_by(storage, [SweepRecords(storage, name)], ended=False)
-    kinds = ["runs"] if any(may_go_on(records.trials()) for records in others) else list(FILE_PATTERNS)
+    kinds = ["runs"] if any(can_resume(records.trials()) for records in others) else list(FILE_PATTERNS)
     free = _free(storage, used_by(storage, others, ended=False))
     return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
 
@@ -148,7 +148,7 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
     used: dict[str, set[str]] = defaultdict(set)
     for records in sweeps:
         trials = [record.trial for record in records.load()]
-        if ended and may_go_on(trials):
+        if ended and can_resume(trials):
             hint = f"end it with raykd sweep FILE --resume, or remove it: raykd clean STORE --sweep {records.name}"
             failed = all(trial.state != "RUNNING" for trial in trials) and bool(trials)
             problem = (

@@ -45,7 +45,7 @@ def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency
 
     Speeds are those of one thread of a processor, so nothing is said of students that are given GPUs.
     """
-    resources = sweep.file.resources.of("students")
+    resources = sweep.file.resources.for_role("students")
     if resources.workers == 1 or resources.gpus_per_worker:
         return []
     trees = [tree for own in sweep.settings.covering.values() for tree in own]

@@ -20,8 +20,8 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, scores_of
-from raykd.figures.trial import Scored, Trial
+from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, score_figures
+from raykd.figures.trial import TrialOrTeacher, Trial
 from raykd.identity import PlainObject
 
 # MLflow's limits of one key and one value.
@@ -136,7 +136,7 @@ def epoch_values(
     }
     values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
     values |= {key: metrics[key] + 1 for key in COUNTED if key in metrics}
-    dev = DEV.called(score_name)
+    dev = DEV.full_name(score_name)
     return flatten({re.sub(r"^dev(?=_|$)", dev, key): value for key, value in values.items()}, prefix)
 
 
@@ -168,16 +168,16 @@ def texts(values: Mapping[str, object]) -> dict[str, str]:
     return {clean(key): text(value) for key, value in values.items()}
 
 
-def results(trial: Scored) -> dict[str, float]:
+def results(trial: TrialOrTeacher) -> dict[str, float]:
     """The final metrics of a trial or a teacher by their names in MLflow, to five digits: its pages show all digits.
 
     The store and the reports keep what was measured.
     """
     known: dict[str, object] = {figure.name: figure.read(trial) for figure in COSTS}
-    for figure in (*scores_of(trial.score_name, targets=True), TARGET_DEV):
+    for figure in (*score_figures(trial.score_name, targets=True), TARGET_DEV):
         known |= score_values(figure, trial)
-    for figure in scores_of(trial.score_name, targets=False):
-        known[f"{figure.called(trial.score_name)}_by_language"] = language_values(figure, trial)
+    for figure in score_figures(trial.score_name, targets=False):
+        known[f"{figure.full_name(trial.score_name)}_by_language"] = language_values(figure, trial)
     return rounded(flatten(known))
 
 

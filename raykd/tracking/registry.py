@@ -18,7 +18,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.store.entities import PagedList
 from mlflow.tracking import MlflowClient
 
-from raykd.figures.table import COLUMNS, scores_of
+from raykd.figures.table import COLUMNS, score_figures
 from raykd.tracking.pages import CURVES, StudentModel
 from raykd.tracking.student_models import save_model
 
@@ -98,7 +98,7 @@ def register(client: MlflowClient, model: StudentModel, logged: LoggedModel, run
         client.create_registered_model(name)
     tags = {key: run.data.tags[key] for key in OF_TRIAL if key in run.data.tags}
     tags["trial"] = str(run.info.run_name)
-    scores = (figure.called(model.score_name) for figure in scores_of(model.score_name, targets=True))
+    scores = (figure.full_name(model.score_name) for figure in score_figures(model.score_name, targets=True))
     shown = [key for key in (*scores, *FIGURES) if key in run.data.metrics]
     tags |= {key: f"{run.data.metrics[key]:g}" for key in shown}
     there = client.search_model_versions(f"name='{name}' and run_id='{run.info.run_id}'")

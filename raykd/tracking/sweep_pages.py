@@ -15,7 +15,7 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.table import Directions
 from raykd.figures.trial import State, Teacher, Trial
 from raykd.identity import PlainObject
@@ -207,7 +207,7 @@ class SweepPages:
             return
         ended = list(takewhile(lambda trial: trial.state != "RUNNING", trials))
         for count in range(self.grown + 1, len(ended) + 1):
-            volume = hypervolume_of(ended[:count], self._teachers, self.objectives)
-            students = len(front_of(ended[:count], self.objectives))
+            volume = front_hypervolume(ended[:count], self._teachers, self.objectives)
+            students = len(pareto_front(ended[:count], self.objectives))
             self._front += points(flatten({"hypervolume": volume, "students": students}, "front/"), count)
         self.grown = max(self.grown, len(ended))

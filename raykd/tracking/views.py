@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from raykd.figures.table import COLUMNS, DEV, scores_of
+from raykd.figures.table import COLUMNS, DEV, score_figures
 from raykd.tracking.pages import charted, now_ms
 
 VIEW_TAG = "mlflow.sharedViewState."
@@ -62,7 +62,8 @@ def experiment_tags(experiment_id: str, shown: Experiment) -> dict[str, str]:
     """The tags of an experiment that hold the views and its kind, and link the views in its description."""
     # The one that selects first.
     scores = [
-        figure.called(shown.score_name) for figure in scores_of(shown.score_name, targets=shown.targets)
+        figure.full_name(shown.score_name)
+        for figure in score_figures(shown.score_name, targets=shown.targets)
     ]
     curves = charted(scores[0], shown.run, shown.stages)
     ordered_by = DEV.heading.format(label=shown.label)

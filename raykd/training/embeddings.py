@@ -21,7 +21,7 @@ from raykd.identity import identity
 from raykd.layers.checkpoint import embedding_matrix
 from raykd.layers.model import Model
 from raykd.layers.word_vectors import WordVectorsConfig
-from raykd.recipes.run import Run, validated, without_place
+from raykd.recipes.run import Run, validate_plain, without_location
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.cache import node_lock
 from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
@@ -53,8 +53,8 @@ def embeddings_id(run: Run) -> str:
         "embeddings",
         {
             "format": FORMAT,
-            "start": without_place(run.model["embeddings"]),
-            "from": without_place(run.embeddings_from or {}),
+            "start": without_location(run.model["embeddings"]),
+            "from": without_location(run.embeddings_from or {}),
             "vocabulary": run.vocabulary_id,
             "size": run.model["embedding_dim"],
         },
@@ -116,7 +116,7 @@ def _write(folder: Storage, pieces_N: torch.Tensor, vectors_NE: torch.Tensor) ->
 
 
 def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
-    start = validated(StudentConfig, run.model).embeddings
+    start = validate_plain(StudentConfig, run.model).embeddings
     own = open_vocabulary(storage, run.vocabulary_id).pieces
     if isinstance(start, VectorEmbeddings):
         return _of_file(start.vectors, piece_texts(own))

@@ -16,7 +16,7 @@ from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import ScheduleConfig
 from raykd.objectives import ObjectiveConfig, annealed_objective
 from raykd.progress import part_of_work, report_progress
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.stored_vocabulary import vocabulary_file
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
@@ -93,7 +93,7 @@ def execute_run(
     found = find_result(Storage(store_uri), run)
     if found is not None:
         return found
-    with deterministic(worker.device, enabled=validated(TrainingConfig, run.training).deterministic):
+    with deterministic(worker.device, enabled=validate_plain(TrainingConfig, run.training).deterministic):
         return _train_and_evaluate(store_uri, run, worker, report)
 
 
@@ -144,7 +144,7 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
         model, held_out, TASKS[run.task], corpus.tag_set, worker=worker, targets=corpus.targets
     )
     if corpus.outside_mean and "target" in groups:
-        groups = {**groups, "target": groups["target"].without(corpus.outside_mean)}
+        groups = {**groups, "target": groups["target"].excluding(corpus.outside_mean)}
     return Scores({part: {str(group): score for group, score in groups.items()}})
 
 
@@ -195,14 +195,14 @@ def training_plan(store_uri: str, run: Run) -> TrainingPlan:
 
 def _stage_plan(store_uri: str, run: Run, stage: PlainObject) -> StagePlan:
     objective = annealed_objective(
-        validated(ObjectiveConfig, stage["objective"]), unlabelled=stage["text"] != "labelled"
+        validate_plain(ObjectiveConfig, stage["objective"]), unlabelled=stage["text"] != "labelled"
     )
     live = live_needs(run, objective.needs)
     stored = [need for need in objective.needs if need not in live]
     return StagePlan(
         objective=objective,
-        schedule=validated(ScheduleConfig, stage["schedule"]),
-        training=validated(TrainingConfig, {**run.training, **stage["training"]}),
+        schedule=validate_plain(ScheduleConfig, stage["schedule"]),
+        training=validate_plain(TrainingConfig, {**run.training, **stage["training"]}),
         data=partial(training_data, store_uri, run, stored, text=stage["text"]),
         live=partial(live_teacher, store_uri, run, live),
         layers=stage["layers"],

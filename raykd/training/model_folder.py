@@ -20,7 +20,7 @@ from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model, load_weights, save_weights
 from raykd.layers.model_config import BuildInputs
 from raykd.layers.optimisation import TrainingConfig
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.stored_vocabulary import StoredVocabulary, open_vocabulary, vocabulary_file
 from raykd.storage.layout import ARCHITECTURE, LABELS, MODEL, RESULT, VOCABULARY, WEIGHTS
 from raykd.storage.sealed_json import DOCTOR
@@ -36,7 +36,7 @@ def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> 
     """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
     if run.members:
         return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
-    training = validated(TrainingConfig, run.training)
+    training = validate_plain(TrainingConfig, run.training)
     torch.manual_seed(training.seed)
     chosen = training.dropout if dropout is None else dropout
     return _untrained(run, *_stored(storage, run), dropout=chosen)
@@ -105,7 +105,7 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
 
 def model_config(run: Run) -> Teacher | Student:
     """The configuration model that `run.model` was written from."""
-    return validated(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
+    return validate_plain(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
 
 
 def is_trained(run: Run) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from raykd.identity import PlainObject
 from raykd.objectives import ObjectiveConfig
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 
 
 @dataclass(frozen=True)
@@ -97,4 +97,4 @@ def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
 
 def reads_scores(stage: PlainObject) -> bool:
     """Whether the objective of a stage reads the scores of the head."""
-    return validated(ObjectiveConfig, stage["objective"]).reads_scores
+    return validate_plain(ObjectiveConfig, stage["objective"]).reads_scores

@@ -21,8 +21,8 @@ from raykd.identity import PlainObject
 from raykd.layers.stage_schedule import Duration, ScheduleConfig
 from raykd.needs import live_signals, signals_to_store
 from raykd.objectives import Gold
-from raykd.recipes.recipe import Recipe, Stage, named_text, resolved_stage, resolved_vocabulary, stage_needs
-from raykd.recipes.run import Run, Source, find_start
+from raykd.recipes.recipe import Recipe, Stage, names_text, resolve_stage, resolve_vocabulary, stage_needs
+from raykd.recipes.run import Run, Source, find_starting_run
 from raykd.recipes.stored_vocabulary import open_vocabulary, store_vocabulary
 from raykd.redact import redact
 from raykd.signals import Need, Sizes
@@ -116,7 +116,7 @@ def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) ->
         CorpusError: if the corpus cannot be read, or does not fit the task.
     """
     corpus, name = find_corpus(recipe.corpus, storage, read)
-    recipe.labels.check(corpus, _place(recipe))
+    recipe.task_entry.check(corpus, _place(recipe))
     ready = Preparation(storage, corpus, name, ())
     return replace(ready, teachers=tuple(_teachers(recipe, ready, read)))
 
@@ -219,11 +219,11 @@ def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: s
         role, training = "teacher", as_json(config.training)
         length = {name: getattr(config, name) for name in Duration.model_fields}
         gold = Stage(objective=Gold(), schedule=ScheduleConfig(**length))
-        stages = (resolved_stage(gold, recipe, unlabelled=False),)
+        stages = (resolve_stage(gold, recipe, unlabelled=False),)
     return Run(
         role=role, task=recipe.task, corpus_id=name, vocabulary_id=vocabulary.id, model=as_json(config), stages=stages,
         training=training, sampling_alpha=alpha,
-        decoding=recipe.decoding if recipe.labels.form.constrained and config.gives_chain else "",
+        decoding=recipe.decoding if recipe.task_entry.form.constrained and config.gives_chain else "",
     )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
 def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tuple[Run, ...], ...]:
     """The runs of the recipe's student over so many seeds, `training.seed` and those behind it."""
     if recipe.names_seed:
-        return tuple(student_runs(recipe.of_seed(offset), preparation) for offset in range(seeds))
+        return tuple(student_runs(recipe.with_seed_offset(offset), preparation) for offset in range(seeds))
     runs = student_runs(recipe, preparation)
     return tuple(tuple(with_seed_offset(run, offset) for run in runs) for offset in range(seeds))
 
@@ -248,7 +248,7 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     student = _resolved_student(recipe, preparation).pinned(_one(languages))
     stem = model_run(recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
-    if not unlabelled and any(named_text(stage, "unlabelled") for stage in recipe.all_stages):
+    if not unlabelled and any(names_text(stage, "unlabelled") for stage in recipe.all_stages):
         raise CorpusError(
             _place(recipe), None,
             f"a stage is trained on unlabelled text, and there is none of {', '.join(languages)}",
@@ -260,9 +260,9 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
     return replace(
         stem,
         labels_id=store_labels(
-            preparation.storage, recipe.labels, student.encoding, corpus, name, _place(recipe)
+            preparation.storage, recipe.task_entry, student.encoding, corpus, name, _place(recipe)
         ),
-        stages=tuple(resolved_stage(stage, recipe, unlabelled=unlabelled) for stage in recipe.all_stages),
+        stages=tuple(resolve_stage(stage, recipe, unlabelled=unlabelled) for stage in recipe.all_stages),
         training=as_json(recipe.training),
         sources=tuple(source for source in sources if source is not None) if needs else (),
         start_from=_start_from(recipe, preparation.storage),
@@ -305,7 +305,7 @@ def _resolved_student(recipe: Recipe, preparation: Preparation) -> Student:
     """The student with the teacher's own where it says `teacher`."""
     resolved: dict[str, object] = {}
     if "vocabulary" in recipe.student.taken_from_teacher:
-        resolved["vocabulary"] = resolved_vocabulary(recipe)
+        resolved["vocabulary"] = resolve_vocabulary(recipe)
     if "projection" in recipe.student.taken_from_teacher:
         # All teachers of a recipe have one configuration.
         resolved["projection"] = preparation.teachers[0].hidden_size(-1)
@@ -316,7 +316,7 @@ def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
     """Where the weights are that training starts from, and their checksum."""
     if recipe.start_from is None:
         return None
-    found = find_start(recipe.start_from, storage)
+    found = find_starting_run(recipe.start_from, storage)
     if found is None:
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)

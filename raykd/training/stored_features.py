@@ -13,7 +13,7 @@ from torch import Tensor
 
 from raykd.corpora.hashes import sentence_hashes
 from raykd.layers.contextual import Part, part_class
-from raykd.recipes.run import Run, validated
+from raykd.recipes.run import Run, validate_plain
 from raykd.signals import Need
 from raykd.storage.layout import ENCODERS, TEXT
 from raykd.storage.store import Storage
@@ -72,7 +72,7 @@ class StoredFeatures:
 
 def frozen_encoder_configs(run: Run) -> tuple[Part, ...]:
     """The frozen encoders and tables that the run's model reads."""
-    return tuple(validated(part_class(each), each) for each in run.model.get("contextual") or ())
+    return tuple(validate_plain(part_class(each), each) for each in run.model.get("contextual") or ())
 
 
 def encoder_ids(run: Run) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.sweep import GAPS
 from raykd.errors import StoreError
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.figures.table import OBJECTIVES
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
@@ -92,7 +92,7 @@ class Tried:
         return {
             "trials": [(t.number, t.state, t.role, dict(t.settings), t.run_ids, t.scores.to_plain()) for t in trials],
             "weights": {run_id: weights[run_id] for trial in trials for run_id in trial.run_ids},
-            "front": [trial.number for trial in front_of(trials, OBJECTIVES)],
+            "front": [trial.number for trial in pareto_front(trials, OBJECTIVES)],
         }  # fmt: skip
 
 

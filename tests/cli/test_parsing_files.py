@@ -13,7 +13,7 @@ from raykd.corpora.report import CorpusReport
 from raykd.deploy.export import export_run
 from raykd.errors import CorpusError, StoreError
 from raykd.figures.results import RunResult
-from raykd.recipes.stated import CardConfig
+from raykd.recipes.card_config import CardConfig
 from raykd.report.card import model_card
 from raykd.serving.labeller import load
 from raykd.storage.layout import RESULT

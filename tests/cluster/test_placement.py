@@ -154,7 +154,7 @@ def test_each_role_takes_its_own_and_the_rest_from_resources():
         students={"gpus_per_worker": 0.1, "concurrency": 7},
         precompute={"workers": 2},
     )
-    teachers, students = file.of("teachers"), file.of("students")
+    teachers, students = file.for_role("teachers"), file.for_role("students")
     assert (teachers.cpus_per_worker, teachers.gpus_per_worker, teachers.max_failures) == (2, 1, 5)
     assert (students.accelerator_type, students.gpus_per_worker, students.concurrency) == (None, 0.1, 7)
     assert teachers.teachers is None

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.figures.cost_grid import BEYOND, beyond_spread, grid_of, on_grid
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.cost_grid import BEYOND, measurements_contradict, compute_cost_grid, round_to_grid
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import Cost
 from raykd.figures.table import objective_values
 from raykd.figures.trial import Teacher, Trial
@@ -32,9 +32,9 @@ def trial(number: int, dev: float, latency_ms: float, parameters: int = 100, **m
 def test_the_step_is_four_times_the_pooled_spread():
     figures = {"latency_ms": 1.0, "latency_ms_batch32": 9.0}
     costs = [Cost(figures, spreads={"latency_ms": own, "latency_ms_batch32": 0.0}) for own in (0.03, 0.04)]
-    ((name, (step, _)),) = grid_of(costs).items()
+    ((name, (step, _)),) = compute_cost_grid(costs).items()
     assert (name, step) == ("latency_ms", pytest.approx(4 * ((0.03**2 + 0.04**2) / 2) ** 0.5, rel=1e-2))
-    assert grid_of([]) == {}
+    assert compute_cost_grid([]) == {}
 
 
 @given(st.lists(st.floats(0.05, 50.0), min_size=1, max_size=4), st.floats(0.003, 0.05))
@@ -43,36 +43,36 @@ def test_shapes_that_are_close_are_on_one_step(centres, spread):
     centres = [centre * 3**place for place, centre in enumerate(centres)]
     values = [centre * factor for centre in centres for factor in (1.0, 1 + 0.4 * spread)]
     costs = [Cost({"latency_ms": value}, spreads={"latency_ms": spread}) for value in values]
-    step, origin = grid_of(costs)["latency_ms"]
+    step, origin = compute_cost_grid(costs)["latency_ms"]
     for one, two in zip(values[::2], values[1::2], strict=True):
-        assert on_grid(one, step, origin) == on_grid(two, step, origin)
+        assert round_to_grid(one, step, origin) == round_to_grid(two, step, origin)
 
 
 @given(st.floats(1e-3, 1e4), st.floats(1e-3, 0.5))
 def test_a_value_moves_by_half_a_step_at_most_and_the_grid_is_kept(value, step):
-    rounded = on_grid(value, step)
+    rounded = round_to_grid(value, step)
     assert (1 + step) ** -0.5 * (1 - 1e-9) <= rounded / value <= (1 + step) ** 0.5 * (1 + 1e-9)
-    assert on_grid(rounded, step) == pytest.approx(rounded)
-    assert on_grid(rounded * (1 + step), step) == pytest.approx(rounded * (1 + step))
+    assert round_to_grid(rounded, step) == pytest.approx(rounded)
+    assert round_to_grid(rounded * (1 + step), step) == pytest.approx(rounded * (1 + step))
 
 
 def test_nothing_is_between_zero_and_the_first_step():
-    assert on_grid(0.0, 0.1) == 0.0
+    assert round_to_grid(0.0, 0.1) == 0.0
 
 
 def test_two_values_contradict_each_other_beyond_both_spreads():
-    assert not beyond_spread(1.0, 1.0 + BEYOND / 2, 0.0, 0.0)
-    assert beyond_spread(1.0, 1.1, 0.01, 0.01)
-    assert not beyond_spread(1.0, 1.1, 0.03, 0.03)
-    assert beyond_spread(1.1, 1.0, 0.01, 0.01)
+    assert not measurements_contradict(1.0, 1.0 + BEYOND / 2, 0.0, 0.0)
+    assert measurements_contradict(1.0, 1.1, 0.01, 0.01)
+    assert not measurements_contradict(1.0, 1.1, 0.03, 0.03)
+    assert measurements_contradict(1.1, 1.0, 0.01, 0.01)
 
 
 def test_a_student_is_on_no_front_for_a_hundredth_of_a_millisecond():
     """Seen: a student on the front for 0.62 ms against 0.63."""
     slower, better = trial(0, 0.80, 0.62), trial(1, 0.85, 0.63)
-    assert front_of([slower, better], OBJECTIVES) == [better]
+    assert pareto_front([slower, better], OBJECTIVES) == [better]
     exact = [replace(each, grid={}) for each in (slower, better)]
-    assert front_of(exact, OBJECTIVES) == exact
+    assert pareto_front(exact, OBJECTIVES) == exact
     assert slower.cost["latency_ms"] == 0.62, "what is shown stays as it was measured"
 
 
@@ -80,7 +80,7 @@ def test_search_front_hypervolume_and_stopping_read_the_same_numbers():
     one, two = trial(0, 0.8, 0.62), trial(1, 0.8, 0.63)
     assert objective_values(one, OBJECTIVES) == objective_values(two, OBJECTIVES)
     teachers = [Teacher("t", one.scores, {"latency_ms": 6.0, "parameters": 1000})]
-    assert hypervolume_of([one], teachers, OBJECTIVES) == hypervolume_of([two], teachers, OBJECTIVES)
+    assert front_hypervolume([one], teachers, OBJECTIVES) == front_hypervolume([two], teachers, OBJECTIVES)
     study = Study({}, SearchConfig(objectives=OBJECTIVES))  # type: ignore[arg-type]
     assert study._values(one) == study._values(two)
     stopper = Stopper(StoppingConfig(kind="mo_asha"), OBJECTIVES, {})  # type: ignore[arg-type]

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures.front import candidates, front_of, gold_twin, hypervolume_of, hypervolumes
+from raykd.figures.front import (
+    candidates,
+    pareto_front,
+    find_gold_twin,
+    front_hypervolume,
+    hypervolume_history,
+)
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.compare import compare
@@ -30,37 +36,37 @@ def numbers(trials):
     "odd", [{"state": "PRUNED"}, {"state": "FAILED"}, {"state": "RUNNING"}, {"role": "baseline"}]
 )
 def test_only_complete_students_of_the_search_compete(odd):
-    assert numbers(front_of([trial(0, 0.9, 9, 900), trial(1, 0.99, 1, 1, **odd)], OBJECTIVES)) == [0]
+    assert numbers(pareto_front([trial(0, 0.9, 9, 900), trial(1, 0.99, 1, 1, **odd)], OBJECTIVES)) == [0]
 
 
 @pytest.mark.parametrize("unknown", ["dev", "ms", "parameters"])
 def test_a_student_that_was_not_measured_does_not_compete(unknown):
     figures = {"dev": 0.99, "ms": 1, "parameters": 1} | {unknown: None}
     trials = [trial(0, 0.9, 9, 900), trial(1, **figures)]
-    assert numbers(candidates(trials, OBJECTIVES)) == numbers(front_of(trials, OBJECTIVES)) == [0]
+    assert numbers(candidates(trials, OBJECTIVES)) == numbers(pareto_front(trials, OBJECTIVES)) == [0]
 
 
 def test_what_is_not_an_objective_need_not_be_measured():
     trials = [trial(0, 0.9, 9, 900), trial(1, 0.99, 1, None)]
-    assert numbers(front_of(trials, {"f1": "max", "latency_ms": "min"})) == [1]
+    assert numbers(pareto_front(trials, {"f1": "max", "latency_ms": "min"})) == [1]
 
 
 def test_test_scores_have_no_effect():
     trials = [trial(0, 0.9, 9, 900, test=0.1), trial(1, 0.8, 9, 900, test=0.99)]
-    assert numbers(front_of(trials, OBJECTIVES)) == [0]
+    assert numbers(pareto_front(trials, OBJECTIVES)) == [0]
 
 
 def test_no_trials_no_front():
-    assert front_of([], OBJECTIVES) == []
-    assert hypervolume_of([], [TEACHER], OBJECTIVES) == 0.0
+    assert pareto_front([], OBJECTIVES) == []
+    assert front_hypervolume([], [TEACHER], OBJECTIVES) == 0.0
 
 
 def test_the_hypervolume_is_a_share_of_the_box_of_the_teacher():
     # Score 0.8 at half the teacher's latency and a tenth of its parameters.
-    assert hypervolume_of([trial(0, 0.8, 5, 100)], [TEACHER], OBJECTIVES) == pytest.approx(0.8 * 0.5 * 0.9)
-    assert hypervolume_of([trial(0, 0.8, 5, 100)], [], OBJECTIVES) == 0.0
+    assert front_hypervolume([trial(0, 0.8, 5, 100)], [TEACHER], OBJECTIVES) == pytest.approx(0.8 * 0.5 * 0.9)
+    assert front_hypervolume([trial(0, 0.8, 5, 100)], [], OBJECTIVES) == 0.0
     worse = trial(1, 0.7, 20, 100)
-    assert hypervolume_of([worse], [TEACHER], OBJECTIVES) == 0.0, "slower than the teacher"
+    assert front_hypervolume([worse], [TEACHER], OBJECTIVES) == 0.0, "slower than the teacher"
 
 
 def test_a_cost_that_the_teacher_lacks_is_measured_against_the_largest():
@@ -69,7 +75,7 @@ def test_a_cost_that_the_teacher_lacks_is_measured_against_the_largest():
         for number, score, seconds in ((0, 0.5, 10.0), (1, 0.8, 40.0))
     ]
     objectives = {"f1": "max", "wall_s": "min"}
-    assert hypervolume_of(trials, [TEACHER], objectives) == pytest.approx(0.5 * 0.75)
+    assert front_hypervolume(trials, [TEACHER], objectives) == pytest.approx(0.5 * 0.75)
 
 
 def enumerated(points):
@@ -106,12 +112,12 @@ def test_a_cost_that_is_to_be_large_is_a_share_too(seed, teacher_s):
         ("training_pieces_per_s", "max", in_training),
     ):  # fmt: skip
         objectives = {"f1": "max", name: direction}
-        assert hypervolume_of(trials, [teacher], objectives) == pytest.approx(wanted)
-        assert hypervolumes(trials, [teacher], objectives)[-1][1] == pytest.approx(wanted)
+        assert front_hypervolume(trials, [teacher], objectives) == pytest.approx(wanted)
+        assert hypervolume_history(trials, [teacher], objectives)[-1][1] == pytest.approx(wanted)
 
 
 def twin_of(student, *others):
-    return gold_twin(student, [student, *others])
+    return find_gold_twin(student, [student, *others])
 
 
 def setting(number, objective, dev=0.5, *, role="search", state="COMPLETE", **settings) -> Trial:

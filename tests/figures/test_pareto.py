@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.figures.pareto import epsilon_net, fronts, hypervolume, non_dominated
+from raykd.figures.pareto import epsilon_net, front_ranks, hypervolume, non_dominated
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -42,7 +42,7 @@ def test_front_by_comparing_every_pair(space):
 @given(spaces)
 def test_fronts_are_peeled_off_one_after_the_other(space):
     values, directions = space
-    found, rest = fronts(values, directions), set(range(len(values)))
+    found, rest = front_ranks(values, directions), set(range(len(values)))
     for front in range(len(values) + 1):
         best = {
             a

@@ -16,12 +16,17 @@ def there_and_back(plain):
 
 def run(seed_en: float, seed_de: float, target: float) -> Scores:
     """The scores of one run of two source languages and a target language."""
-    source = Score.of({"en": seed_en, "de": seed_de})
-    return Scores({"dev": {"source": source}, "test": {"source": source, "target": Score.of({"nl": target})}})
+    source = Score.from_languages({"en": seed_en, "de": seed_de})
+    return Scores(
+        {
+            "dev": {"source": source},
+            "test": {"source": source, "target": Score.from_languages({"nl": target})},
+        }
+    )
 
 
 def test_every_language_counts_the_same():
-    score = Score.of({"en": 0.5, "de": 1.0})
+    score = Score.from_languages({"en": 0.5, "de": 1.0})
     assert score == Score(mean=0.75, languages_sd=0.25, by_language={"en": 0.5, "de": 1.0}, by_seed=(0.75,))
     assert score.sd is None
 
@@ -41,10 +46,10 @@ def test_seeds_are_one_score_with_its_spread():
 
 def test_runs_of_one_language_each_are_one_score_of_all():
     alone = [
-        Scores({part: {"source": Score.of({language: mean})} for part in ("dev", "test")})
+        Scores({part: {"source": Score.from_languages({language: mean})} for part in ("dev", "test")})
         for language, mean in (("en", 0.5), ("de", 1.0))
     ]
-    together = Score.of({"en": 0.5, "de": 1.0})
+    together = Score.from_languages({"en": 0.5, "de": 1.0})
     assert Scores.over_languages(alone) == Scores({"dev": {"source": together}, "test": {"source": together}})
     whole = run(0.5, 1.0, 0.1)
     assert Scores.over_languages([whole]) == whole
@@ -67,12 +72,13 @@ def test_results_and_costs_survive_json():
 
 
 def with_uas(score: Score, uas: dict[str, float]) -> Score:
-    return replace(score, beside={"uas": Score.of(uas)})
+    return replace(score, beside={"uas": Score.from_languages(uas)})
 
 
 def test_metrics_beside_the_score_go_with_it():
     one, other = (
-        Scores({"dev": {"source": with_uas(Score.of({"en": 0.5}), {"en": uas})}}) for uas in (0.5, 1.0)
+        Scores({"dev": {"source": with_uas(Score.from_languages({"en": 0.5}), {"en": uas})}})
+        for uas in (0.5, 1.0)
     )
     assert Scores.from_plain(there_and_back(one.to_plain())) == one
     together = Scores.over_seeds([one, other])
@@ -81,7 +87,7 @@ def test_metrics_beside_the_score_go_with_it():
     uas = together.get("dev", "source", "uas")
     assert uas is not None
     assert uas.by_seed == (0.5, 1.0)
-    dutch = Scores({"dev": {"source": with_uas(Score.of({"nl": 0.25}), {"nl": 0.5})}})
+    dutch = Scores({"dev": {"source": with_uas(Score.from_languages({"nl": 0.25}), {"nl": 0.5})}})
     both = Scores.over_languages([one, dutch])
     assert both.by_language("dev", "uas") == {"en": 0.5, "nl": 0.5}
     assert both.by_language("dev") == {"en": 0.5, "nl": 0.25}
@@ -93,17 +99,17 @@ def test_a_score_has_none_of_the_metrics_that_are_not_beside_it():
 
 
 def test_languages_outside_of_the_mean_are_scored_and_shown():
-    score = Score.of({"de": 0.5, "fr": 0.7, "ja": 0.1}).without(("ja", "ko"))
+    score = Score.from_languages({"de": 0.5, "fr": 0.7, "ja": 0.1}).excluding(("ja", "ko"))
     assert (score.mean, score.by_seed, score.outside) == (pytest.approx(0.6), (score.mean,), ("ja",))
     assert score.languages_sd == pytest.approx(0.1)
     assert score.by_language == {"de": 0.5, "fr": 0.7, "ja": 0.1}
     assert Score.from_plain(there_and_back(score.to_plain())) == score
-    other = Score.of({"de": 0.7, "fr": 0.9, "ja": 0.9}, ("ja",))
+    other = Score.from_languages({"de": 0.7, "fr": 0.9, "ja": 0.9}, ("ja",))
     seeds = Score.over_seeds([score, other])
     assert (seeds.mean, seeds.outside) == (pytest.approx(0.7), ("ja",))
     # Runs of several languages each, of which one has nothing but what is outside.
-    together = Score.over_languages([other, Score.of({"es": 0.2})])
+    together = Score.over_languages([other, Score.from_languages({"es": 0.2})])
     assert (together.mean, together.outside) == (pytest.approx(0.6), ("ja",))
-    beside = with_uas(Score.of({"de": 0.5, "ja": 0.1}), {"de": 0.6, "ja": 0.2}).without(("ja",))
+    beside = with_uas(Score.from_languages({"de": 0.5, "ja": 0.1}), {"de": 0.6, "ja": 0.2}).excluding(("ja",))
     assert beside.beside["uas"].mean == 0.6
-    assert Score.of({"ja": 0.3}, ("ja",)).mean == 0.3, "there are no others"
+    assert Score.from_languages({"ja": 0.3}, ("ja",)).mean == 0.3, "there are no others"

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import Cost, Scores
 from raykd.figures.table import (
     COLUMNS,
@@ -20,8 +20,8 @@ from raykd.figures.table import (
     Figure,
     default_objectives,
     objective_fault,
-    over_models,
-    selecting,
+    combine_model_costs,
+    selectable_figures,
 )
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_page import front_html
@@ -71,7 +71,7 @@ def task_of(figure: Figure) -> tuple[str, Trial]:
 each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
 each_selecting = pytest.mark.parametrize(
-    "figure", [figure for figure in FIGURES if figure.selects], ids=lambda figure: figure.name
+    "figure", [figure for figure in FIGURES if figure.selectable], ids=lambda figure: figure.name
 )
 
 
@@ -86,7 +86,7 @@ def test_it_is_well_formed(figure: Figure):
 
 
 def test_no_name_is_used_twice():
-    names = [name for figure in FIGURES for name in figure.answers_to("las")]
+    names = [name for figure in FIGURES for name in figure.accepted_names("las")]
     assert {"uas", "slot_f1", "score"} <= set(names)
     assert len(set(names)) == len(names)
 
@@ -94,7 +94,7 @@ def test_no_name_is_used_twice():
 @each
 def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
     name, trial = task_of(figure)
-    column = trials_table([trial])[figure.called(name)]
+    column = trials_table([trial])[figure.full_name(name)]
     assert column.to_pylist() == [pytest.approx(figure.read(TRIAL))]
     assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
 
@@ -102,7 +102,7 @@ def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
 @each
 def test_it_is_a_metric_in_mlflow(figure: Figure):
     name, trial = task_of(figure)
-    assert results(trial)[figure.called(name)] == pytest.approx(figure.read(TRIAL))
+    assert results(trial)[figure.full_name(name)] == pytest.approx(figure.read(TRIAL))
 
 
 @each_cost
@@ -125,7 +125,7 @@ def test_it_is_a_column_of_terminal_and_page(figure: Figure):
 def test_students_are_chosen_by_it(figure: Figure):
     value, (own, trial) = figure.read(TRIAL), task_of(figure)
     worse = Trial(1, "COMPLETE", score_name=own)
-    for name in figure.answers_to(own):
+    for name in figure.accepted_names(own):
         assert parse(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
         assert best([worse, trial], name, own) == [trial]
 
@@ -142,16 +142,16 @@ def test_it_may_be_an_objective(figure: Figure):
     other = "min" if figure.direction == "max" else "max"
     fault = objective_fault(name, other, "las")
     assert fault == f"got {other!r}; {name} is wanted at its {figure.direction}"
-    assert front_of([TRIAL], {name: figure.direction}) == [TRIAL]
-    assert 0 <= hypervolume_of([TRIAL], [TEACHER], {name: figure.direction}) <= 1
+    assert pareto_front([TRIAL], {name: figure.direction}) == [TRIAL]
+    assert 0 <= front_hypervolume([TRIAL], [TEACHER], {name: figure.direction}) <= 1
 
 
 @pytest.mark.parametrize(
-    "figure", [figure for figure in FIGURES if not figure.selects], ids=lambda figure: figure.name
+    "figure", [figure for figure in FIGURES if not figure.selectable], ids=lambda figure: figure.name
 )
 def test_what_is_only_reported_cannot_select(figure: Figure):
     own, trial = task_of(figure)
-    name = figure.called(own)
+    name = figure.full_name(own)
     assert "selection is on dev" in (objective_fault(name, figure.direction, own) or "")
     for refused in (lambda: parse(f"{name} > 0", own), lambda: best([trial], name, own)):
         with pytest.raises(SpecError, match="selection is on dev"):
@@ -177,15 +177,15 @@ def test_the_default_objectives_are_valid_for_every_task():
     for score_name in ("f1", "accuracy"):
         for name, direction in default_objectives(score_name).items():
             assert objective_fault(name, direction, score_name) is None
-        assert set(OBJECTIVES) <= set(selecting(score_name))
+        assert set(OBJECTIVES) <= set(selectable_figures(score_name))
 
 
 def test_sizes_of_several_models_add_up_and_a_sentence_is_labelled_by_one():
     costs = [
         Cost({"parameters": 10, "latency_ms": 2.0, "bytes": 40}), Cost({"parameters": 5, "latency_ms": 4.0})
     ]  # fmt: skip
-    assert over_models(costs) == {"parameters": 15, "latency_ms": 3.0}
-    assert over_models([]) == {}
+    assert combine_model_costs(costs) == {"parameters": 15, "latency_ms": 3.0}
+    assert combine_model_costs([]) == {}
 
 
 def test_a_part_that_several_models_share_counts_once():
@@ -195,7 +195,7 @@ def test_a_part_that_several_models_share_counts_once():
         Cost({"parameters": 125, "bytes": 500}, shared={"e": encoder, "v": table}),
         Cost({"parameters": 9, "bytes": 36}, shared={"v": table}),
     ]
-    assert over_models(costs) == {"parameters": 110 + 25 + 2, "bytes": 440 + 100 + 8}
+    assert combine_model_costs(costs) == {"parameters": 110 + 25 + 2, "bytes": 440 + 100 + 8}
 
 
 def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
@@ -242,9 +242,9 @@ def test_tasks_with_scores_of_one_name_show_their_own_beside_it():
 
 def test_it_is_no_figure_of_another_task():
     other = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
-    assert "uas" in selecting("las")
-    assert not {"uas", "dev_uas", "slot_f1"} & set(selecting("f1"))
-    assert "slot_f1" in selecting("exact_match")
+    assert "uas" in selectable_figures("las")
+    assert not {"uas", "dev_uas", "slot_f1"} & set(selectable_figures("f1"))
+    assert "slot_f1" in selectable_figures("exact_match")
     assert not [name for name in trials_table([other]).column_names if "uas" in name]
     assert not [name for name in results(other) if "uas" in name]
     assert "UAS</th>" not in front_html([other], [])

@@ -7,10 +7,10 @@ import pytest
 from raykd.figures.trial import (
     Teacher,
     Trial,
-    score_label_of,
-    score_name_of,
-    scores_of,
-    set_apart,
+    common_score_label,
+    common_score_name,
+    format_scores,
+    with_distinguishing_settings,
     shape_name,
     teacher_score,
 )
@@ -92,15 +92,15 @@ def test_students_are_compared_with_the_teachers_source_languages():
 
 def test_source_and_target_stand_in_one_sentence():
     plain = Teacher("t", scores(0.841, 0.83))
-    assert scores_of(plain) == "dev F1 84.1, test F1 83.0"
+    assert format_scores(plain) == "dev F1 84.1, test F1 83.0"
     with_target = Trial(0, "COMPLETE", scores=scores(0.5, 0.4, 0.3), score_label="accuracy")
-    assert scores_of(with_target) == "dev accuracy 50.0, test accuracy 40.0 (target 30.0)"
+    assert format_scores(with_target) == "dev accuracy 50.0, test accuracy 40.0 (target 30.0)"
 
 
 def test_the_score_has_the_name_that_its_task_gives_it():
     trials = [Trial(0, "COMPLETE", score_name="f1", score_label="aspect F1")]
-    assert (score_name_of(trials), score_label_of(trials)) == ("f1", "aspect F1")
-    assert (score_name_of([]), score_label_of([])) == ("f1", "F1")
+    assert (common_score_name(trials), common_score_label(trials)) == ("f1", "aspect F1")
+    assert (common_score_name([]), common_score_label([])) == ("f1", "F1")
 
 
 def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
@@ -114,18 +114,21 @@ def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
     trials = [
         Trial(n, "COMPLETE", {**common, **each}, objective="representation") for n, each in enumerate(own)
     ]
-    apart = set_apart(trials)
+    apart = with_distinguishing_settings(trials)
     assert [trial.apart for trial in apart] == [
         "layer=7 unlabelled_cap=40", "layer=9 unlabelled_cap=40", "layer=9 unlabelled_cap=10000", "",
     ]  # fmt: skip
     assert apart[0].name == "#00 representation layer=7 unlabelled_cap=40 · E8"
-    assert set_apart([trials[0]]) == [trials[0]]
+    assert with_distinguishing_settings([trials[0]]) == [trials[0]]
     assert Trial.from_plain(apart[0].to_plain()) == trials[0]
     weights = [{f"objective.parts.{part}.weight": value for part in (0, 1)} for value in (1.0, 0.1)]
-    one, _ = set_apart([Trial(n, "COMPLETE", each) for n, each in enumerate(weights)])
+    one, _ = with_distinguishing_settings([Trial(n, "COMPLETE", each) for n, each in enumerate(weights)])
     assert one.apart == "0.weight=1 1.weight=1"
     many = [{f"training.{name}": value for name in "abcde"} for value in (1, 2)]
-    assert set_apart([Trial(n, "COMPLETE", each) for n, each in enumerate(many)])[1].apart == "a=2 b=2 c=2 …"
+    assert (
+        with_distinguishing_settings([Trial(n, "COMPLETE", each) for n, each in enumerate(many)])[1].apart
+        == "a=2 b=2 c=2 …"
+    )
 
 
 def test_a_checkpoint_has_no_size_in_its_name():

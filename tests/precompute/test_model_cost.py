@@ -66,7 +66,7 @@ def test_runs_of_one_shape_are_measured_once_by_what_ships(tmp_path, timed):
     assert timed == [(len(file), 1)], "of one session, whatever the batch"
     assert torch.get_num_threads() == threads
     longer = student_of(preparation, schedule={"epochs": 9})
-    for other in (student_of(preparation, asked.on_gold()), with_seed_offset(run, 3), longer):
+    for other in (student_of(preparation, asked.on_gold_labels()), with_seed_offset(run, 3), longer):
         assert other.id != run.id
         assert measure_cost(storage.uri, other) == first == find_cost(storage, other)
     assert len(timed) == 1

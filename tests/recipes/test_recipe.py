@@ -132,7 +132,7 @@ def test_half_precision_needs_a_gpu():
 def test_the_method_names_every_stage():
     assert recipe().method == "structural"
     assert recipe(stages=(POSTERIOR, GOLD)).method == "posterior > gold"
-    assert recipe(stages=(POSTERIOR, GOLD)).on_gold().method == "gold"
+    assert recipe(stages=(POSTERIOR, GOLD)).on_gold_labels().method == "gold"
 
 
 def strategy(*stages, **fields):
@@ -146,7 +146,7 @@ def test_a_strategy_is_named_stages_with_a_scope_of_its_own():
     assert two.scoped_student == two.student
     alone = strategy(GOLD, scope="language")
     assert alone.scoped_student == alone.student.model_copy(update={"scope": "language"})
-    assert alone.on_gold().student.scope == "language"
+    assert alone.on_gold_labels().student.scope == "language"
 
 
 def test_faults_of_a_strategy_name_the_place_in_it():

@@ -123,7 +123,7 @@ def test_gold_labels_depend_on_neither_teacher_nor_annealing(store):
     assert [stage["text"] for stage in plain.stages] == ["labelled"]
     for changes in ({"schedule": {"anneal_rate": 0.1}}, {"teachers": {"hidden_dim": 7}}):
         assert run_of(store, **GOLD, **changes).id == plain.id
-    twin = recipe().on_gold()
+    twin = recipe().on_gold_labels()
     assert student_of(prepare(twin, Storage(store)), twin).id == plain.id
     assert run_of(store, **GOLD, schedule={"epochs": 3}).id != plain.id
 

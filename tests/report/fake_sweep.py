@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from raykd.figures.results import Score, Scores
-from raykd.figures.trial import Scored, Teacher, Trial
+from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
 from tests.scores import score, scores
 
 LANGUAGES = ("en", "de", "es", "nl")
@@ -36,7 +36,7 @@ def fake_trials(count: int = 28, *, seed: int = 0) -> list[Trial]:
     return trials + baselines
 
 
-def with_targets(scored: Scored, *, test: float, label: str = "F1") -> Any:
+def with_targets(scored: TrialOrTeacher, *, test: float, label: str = "F1") -> Any:
     """The same trial or teacher with scores of two target languages beside its own."""
     named = replace(scored, score_label=label, score_name="accuracy" if label == "accuracy" else "f1")
     parts = named.scores.by_part
@@ -101,6 +101,8 @@ def _trial(number, student, kind, state, draw, *, role, hyper) -> Trial:
 
 def _score(f1: float, draw: random.Random) -> Score:
     shift = {"en": -0.031, "de": -0.022, "es": 0.024, "nl": 0.029}
-    one_run = Score.of({language: f1 + shift[language] + draw.gauss(0, 0.004) for language in LANGUAGES})
+    one_run = Score.from_languages(
+        {language: f1 + shift[language] + draw.gauss(0, 0.004) for language in LANGUAGES}
+    )
     half = abs(draw.gauss(0.003, 0.001)) / math.sqrt(2)
     return replace(one_run, by_seed=(one_run.mean - half, one_run.mean + half))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import Scores
 from raykd.figures.table import DEV, OBJECTIVES, TARGET_DEV
 from raykd.report.front_page import front_html
@@ -23,7 +23,7 @@ def test_the_volume_is_that_of_all_trials_up_to_each_one():
     assert [number for number, _ in grown] == [t.number for t in trials[:28] if t.state == "COMPLETE"]
     for number, volume in grown:
         until = [trial for trial in trials if trial.number <= number]
-        assert volume == pytest.approx(100 * hypervolume_of(until, [TEACHER], OBJECTIVES), abs=1e-3)
+        assert volume == pytest.approx(100 * front_hypervolume(until, [TEACHER], OBJECTIVES), abs=1e-3)
 
 
 def test_a_growth_needs_a_teacher_and_two_trials():
@@ -43,7 +43,7 @@ def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
     trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
     asked = {"f1": "max", "dev_f1_target": "max"}
     drawn = scores_of_both(trials, [with_dev_targets(TEACHER, 0.6)], asked)
-    front = sorted(front_of(trials, asked), key=lambda trial: DEV.read(trial))
+    front = sorted(pareto_front(trials, asked), key=lambda trial: DEV.read(trial))
     assert len(front) > 1
     assert drawn["front"] == [
         [

@@ -6,7 +6,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Trial
 from raykd.report.trials_file import trials_csv, trials_parquet, trials_table
@@ -29,7 +29,7 @@ def test_all_trials_come_back_with_the_front_marked(write, read):
     marked = {
         n for n, on in zip(table["number"].to_pylist(), table["on_front"].to_pylist(), strict=True) if on
     }
-    assert marked == {t.number for t in front_of(trials, OBJECTIVES)}
+    assert marked == {t.number for t in pareto_front(trials, OBJECTIVES)}
     assert table["dev_f1"].to_pylist() == pytest.approx([t.scores.mean("dev") for t in trials], nan_ok=True)
     assert table["test_f1_nl"].to_pylist()[0] == pytest.approx(trials[0].scores.by_language("test")["nl"])
     assert table["latency_ms"].to_pylist()[0] == trials[0].cost["latency_ms"]

@@ -11,12 +11,12 @@ from raykd.spec import (
     FloatRange,
     IntRange,
     assignments,
-    covering,
+    covering_trees,
     grid_size,
-    is_searched,
-    labels,
+    has_search,
+    option_labels,
     resolve,
-    search_of,
+    parse_search,
 )
 
 SPACE = {
@@ -104,7 +104,7 @@ def test_a_search_inside_a_search():
     ],
 )
 def test_labels_are_distinct_and_stable(options, expected):
-    assert labels(options) == expected
+    assert option_labels(options) == expected
 
 
 def test_the_grid_is_every_assignment_once():
@@ -112,7 +112,7 @@ def test_the_grid_is_every_assignment_once():
     # 3 sizes × 2 decoders × (3 k × 2 temperatures + 3 temperatures) × (none + 2 rates)
     assert len(grid) == grid_size(SPACE) == 3 * 2 * (3 * 2 + 3) * 3
     assert len({json.dumps(each, sort_keys=True) for each in grid}) == len(grid)
-    assert not any(is_searched(each) for each in grid)
+    assert not any(has_search(each) for each in grid)
 
 
 def test_the_grid_goes_depth_first():
@@ -136,10 +136,10 @@ def test_a_float_without_step_has_no_grid():
 
 def test_plain_trees_hold_no_search():
     plain = {"step": 1, "log": True, "a": [1, {"b": None}]}
-    assert not is_searched(plain)
+    assert not has_search(plain)
     assert list(assignments(plain)) == [plain]
     assert grid_size(plain) == 1
-    assert is_searched({"a": [1, {"b": {"int": [1, 2]}}]})
+    assert has_search({"a": [1, {"b": {"int": [1, 2]}}]})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_plain_trees_hold_no_search():
     ],
 )
 def test_searches_are_read(written, search):
-    assert search_of(written) == search
+    assert parse_search(written) == search
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_searches_are_read(written, search):
 )
 def test_malformed_searches_say_how_to_correct_them(written, message):
     with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole message is compared below
-        search_of(written)
+        parse_search(written)
     assert str(caught.value) == message
 
 
@@ -225,10 +225,10 @@ trees = st.recursive(
 @given(tree=trees)
 def test_the_covering_meets_every_alternative_and_is_small(tree):
     wanted = alternatives(tree, ())
-    plain_trees = covering(tree)
+    plain_trees = covering_trees(tree)
     met = set()
     for plain in plain_trees:
-        assert not is_searched(plain.tree)
+        assert not has_search(plain.tree)
         met |= {(where, repr(value)) for where, value in written_leaves(plain.tree, (), plain.origin)}
     assert wanted <= met
     assert len(plain_trees) <= max(1, len(wanted))
@@ -236,7 +236,7 @@ def test_the_covering_meets_every_alternative_and_is_small(tree):
 
 def alternatives(tree, path):
     """Every scalar and range end with the place where it is written, enumerated without `covering`."""
-    search = search_of(tree)
+    search = parse_search(tree)
     if isinstance(search, Choice):
         return set().union(*(alternatives(o, (*path, "choice", i)) for i, o in enumerate(search.options)))
     if search is not None:
@@ -263,7 +263,7 @@ def written_leaves(tree, path, origin):
 def test_the_covering_grows_with_the_sum_of_alternatives():
     tree = {key: {"choice": list(range(size))} for key, size in zip("abcdef", range(2, 8), strict=True)}
     assert grid_size(tree) == 2 * 3 * 4 * 5 * 6 * 7
-    plain_trees = [plain.tree for plain in covering(tree)]
+    plain_trees = [plain.tree for plain in covering_trees(tree)]
     assert len(plain_trees) == 7
     assert all(before != after for before, after in pairwise(plain_trees))
 
@@ -298,7 +298,7 @@ def test_searches_in_corpus_and_teachers_are_resolved_by_name():
 
 
 def test_searches_in_corpus_and_teachers_are_covered_and_enumerated():
-    plain_trees = covering(CORPUS_AND_TEACHERS)
+    plain_trees = covering_trees(CORPUS_AND_TEACHERS)
     assert {plain.tree["corpus"]["unlabelled_cap"] for plain in plain_trees} == {1000, 3000}
     assert {plain.tree["corpus"]["cap"]["en"] for plain in plain_trees} == {2, 6}
     assert {plain.tree["teachers"]["kind"] for plain in plain_trees} == {"bilstm_crf", "bilstm_maxent"}
@@ -330,4 +330,4 @@ def test_a_range_of_billions_is_counted_and_walked_without_being_listed():
 )
 def test_searches_beyond_any_use_are_refused(search, message):
     with pytest.raises(ValueError, match=message):
-        search_of(search)
+        parse_search(search)

@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from raykd.errors import SpecError
-from raykd.spec import Frozen, assignments, check, covering, grid_size, labels, load
+from raykd.spec import Frozen, assignments, check, covering_trees, grid_size, option_labels, load
 
 
 class Stage(Frozen):
@@ -83,13 +83,17 @@ def test_a_choice_of_names_is_a_conditional_space(read):
     """The searches of a strategy are there only where it is chosen."""
     document = read("strategy: {choice: [D0, D4.2, {name: own, stages: [{loss: gold, weight: 5}]}]}")
     check(document, Sweep)
-    assert labels(tuple(document.tree["strategy"]["choice"])) == ("D0", "D4.2", "own")
+    assert option_labels(tuple(document.tree["strategy"]["choice"])) == ("D0", "D4.2", "own")
     assert grid_size(document.tree) == 1 + 2 + 1
     chosen = [tree["strategy"] for tree in assignments(document.tree)]
     assert [(one["name"], one["stages"][0].get("weight")) for one in chosen] == [
         ("D0", None), ("D4.2", 1), ("D4.2", 3), ("own", 5)
     ]  # fmt: skip
-    assert {plain.tree["strategy"]["name"] for plain in covering(document.tree)} == {"D0", "D4.2", "own"}
+    assert {plain.tree["strategy"]["name"] for plain in covering_trees(document.tree)} == {
+        "D0",
+        "D4.2",
+        "own",
+    }
     assert document.place(("strategy", "choice", 1, "stages", 0, "weight")) == ("base.yaml", 10)
     assert document.place(("strategy", "choice", 2, "stages")).file == "x.yaml"
 

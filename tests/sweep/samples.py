@@ -46,13 +46,13 @@ def stage(objective: dict[str, Any], schedule: dict[str, Any], **fields: Any) ->
 
 def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResult:
     """What a finished run stores; `target`: its test score on the one target language."""
-    part = Score.of({"en": mean - 0.1, "de": mean + 0.1})
+    part = Score.from_languages({"en": mean - 0.1, "de": mean + 0.1})
     epochs = tuple(
         {"epoch": epoch, "steps": 10 * (epoch + 1), "stage": 0, "step": 0, "dev": mean / (2 - epoch)}
         for epoch in range(2)
     )
     return RunResult(
-        run.id, scores(part, part, None if target is None else Score.of({"nl": target})), best_epoch=1,
+        run.id, scores(part, part, None if target is None else Score.from_languages({"nl": target})), best_epoch=1,
         epochs=epochs, wall_s=2.0, workers=1, parameters=1000, bytes=4000,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from raykd.figures.front import confirmation, front_of
+from raykd.figures.front import find_confirmation, pareto_front
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher
 from raykd.report.findings import judge
@@ -60,11 +60,11 @@ def test_each_student_of_the_front_is_confirmed_once_and_shown_with_the_mean_of_
     assert confirmed_sweep(tmp_path, 0.86, 0.84, 0.88)[1] == [], "it is found"
     trials = records.trials()
     assert [each.role for each in trials] == ["search", "search", "confirm"]
-    by = confirmation(trials[0], trials)
+    by = find_confirmation(trials[0], trials)
     assert by is not None
     assert by is trials[2]
     assert by.run_ids[:1] == trials[0].run_ids, "the run of the search is one of them"
-    assert front_of(trials, OBJECTIVES) == [trials[0]]
+    assert pareto_front(trials, OBJECTIVES) == [trials[0]]
     (row,) = front_rows(trials, [TEACHER])
     dev = row.trial.scores.get("dev")
     assert dev is not None
@@ -138,7 +138,7 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
         assert len(searched) == 2
         assert (searched[0].settings["student.embedding_dim"], searched[0].objective) == (6, "posterior")
         assert searched[0].violations["parameters < 100_000"] < 0
-        front = front_of(trials, OBJECTIVES)
+        front = pareto_front(trials, OBJECTIVES)
         confirms = [each for each in trials if each.role == "confirm"]
         assert len(confirms) == len(front)
         assert {len(each.run_ids) for each in trials if each.role != "search"} == {2}
@@ -150,4 +150,4 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
 
 def test_confirmations_are_no_candidates():
     one = record(0, "structural", 0.9).trial
-    assert front_of([replace(one, role="confirm")], OBJECTIVES) == []
+    assert pareto_front([replace(one, role="confirm")], OBJECTIVES) == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.figures.table import OBJECTIVES
 from raykd.report.findings import judge
 from raykd.report.terminal_table import front_table, headline
@@ -61,7 +61,7 @@ def test_a_setting_that_costs_too_much_is_no_trial_and_one_that_scores_too_low_i
     }
     assert not low.trial.feasible
     assert high.trial.feasible
-    assert front_of([low.trial, high.trial], OBJECTIVES) == [high.trial]
+    assert pareto_front([low.trial, high.trial], OBJECTIVES) == [high.trial]
     assert [
         each.trial.number for each in worth_a_baseline([low, replace(high, trial=low.trial)], OBJECTIVES)
     ] == []

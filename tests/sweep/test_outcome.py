@@ -43,7 +43,12 @@ def test_a_ratio_to_teachers_of_which_one_has_no_export_is_missing_with_the_reas
         loaded,
         missing,
     )
-    row = teacher_row("t", [result(scores(Score.of({"en": 0.5}), Score.of({"en": 0.5})))], teachers, **F1)
+    row = teacher_row(
+        "t",
+        [result(scores(Score.from_languages({"en": 0.5}), Score.from_languages({"en": 0.5})))],
+        teachers,
+        **F1,
+    )
     assert row.cost_notes == ("no export, so its speed is that of PyTorch: it reads frozen encoders",)
 
 
@@ -56,7 +61,7 @@ def test_a_ratio_is_of_the_same_form_on_both_sides():
 
 def test_each_language_is_scored_by_its_own_teacher():
     results = [
-        result(scores(Score.of({language: mean}), Score.of({language: mean})))
+        result(scores(Score.from_languages({language: mean}), Score.from_languages({language: mean})))
         for language, mean in (("en", 0.8), ("de", 0.6))
     ]
     row = teacher_row("bilstm_crf", results, TEACHERS, **F1)
@@ -67,7 +72,7 @@ def test_each_language_is_scored_by_its_own_teacher():
 
 
 def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
-    own = result(scores(Score.of({"en": 0.7}), Score.of({"en": 0.7})))
+    own = result(scores(Score.from_languages({"en": 0.7}), Score.from_languages({"en": 0.7})))
     seed = teacher_row("bilstm_crf seed 0", [own], (), **F1)
     assert (seed.scores.mean("dev"), seed.cost) == (0.7, {})
     assert teacher_row("bilstm_crf (mean of 1)", [own], TEACHERS[:1], members=[seed], **F1).members == (seed,)
@@ -104,7 +109,11 @@ def test_target_languages_are_kept_apart():
 
 
 def test_a_teacher_of_all_languages_shows_source_and_target():
-    own = scores(Score.of({"en": 0.9, "de": 0.7}), Score.of({"en": 0.8, "de": 0.6}), Score.of({"nl": 0.2}))
+    own = scores(
+        Score.from_languages({"en": 0.9, "de": 0.7}),
+        Score.from_languages({"en": 0.8, "de": 0.6}),
+        Score.from_languages({"nl": 0.2}),
+    )
     row = teacher_row(
         "bilstm_crf", [result(own)], TEACHERS[:1], score_name="accuracy", score_label="accuracy"
     )

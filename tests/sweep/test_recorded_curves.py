@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from raykd.figures.front import front_of, hypervolume_of
+from raykd.figures.front import pareto_front, front_hypervolume
 from raykd.figures.results import RunResult
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
@@ -93,7 +93,7 @@ def orders(count: int) -> list[list[Curve]]:
 
 
 def volume(trials: Sequence[Trial]) -> float:
-    return hypervolume_of(trials, [TEACHER], OBJECTIVES) / hypervolume_of(
+    return front_hypervolume(trials, [TEACHER], OBJECTIVES) / front_hypervolume(
         [trial for trial, _, _ in WHOLE], [TEACHER], OBJECTIVES
     )
 
@@ -116,7 +116,7 @@ def test_what_can_be_reached_is_exceeded_by_few_of_the_front():
     wrong = of = 0
     for order in orders(4):
         kept = {trial.number for trial in replayed(order, alone)[1]}
-        front = front_of([trial for trial, _, _ in order], OBJECTIVES)
+        front = pareto_front([trial for trial, _, _ in order], OBJECTIVES)
         wrong, of = wrong + sum(trial.number not in kept for trial in front), of + len(front)
     assert wrong <= 0.1 * of
 

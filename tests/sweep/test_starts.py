@@ -7,7 +7,7 @@ import json
 import pytest
 
 from raykd.errors import StoreError
-from raykd.spec import MisfitError, fitted, flat
+from raykd.spec import MisfitError, fit_setting, flatten_tree
 from raykd.storage.store import Storage
 from raykd.sweep.records import Record, SweepRecords
 from raykd.sweep.spec import SearchConfig
@@ -41,7 +41,7 @@ SPACE = {**TREE, "rate": {"float": [0.1, 0.5], "step": 0.1}}
     ],
 )
 def test_a_setting_decides_what_it_says_of_the_space(setting, params):
-    assert fitted(SPACE, flat(setting)).params == params
+    assert fit_setting(SPACE, flatten_tree(setting)).params == params
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_setting_decides_what_it_says_of_the_space(setting, params):
 )
 def test_a_value_outside_the_space_is_named(setting, message):
     with pytest.raises(MisfitError, match=message.split("(")[0]):
-        fitted(SPACE, flat(setting))
+        fit_setting(SPACE, flatten_tree(setting))
 
 
 @pytest.mark.parametrize("sampler", DRAWN)

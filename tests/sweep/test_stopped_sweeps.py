@@ -11,7 +11,7 @@ import pytest
 
 from raykd.cluster.listener import RunEpoch
 from raykd.cluster.topology import Topology
-from raykd.figures.front import front_of
+from raykd.figures.front import pareto_front
 from raykd.spec import load
 from raykd.sweep.driver import run_sweep
 from raykd.sweep.phases.interface import PhaseContext
@@ -106,7 +106,7 @@ def test_stopped_trials_say_why_and_keep_their_epochs_and_are_on_no_front(whole)
         assert Record.from_plain(record.to_plain()) == record
     assert any(len(record.epochs) == 1 for record in stopped), "its second seed was not waited for"
     assert not any(record.epochs for record in complete)
-    front = front_of([record.trial for record in records], {"f1": "max", "parameters": "min"})
+    front = pareto_front([record.trial for record in records], {"f1": "max", "parameters": "min"})
     assert {trial.state for trial in front} == {"COMPLETE"}
 
 

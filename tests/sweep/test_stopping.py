@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from raykd.figures.pareto import Direction, fronts
+from raykd.figures.pareto import Direction, front_ranks
 from raykd.sweep.early_stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
 
 untimed = settings(deadline=None)
@@ -158,9 +158,9 @@ def test_priority_goes_through_the_fronts_in_their_order(rows):
     ways: list[Direction] = ["max", "min", "min"]
     order = priority(values, ways)
     assert sorted(order) == list(range(len(rows)))
-    ranks = fronts(values, ways)[order]
+    ranks = front_ranks(values, ways)[order]
     assert (np.diff(ranks) >= 0).all()
-    first = [place for place in order if fronts(values, ways)[place] == 0]
+    first = [place for place in order if front_ranks(values, ways)[place] == 0]
     assert values[first[0], 0] == values[first, 0].max(), "the best score is never cut off"
 
 

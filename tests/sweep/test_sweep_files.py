@@ -14,7 +14,7 @@ import pytest
 from raykd.cluster.placement import preflight
 from raykd.cluster.topology import Topology
 from raykd.objectives.logits import Logits
-from raykd.recipes.recipe import Recipe, resolved_stage
+from raykd.recipes.recipe import Recipe, resolve_stage
 from raykd.spec import assignments, load
 from raykd.spec.yaml12 import parse
 from raykd.sweep.small_variant import larger_settings
@@ -104,7 +104,7 @@ def test_each_paper_has_a_sweep_of_two_workers_whose_small_form_fits_on_two_cpus
     small = load(SWEEPS[name], variants=["ddp", "small"])
     check_sweep(small)
     resources = plain_sweep(next(assignments(small.tree))).resources
-    assert [resources.of(role).workers for role in ("teachers", "students")] == [2, 2]
+    assert [resources.for_role(role).workers for role in ("teachers", "students")] == [2, 2]
     assert preflight(resources, Topology.of({"CPU": 2.0})).students == 1
     # Nothing else differs from the small form: its results are those of one worker.
     alone = load(SWEEPS[name], variants=["small"])
@@ -114,10 +114,10 @@ def test_each_paper_has_a_sweep_of_two_workers_whose_small_form_fits_on_two_cpus
 @pytest.mark.parametrize("name", [name for name, variant in VARIANTS if variant == "paper"])
 def test_a_variant_with_the_sizes_of_a_paper_gives_every_role_gpus(name):
     recipe = plain_sweep(next(assignments(load(SWEEPS[name], variants=["paper"]).tree)))
-    assert recipe.resources.of("students").gpus_per_worker
+    assert recipe.resources.for_role("students").gpus_per_worker
     if recipe.teachers.kind != "none":
-        assert recipe.resources.of("teachers").gpus_per_worker
-        assert recipe.resources.reading.gpus_per_worker
+        assert recipe.resources.for_role("teachers").gpus_per_worker
+        assert recipe.resources.precompute_actor.gpus_per_worker
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,7 @@ def test_the_strategies_are_those_of_the_paper(name):
     tree = load(ROOT / "sweeps/base/strategies.yaml", [f"strategy={name}"]).tree
     sections = {key: TREE[key] for key in ("task", "corpus", "teachers", "student")}
     recipe = Recipe.model_validate_json(json.dumps({**sections, **tree}))
-    stages = [resolved_stage(stage, recipe, unlabelled=True) for stage in recipe.all_stages]
+    stages = [resolve_stage(stage, recipe, unlabelled=True) for stage in recipe.all_stages]
     expected, scope = PAPER[name]
     assert [(losses_of(stage), stage["layers"] == "unfreeze") for stage in stages] == expected
     assert recipe.strategy is not None

@@ -79,7 +79,12 @@ def give_scores(sweep: Sweep, **dev: float) -> None:
         language = name[-2:]
         result = find_result(sweep.storage, run)
         assert result is not None
-        own = replace(result, scores=scores(Score.of({language: dev[language]}), Score.of({language: 0.5})))
+        own = replace(
+            result,
+            scores=scores(
+                Score.from_languages({language: dev[language]}), Score.from_languages({language: 0.5})
+            ),
+        )
         sweep.storage.child(*run.folder).write_json(RESULT, own.to_plain())
 
 
@@ -154,4 +159,4 @@ def test_the_command_says_how_to_go_on_all_the_same(opened, tmp_path, monkeypatc
     ({"en": 1.0}, {"en": 1.0}, {}),
 ])  # fmt: skip
 def test_what_counts_as_learnt(dev, majority, unlearnt):
-    assert Teacher("t", scores(Score.of(dev)), majority=majority).unlearnt == unlearnt
+    assert Teacher("t", scores(Score.from_languages(dev)), majority=majority).unlearnt == unlearnt

@@ -15,7 +15,7 @@ from mlflow.tracking import MlflowClient
 
 from raykd.cli.console import stdout
 from raykd.corpora import open_corpus
-from raykd.figures.front import gold_twin
+from raykd.figures.front import find_gold_twin
 from raykd.figures.trial import Trial
 from raykd.recipes.run import Run
 from raykd.spec import load
@@ -178,7 +178,7 @@ def test_the_sweep_knows_its_run_on_the_tracking_server(stages):
 def test_the_gold_twin_of_a_setting_with_stages_takes_as_many_steps_as_they_do(stages):
     *searched, twin = stages.trials
     assert {trial.steps for trial in stages.trials} == {twin.settings["schedule.max_steps"]}
-    assert [gold_twin(trial, stages.trials) for trial in searched] == [twin, twin]
+    assert [find_gold_twin(trial, stages.trials) for trial in searched] == [twin, twin]
     (run,) = stages.runs_of(twin)
     assert [stage["objective"]["kind"] for stage in run.stages] == ["gold"]
     assert run.sources == ()
@@ -294,7 +294,7 @@ def test_both_precisions_of_a_layer_are_stored_once(strategies):
 def test_the_baseline_of_a_strategy_is_its_student_on_gold_labels(strategies):
     trials = strategies.trials
     (staged,) = (trial for trial in trials if trial.settings.get("strategy.name") == "D4.2")
-    twin = gold_twin(staged, trials)
+    twin = find_gold_twin(staged, trials)
     assert twin is not None
     assert (twin.role, twin.objective, twin.settings.get("strategy.name")) == ("baseline", "gold", None)
 

@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter
 
 import raykd
-from raykd.figures.table import over_models
+from raykd.figures.table import combine_model_costs
 from raykd.layers.contextual import ContextualConfig, EncoderConfig
 from raykd.layers.frozen_encoder import EncoderFeatures
 from raykd.layers.model import load_weights
@@ -227,8 +227,8 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
     (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()
     for name in ("parameters", "bytes_torch"):
-        assert over_models(costs)[name] == sum(each[name] for each in costs) - shared[name]
-    alone = over_models([replace(each, shared={}) for each in costs])
+        assert combine_model_costs(costs)[name] == sum(each[name] for each in costs) - shared[name]
+    alone = combine_model_costs([replace(each, shared={}) for each in costs])
     assert alone["parameters"] == sum(each["parameters"] for each in costs)
 
 

@@ -61,7 +61,7 @@ def test_a_run_computes_where_its_role_was_placed(seen, gpus, tmp_path, monkeypa
         workers.append(worker)
 
     monkeypatch.setattr(launch, "execute_run", execute)
-    resources = Resources(teachers=Role(gpus_per_worker=1.0), gpus_per_worker=gpus).of("students")
+    resources = Resources(teachers=Role(gpus_per_worker=1.0), gpus_per_worker=gpus).for_role("students")
     if gpus and not seen:
         with pytest.raises(RunError, match="sees no GPU"):
             Launcher().launch(store.uri, run, resources, lambda epoch: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from raykd.figures.front import GOLD, front_of
+from raykd.figures.front import GOLD, pareto_front
 from raykd.figures.table import Directions
 from raykd.figures.trial import Trial, section
 from raykd.identity import PlainObject
@@ -67,7 +67,7 @@ def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[
     done = [
         r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
     ]
-    front = {trial.number for trial in front_of([record.trial for record in done], objectives)}
+    front = {trial.number for trial in pareto_front([record.trial for record in done], objectives)}
     best: dict[str, Record] = {}
     for record in done:
         other = best.get(record.trial.objective)

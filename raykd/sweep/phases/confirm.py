@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from raykd.figures.front import confirmation, front_of
+from raykd.figures.front import find_confirmation, pareto_front
 from raykd.figures.trial import Role, Trial
 from raykd.identity import PlainObject
 from raykd.sweep.bookkeeping import Recorder
@@ -58,7 +58,7 @@ class Confirm(AfterSearch):
     def foreseen_runs(self, trials: Sequence[Trial]) -> int:
         search = self.sweep.file.search
         return (search.seeds_in_all - search.runs_per_setting) * len(
-            front_of(trials, self.sweep.file.objectives)
+            pareto_front(trials, self.sweep.file.objectives)
         )
 
     def trials(self, recorder: Recorder) -> Iterator[Trials]:
@@ -68,7 +68,7 @@ class Confirm(AfterSearch):
 def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[Trials]:
     """The trials that run the front's students over so many seeds."""
     records = recorder.records.load()
-    front = {trial.number for trial in front_of([each.trial for each in records], recorder.objectives)}
+    front = {trial.number for trial in pareto_front([each.trial for each in records], recorder.objectives)}
     known = [each for each in records if each.trial.role == "confirm" and each.trial.state == "COMPLETE"]
     trees = [over_seeds(each.resolved, seeds) for each in records if each.trial.number in front]
     yield from listed_trials(recorder, trees, resolve, role="confirm", known=known)
@@ -83,7 +83,7 @@ def with_seeds(records: Sequence[Record], every: Sequence[Record]) -> list[Recor
     """Each of `records` as it was confirmed by one of `every`, where it was: over as many seeds."""
     found = []
     for record in records:
-        by = confirmation(record.trial, [each.trial for each in every])
+        by = find_confirmation(record.trial, [each.trial for each in every])
         resolved = next((each.resolved for each in every if each.trial is by), record.resolved)
         found.append(Record(record.trial, resolved))
     return found

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from raykd.cluster.listener import Listener
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
-from raykd.figures.cost_grid import Grid, grid_of
+from raykd.figures.cost_grid import Grid, compute_cost_grid
 from raykd.figures.results import Cost
-from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, runtimes_of
+from raykd.figures.table import EXPORTED, GPU_RUNTIMES, Runtime, extra_runtimes
 from raykd.pluralise import pluralise
 from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu, measure_shapes
@@ -95,7 +95,7 @@ def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
 
 
 def _runtimes(sweep: Sweep, asked: Sequence[Runtime]) -> list[Runtime]:
-    return list(dict.fromkeys([*asked, *runtimes_of(_wanted(sweep))]))
+    return list(dict.fromkeys([*asked, *extra_runtimes(_wanted(sweep))]))
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
@@ -136,7 +136,7 @@ def keep_grid(sweep: Sweep) -> Grid:
     """
     grid = sweep.records.grid()
     if grid is None:
-        grid = grid_of(sweep.cost(run) for run in sweep.shapes())
+        grid = compute_cost_grid(sweep.cost(run) for run in sweep.shapes())
         sweep.records.save_grid(grid)
     return grid
 

@@ -66,7 +66,7 @@ class Search(Phase):
         note_unused_text(sweep, self.listener)
         teachers = save_teachers(sweep, self.listener)
         log_teachers(sweep, teachers, self._pages)
-        score_name = sweep.file.labels.score_name
+        score_name = sweep.file.task_entry.score_name
         constraints = Constraints.of(sweep.file.search.constraints, score_name, teacher_score(teachers))
         recorder = Recorder(
             sweep.records, self._pages, self.listener, sweep.file.objectives,

@@ -8,15 +8,15 @@ from pydantic import Field
 
 from raykd.spec import Frozen
 
-Stated = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
 class CardConfig(Frozen):
     """What the model cards of exports say of licences. Nothing is assumed: what is missing is "not stated"."""
 
-    license: Stated | None = None
+    license: NonEmptyText | None = None
     """Of the models, as Hugging Face names it: `apache-2.0`, `cc-by-4.0`, …"""
-    data_license: Stated | None = None
+    data_license: NonEmptyText | None = None
     """Of the corpus."""
-    datasets: tuple[Stated, ...] = ()
+    datasets: tuple[NonEmptyText, ...] = ()
     """Names of the corpus on Hugging Face: `unimelb-nlp/wikiann`."""
