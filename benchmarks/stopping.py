@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import RunResult
 from raykd.figures.table import Directions
 from raykd.figures.trial import Teacher, Trial

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,9 +24,9 @@ from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import ScheduleConfig
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.objectives import OBJECTIVES, Part
+from raykd.recipes.card_config import CardConfig
 from raykd.recipes.recipe import Stage, Strategy, TeacherCorpus
 from raykd.recipes.resources import AddedNodes, LatencyTarget, PrecomputeRole, Resources, Role
-from raykd.recipes.card_config import CardConfig
 from raykd.students import STUDENTS
 from raykd.students.embeddings import EMBEDDINGS
 from raykd.students.vocabulary import StudentVocabulary
@@ -212,7 +213,8 @@ def _section(title: str, models: Mapping[str, type[BaseModel]]) -> str:
 
 def _table(name: str, model: type[BaseModel]) -> str:
     lines = [f"### `{name}`\n"] if name else []
-    summary = (model.__doc__ or "").strip().split("\n\n")[0]
+    # Google's sections (`Attributes:`, `Examples:`) are for readers of the code.
+    summary = re.split(r"\n\s*(?:Attributes|Examples|Raises|References):\n", model.__doc__ or "")[0]
     lines += [" ".join(summary.split()) + "\n", "| key | values | default | |", "|---|---|---|---|"]
     lines += [_row(key, field) for key, field in model.model_fields.items() if key not in ("kind", "source")]
     return "\n".join(lines) + "\n" if len(lines) > 3 + bool(name) else "\n".join(lines[: 1 + bool(name)])

@@ -23,8 +23,8 @@ from raykd.figures.front import pareto_front
 from raykd.figures.trial import Trial
 from raykd.pluralise import pluralise
 from raykd.progress import listen_to_progress
-from raykd.recipes.run import Run
 from raykd.recipes.card_config import CardConfig
+from raykd.recipes.run import Run
 from raykd.report.card import model_card, trial_card
 from raykd.report.findings import judge
 from raykd.report.readable_numbers import percent, share, size

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from raykd.cluster.topology import TINY, Group, Node, Topology, shown
 from raykd.errors import PlacementError
-from raykd.recipes.resources import LatencyTarget, Resources, RunRole, worker_resources, latency_resources
+from raykd.recipes.resources import LatencyTarget, Resources, RunRole, latency_resources, worker_resources
 
 DRIVER_CPUS = 0.1
 """The process that starts a run of several workers computes nothing itself."""

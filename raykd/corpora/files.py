@@ -94,7 +94,7 @@ def find(storage: Storage, pattern: str) -> list[str]:
     found = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []
     if found:
         return found
-    near = nearest_words(pattern, present, most=3, cutoff=0.5) or present[:3]
+    near = nearest_words(pattern, present, limit=3, cutoff=0.5) or present[:3]
     hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
     raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
 

@@ -1,1 +1,1 @@
-"""Every figure of a trial; results, trials, fronts."""
+"""Every figure of a trial; results, trials and fronts."""

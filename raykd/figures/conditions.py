@@ -1,9 +1,8 @@
-"""Conditions on a trial's figures, as `--where` and `search.constraints` write them: comparisons, arithmetic and `and`,
-`or`, `not`.
+"""Conditions on a trial's figures, as `--where` and `search.constraints` write them.
 
-`f1 >= 0.95 * teacher and parameters < 100_000`. Names are those of `raykd/figures/table.py` that may select (`f1`,
-`latency_ms_p90`, …), a language's own score (`f1[nl] >= 0.8`), `over_gold`, and `objective == "structural"`. Nothing is
-called, so an expression can do nothing but compare.
+A condition has comparisons, arithmetic, `and`, `or` and `not`: `f1 >= 0.95 * teacher and parameters < 100_000`. Names
+are the selectable ones of `raykd/figures/table.py` (`f1`, `latency_ms_p90`, …), a language's dev score (`f1[nl] >=
+0.8`), `over_gold`, and `objective == "structural"`. Functions cannot be called, so an expression can only compare.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from raykd.figures.trial import Trial
 TEACHER = "teacher"
 """In an expression: the teacher's dev score."""
 OVER_GOLD = "over_gold"
-"""The student's dev score less that of the same student on labels alone."""
+"""In an expression: the student's dev score less that of the same student trained on labels alone."""
 OBJECTIVE = "objective"
-"""The kind of its objective: `objective == "structural"`."""
+"""In an expression: the kind of the trial's objective, as in `objective == "structural"`."""
 
 ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
@@ -41,15 +40,15 @@ COMPARISON: Mapping[type, Callable[[Any, Any], bool]] = MappingProxyType(
 
 
 Values = Mapping[str, float | str | None]
-"""What a trial has of the names of an expression; None: not known."""
+"""Name in an expression → value for one trial; None if unknown."""
 JUST_MISSED = 1e-9
-"""The margin of a condition that does not hold though its two sides are equal."""
+"""The margin of a strict comparison whose two sides are equal."""
 NOT_KNOWN = 1.0
-"""The margin of a condition that has no value for a trial, which lacks a figure or makes it divide by zero."""
+"""The margin of a condition without a value for a trial: a figure is unknown, or the condition divides by zero."""
 
 
 class ConditionError(ValueError):
-    """What is wrong with an expression; who asked for it says where it was written."""
+    """An expression is not a condition; the caller adds where it was written."""
 
 
 @dataclass(frozen=True)
@@ -61,65 +60,83 @@ class Condition:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names in the expression; `f1[en]` is one."""
+        """The names in the expression; `f1[en]` is one name."""
         return frozenset(_names(self.tree))
 
     @property
     def parts(self) -> Sequence[ast.expr]:
-        """What is joined by `and`; the expression itself where nothing is."""
-        both = isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And)
-        return self.tree.values if both else [self.tree]  # type: ignore[union-attr]
+        """The parts joined by `and`; without `and`, the whole expression."""
+        is_conjunction = isinstance(self.tree, ast.BoolOp) and isinstance(self.tree.op, ast.And)
+        return self.tree.values if is_conjunction else [self.tree]  # type: ignore[union-attr]
 
     def known_before_training(self, score_name: str) -> bool:
-        """Whether it is decided by what is known of a trial before it is trained: its costs and its objective."""
-        known = selectable_figures(score_name)
+        """True if a trial's costs and objective decide the condition, so that no training is needed."""
+        figures = selectable_figures(score_name)
         return all(
-            name == OBJECTIVE or (name in known and known[name].known_before_training) for name in self.names
+            name == OBJECTIVE or (name in figures and figures[name].known_before_training)
+            for name in self.names
         )
 
     def values(self, trial: Trial, *, teacher: float | None, over_gold: float | None = None) -> Values:
-        """Name → what the trial has; None: not known. `teacher` is the teacher's dev score."""
-        known, languages = selectable_figures(trial.score_name), trial.scores.by_language("dev")
-        own = {OBJECTIVE: trial.objective, OVER_GOLD: over_gold, TEACHER: teacher}
+        """Return the value of each name in the expression for a trial; None if unknown.
+
+        Args:
+            trial: The trial.
+            teacher: The teacher's dev score.
+            over_gold: The student's dev score less that of its gold twin.
+        """
+        figures, languages = selectable_figures(trial.score_name), trial.scores.by_language("dev")
+        special_values = {OBJECTIVE: trial.objective, OVER_GOLD: over_gold, TEACHER: teacher}
         values = {}
         for name in self.names:
             figure, bracket, language = name.partition("[")
             if bracket:
                 values[name] = languages.get(language.rstrip("]"))
             else:
-                values[name] = own[name] if name in own else known[figure].read(trial)
+                values[name] = special_values[name] if name in special_values else figures[figure].read(trial)
         return values
 
     def holds(self, values: Values) -> bool:
-        """Whether the values meet it. One of them that is not known does not. Raises ConditionError on a division by
-        zero.
+        """True if the values meet the condition; an unknown value does not.
+
+        Raises:
+            ConditionError: The condition divides by zero.
         """
         return None not in values.values() and bool(evaluate_expression(self.tree, values))
 
     def margin(self, values: Values) -> float:
-        """By how much the values miss it, as a share of what is asked for; 0 or less where they meet it."""
+        """Return the share of the threshold by which the values miss the condition; 0 or less if they meet it."""
         if None in values.values():
             return NOT_KNOWN
         try:
             margin, holds = _margin(self.tree, values), self.holds(values)
         except ConditionError:
             return NOT_KNOWN
-        # Of strict comparisons and of `not` the sign says nothing where both sides are equal.
+        # Where both sides are equal, the sign of the margin does not tell `<` from `<=`, nor `not`.
         return min(margin, 0.0) if holds else max(margin, JUST_MISSED)
 
 
 def parse(source: str, score_name: str) -> Condition:
-    """The condition that `source` states, for a sweep whose task has that score.
+    """Parse an expression as a condition.
 
-    Raises ConditionError, which names the word: bad syntax, an unknown name, anything but comparisons, arithmetic and
-    logic over the known names.
+    Args:
+        source: The expression, such as `f1 >= 0.95 * teacher`.
+        score_name: Name of the task's score: `f1`, `accuracy`.
+
+    Raises:
+        ConditionError: The syntax is wrong, a name is unknown, or the expression has anything but comparisons,
+            arithmetic and logic. The message names the word.
+
+    Examples:
+        >>> sorted(parse("f1 >= 0.95 * teacher and f1[nl] >= 0.8", "f1").names)
+        ['f1', 'f1[nl]', 'teacher']
     """
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        why = getattr(error, "msg", None) or str(error)
+        reason = getattr(error, "msg", None) or str(error)
         raise ConditionError(
-            f"is not a comparison ({why}); write for instance {score_name} >= 0.95 * {TEACHER}"
+            f"is not a comparison ({reason}); write for instance {score_name} >= 0.95 * {TEACHER}"
         ) from None
     _refuse(tree, score_name)
     if not _is_condition(tree):
@@ -128,7 +145,15 @@ def parse(source: str, score_name: str) -> Condition:
 
 
 def evaluate_expression(tree: ast.expr, values: Values) -> float | str:
-    """What an expression, or a part of one, comes to. Raises ConditionError on a division by zero."""
+    """Return the value of an expression, or of a part of one.
+
+    Args:
+        tree: The parsed expression.
+        values: Name → value; every name of the expression must be known.
+
+    Raises:
+        ConditionError: The expression divides by zero.
+    """
     try:
         return _value(tree, values)
     except ZeroDivisionError:
@@ -151,10 +176,10 @@ def _margin(tree: ast.expr, values: Values) -> float:
 def _miss(op: ast.cmpop, left: float | str, right: float | str) -> float:
     if isinstance(left, str) or isinstance(right, str):
         return 0.0 if COMPARISON[type(op)](left, right) else 1.0
-    apart = (left - right) / (abs(right) or 1.0)
+    difference = (left - right) / (abs(right) or 1.0)
     if isinstance(op, ast.Eq | ast.NotEq):
-        return abs(apart) if isinstance(op, ast.Eq) else -abs(apart)
-    return apart if isinstance(op, ast.Lt | ast.LtE) else -apart
+        return abs(difference) if isinstance(op, ast.Eq) else -abs(difference)
+    return difference if isinstance(op, ast.Lt | ast.LtE) else -difference
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -168,11 +193,11 @@ def _names(tree: ast.AST) -> Iterator[str]:
 
 
 def _subscript(tree: ast.Subscript) -> str:
-    """`f1[en]` and `f1["en"]` as one name."""
-    where = tree.slice
-    language = where.id if isinstance(where, ast.Name) else getattr(where, "value", None)
-    if isinstance(where, ast.BinOp):  # f1[zh-min-nan] reads as a subtraction
-        language = ast.unparse(where).replace(" - ", "-")
+    """Return `f1[en]` or `f1["en"]` as one name."""
+    index = tree.slice
+    language = index.id if isinstance(index, ast.Name) else getattr(index, "value", None)
+    if isinstance(index, ast.BinOp):  # f1[zh-min-nan] reads as a subtraction
+        language = ast.unparse(index).replace(" - ", "-")
     return f"{ast.unparse(tree.value)}[{language}]"
 
 
@@ -184,8 +209,8 @@ def _refuse(node: ast.AST, score_name: str) -> None:
             )
         return
     if isinstance(node, ast.Name):
-        known = (*selectable_figures(score_name), TEACHER, OVER_GOLD, OBJECTIVE)
-        if fault := selection_fault(node.id, known, score_name):
+        names = (*selectable_figures(score_name), TEACHER, OVER_GOLD, OBJECTIVE)
+        if fault := selection_fault(node.id, names, score_name):
             raise ConditionError(fault)
     elif isinstance(node, ast.Compare) and _is_objective(node):
         return
@@ -201,7 +226,7 @@ def _refuse(node: ast.AST, score_name: str) -> None:
 
 
 def _is_objective(node: ast.Compare) -> bool:
-    """`objective == "structural"`, or `!=`."""
+    """True for `objective == "structural"`, or `!=`."""
     left, right = node.left, node.comparators[0]
     return (
         len(node.ops) == 1

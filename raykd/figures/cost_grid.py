@@ -1,6 +1,6 @@
-"""The grid of what is timed: values are compared by their step on it, whose width is the noise of the measurement.
+"""The grid on which timed figures are compared; the width of its steps is the noise of the measurement.
 
-Steps are relative: a grid of step r and origin o has the values o · (1 + r) ** n. One grid serves search, front and
+Steps are relative: a grid with step r and origin o has the values o · (1 + r) ** n. One grid serves search, front and
 hypervolume of a sweep, so that no student is on the front for a difference that the next measurement would reverse.
 """
 
@@ -20,18 +20,24 @@ STEP_IN_SPREADS = 4.0
 """Width of a step in spreads. Two measurements of one shape differ by 1.4 spreads in the root mean square, so they are
 mostly on the same step."""
 CLOSE = 0.5
-"""Shapes that are nearer to each other than this share of a step are kept on one step where that is possible."""
+"""Shapes nearer to each other than this share of a step are kept on one step where possible."""
 PHASES = 200
-"""Origins that are tried within a step."""
+"""Number of origins tried within a step."""
 BEYOND_IN_SPREADS, BEYOND = 3.0, 0.05
-"""Two measurements contradict each other where they differ by more than so many spreads of both together, and by more
-than this share: as much as another process, with its memory elsewhere, may differ."""
+"""Two measurements contradict each other if they differ by more than `BEYOND_IN_SPREADS` spreads of both together and
+by more than the share `BEYOND`: another process, with its memory elsewhere, may differ by that share."""
 
 
 def compute_cost_grid(costs: Iterable[Cost]) -> dict[str, list[float]]:
-    """Return the grid of each figure that has a spread, from the costs of all shapes of a sweep.
+    """Return the grid of each figure that has a spread.
 
     The spreads of one figure are pooled by their root mean square.
+
+    Args:
+        costs: The costs of all shapes of a sweep.
+
+    Returns:
+        Figure → [step, origin].
     """
     measured: dict[str, list[tuple[float, float]]] = {}
     for cost in costs:
@@ -47,7 +53,7 @@ def compute_cost_grid(costs: Iterable[Cost]) -> dict[str, list[float]]:
 
 
 def _origin(values: Sequence[float], step: float) -> float:
-    """The origin of the grid that has the fewest borders between shapes that are close to each other."""
+    """Return the origin whose grid has the fewest borders between shapes that are close to each other."""
     width = math.log1p(step)
     places = np.sort([math.log(value) / width for value in values if value > 0])
     gaps = np.diff(places)
@@ -62,13 +68,28 @@ def _origin(values: Sequence[float], step: float) -> float:
 
 
 def round_to_grid(value: float, step: float, origin: float = 1.0) -> float:
-    """Return the value of the grid that is nearest to a positive `value`, as ratios go; others stay as they are."""
+    """Return the value of the grid nearest to a positive `value`, by ratio; 0 and negative values stay as they are.
+
+    Args:
+        value: The value to round.
+        step: Width of a step, as a share.
+        origin: One value of the grid.
+    """
     if value <= 0:
         return value
     width = math.log1p(step)
     return origin * math.exp(round(math.log(value / origin) / width) * width)
 
 
-def measurements_contradict(value: float, other: float, spread: float, other_spread: float) -> bool:
-    """Whether two positive values differ by more than their relative spreads explain."""
-    return abs(math.log(value / other)) > max(BEYOND, BEYOND_IN_SPREADS * math.hypot(spread, other_spread))
+def measurements_contradict(value: float, second_value: float, spread: float, second_spread: float) -> bool:
+    """True if two positive measurements differ by more than their noise explains.
+
+    Args:
+        value: First measurement.
+        second_value: Second measurement, in the same unit.
+        spread: Standard deviation of the first, as a share of it.
+        second_spread: Standard deviation of the second, as a share of it.
+    """
+    return abs(math.log(value / second_value)) > max(
+        BEYOND, BEYOND_IN_SPREADS * math.hypot(spread, second_spread)
+    )

@@ -1,4 +1,4 @@
-"""The front of a sweep's own objectives, how much of the space it dominates, and what gold labels alone would give."""
+"""The front of a sweep, the share of the space that it dominates, and the twins of its students on gold labels."""
 
 from __future__ import annotations
 
@@ -23,14 +23,19 @@ TEACHING = (
     "teachers",
     "teacher_corpus",
 )
-"""Sections of settings that have no effect where there are only gold labels to learn from."""
+"""Sections of settings without effect on a student that learns from gold labels alone."""
 ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
-"""The same of `schedule`."""
+"""Settings of `schedule` without effect on a student that learns from gold labels alone."""
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Trials that may be on a front: complete ones of the search that meet its constraints and whose every
-    objective is known.
+    """Return the trials that may be on a front.
+
+    Candidates are complete trials of the search that meet its constraints and have a value for every objective.
+
+    Args:
+        trials: Trials in any state.
+        objectives: Name of a figure → "max" or "min".
     """
     return [
         trial
@@ -43,118 +48,166 @@ def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
 
 
 def pareto_front(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """The candidates that no other dominates, in the order given."""
-    able = candidates(trials, objectives)
-    if not able:
+    """Return the candidates that no other candidate dominates, in the order given.
+
+    Args:
+        trials: Trials in any state; only `candidates` count.
+        objectives: Name of a figure → "max" or "min".
+    """
+    eligible = candidates(trials, objectives)
+    if not eligible:
         return []
-    mask = non_dominated(_table(able, objectives), tuple(objectives.values()))
-    return [trial for trial, keep in zip(able, mask, strict=True) if keep]
+    mask = non_dominated(_table(eligible, objectives), tuple(objectives.values()))
+    return [trial for trial, keep in zip(eligible, mask, strict=True) if keep]
 
 
 def front_hypervolume(trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions) -> float:
-    """Share of the box between score 0 at the teacher's cost and score 1 at no cost that the trials dominate (0 … 1).
+    """Return the share (0 to 1) of the box that the trials dominate.
 
-    A cost that the teacher lacks is measured against the worst of the trials.
+    The box lies between score 0 at the teacher's cost and score 1 at no cost. A cost that the teacher lacks is measured
+    against the worst of the trials.
+
+    Args:
+        trials: Trials in any state; only `candidates` count.
+        teachers: The teachers' rows; the first one gives the costs.
+        objectives: Name of a figure → "max" or "min".
+
+    Returns:
+        The share; 0 without candidates or teachers.
     """
-    able = candidates(trials, objectives)
-    if not able or not teachers:
+    eligible = candidates(trials, objectives)
+    if not eligible or not teachers:
         return 0.0
-    return dominated_share(_shares(able, teachers, objectives), _directions(teachers, objectives))
+    return dominated_share(_shares(eligible, teachers, objectives), _directions(teachers, objectives))
 
 
 def hypervolume_history(
     trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
-    """The same of the first candidate, of the first two, and so on, in the order of their numbers: how the front grew.
+    """Return the hypervolume after each candidate, in the order of trial numbers: how the front grew.
 
-    (The number of the trial, the share that it and all before it dominate.) Empty without teachers.
+    Args:
+        trials: Trials in any state; only `candidates` count.
+        teachers: The teachers' rows; the first one gives the costs.
+        objectives: Name of a figure → "max" or "min".
+
+    Returns:
+        (Number of the trial, share that it and all before it dominate) for each candidate; empty without teachers.
     """
-    able = sorted(candidates(trials, objectives), key=lambda trial: trial.number)
-    if not able or not teachers:
+    eligible = sorted(candidates(trials, objectives), key=lambda trial: trial.number)
+    if not eligible or not teachers:
         return []
-    shares, directions = _shares(able, teachers, objectives), _directions(teachers, objectives)
+    shares, directions = _shares(eligible, teachers, objectives), _directions(teachers, objectives)
     grown: list[tuple[int, float]] = []
     front = shares[:0]
-    for trial, own in zip(able, shares, strict=True):
-        known, front = front, np.vstack([front, own])
+    for trial, row in zip(eligible, shares, strict=True):
+        earlier, front = front, np.vstack([front, row])
         keep = non_dominated(front, directions)
         front = front[keep]
         # The volume is expensive, and a trial that is not on the front adds nothing to it.
-        volume = dominated_share(front, directions) if keep[-1] or not len(known) else grown[-1][1]
+        volume = dominated_share(front, directions) if keep[-1] or not len(earlier) else grown[-1][1]
         grown.append((trial.number, volume))
     return grown
 
 
-def _shares(able: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
-    """[trials, objectives]: scores as they are, costs as shares of the teacher's, of which less is better."""
+def _shares(eligible: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
+    """[trials, objectives]: scores as they are, costs as shares of the teacher's cost, so that less is better."""
     figures = selectable_figures(teachers[0].score_name)
-    columns = zip(objectives, _table(able, objectives).T, strict=True)
+    columns = zip(objectives, _table(eligible, objectives).T, strict=True)
     return np.stack([_share(figures[name], values, teachers[0]) for name, values in columns], axis=1)
 
 
 def _share(figure: Figure, values: np.ndarray, teacher: Teacher) -> np.ndarray:
-    """The trials' values of one figure; of one that is to be large, such as a speed, the share is of its inverse."""
+    """Return the trials' values of one figure; for a figure to be maximised, such as a speed, shares of its inverse."""
     if figure.score:
         return values
     larger = figure.direction == "max"
     unknown = 1.0 if figure.against else float(values.min() if larger else values.max())
     reference = figure.read(teacher) or unknown or 1.0
-    with np.errstate(divide="ignore"):  # of 0 the inverse is beyond the box
+    with np.errstate(divide="ignore"):  # the inverse of 0 is outside the box
         return reference / values if larger else values / reference
 
 
 def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Direction, ...]:
-    """Of the columns of `_shares`."""
+    """The direction of each column of `_shares`."""
     figures = selectable_figures(teachers[0].score_name)
     return tuple("max" if figures[name].score else "min" for name in objectives)
 
 
 def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> float:
-    """Share of the box that rows of `shares` [trials, objectives] dominate: scores as they are ("max"), costs as shares
-    of the teacher's ("min").
+    """Return the share of the unit box that the rows of `shares` dominate.
+
+    Args:
+        shares: [trials, objectives]; scores as they are, costs as shares of the teacher's cost.
+        directions: "max" for a score, "min" for a cost.
     """
     reference = [0.0 if direction == "max" else 1.0 for direction in directions]
     return float(hypervolume(shares, reference, directions))
 
 
 def find_confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
-    """The same setting over more seeds, whose figures are the trial's with less chance in them; None where it was not
-    confirmed. Of several the one with most seeds.
+    """Return the trial that confirms `trial`: the same setting over more seeds, so that its figures owe less to chance.
+
+    Args:
+        trial: A trial of the search.
+        trials: All trials of the sweep.
+
+    Returns:
+        The confirmation with the most seeds; None if there is none.
     """
     seeds = len(trial.run_ids)
-    found = [
-        other
-        for other in trials
-        if other.role == "confirm" and other.state == "COMPLETE" and other.run_ids[:seeds] == trial.run_ids
+    confirmations = [
+        candidate
+        for candidate in trials
+        if candidate.role == "confirm"
+        and candidate.state == "COMPLETE"
+        and candidate.run_ids[:seeds] == trial.run_ids
     ]
-    return max(found, key=lambda other: len(other.run_ids), default=None)
+    return max(confirmations, key=lambda candidate: len(candidate.run_ids), default=None)
 
 
 def with_confirmed_scores(trial: Trial, trials: Iterable[Trial]) -> Trial:
-    """The trial with the scores of its confirmation, and how it stands to the constraints by them."""
-    by = find_confirmation(trial, trials)
-    if by is None:
+    """Return `trial` with the scores, and the margins to the constraints, of its confirmation, if it has one.
+
+    Args:
+        trial: A trial of the search.
+        trials: All trials of the sweep.
+    """
+    confirmation = find_confirmation(trial, trials)
+    if confirmation is None:
         return trial
-    return replace(trial, scores=by.scores, violations=by.violations, still_rises=by.still_rises)
+    return replace(
+        trial,
+        scores=confirmation.scores,
+        violations=confirmation.violations,
+        still_rises=confirmation.still_rises,
+    )
 
 
 def find_gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
-    """The same student, trained in the same way on labels alone: what distillation is compared with.
+    """Return the trial that distillation is compared with: the same student, trained in the same way on labels alone.
 
-    It is complete, of the baseline or a trial on gold labels, and its settings differ only in what belongs to teaching.
-    One that took as many optimiser steps comes first, then one with the same schedule (`as_many_steps` says which it
-    is); of several the best on dev. None where there is none, and for a trial that itself learns from labels alone.
+    A twin is complete, belongs to the baseline or trains on gold labels, and differs from `trial` only in settings of
+    teaching. Twins with as many optimiser steps come first, then twins with the same schedule (`same_step_count` tells
+    them apart); of several the best on dev.
+
+    Args:
+        trial: A trial that learns from a teacher.
+        trials: All trials of the sweep.
+
+    Returns:
+        The twin; None if there is none, or if `trial` itself learns from labels alone.
     """
     if trial.objective == GOLD or trial.role == "baseline":
         return None
-    own, schedule = _without_teaching(trial), _schedule(trial)
+    settings, schedule = _without_teaching(trial), _schedule(trial)
     twins = [
-        other
-        for other in trials
-        if other.state == "COMPLETE"
-        and (other.objective == GOLD or other.role == "baseline")
-        and _without_teaching(other) == own
-        and (same_step_count(trial, other) or _schedule(other) == schedule)
+        twin
+        for twin in trials
+        if twin.state == "COMPLETE"
+        and (twin.objective == GOLD or twin.role == "baseline")
+        and _without_teaching(twin) == settings
+        and (same_step_count(trial, twin) or _schedule(twin) == schedule)
     ]
     return max(
         twins, key=lambda twin: (same_step_count(trial, twin), twin.scores.mean("dev") or 0.0), default=None
@@ -162,7 +215,14 @@ def find_gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
 
 
 def same_step_count(trial: Trial, twin: Trial) -> bool:
-    """Whether both took as many optimiser steps; else they had as many epochs, of texts that may differ in length."""
+    """True if both trials took as many optimiser steps.
+
+    If not, they had as many epochs, on texts that may differ in length.
+
+    Args:
+        trial: A trial that learns from a teacher.
+        twin: Its twin on gold labels.
+    """
     return trial.steps is not None and trial.steps == twin.steps
 
 

@@ -1,4 +1,4 @@
-"""Pareto fronts: which candidates no other beats, and the volume that a front dominates.
+"""Pareto fronts: the candidates that no other candidate beats, and the volume that a front dominates.
 
 Shapes: N candidates, M objectives. An objective is better when larger ("max") or smaller ("min").
 """
@@ -21,11 +21,17 @@ SIGNS = {"max": 1.0, "min": -1.0}
 def non_dominated(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Bool[np.ndarray, " candidate"]:
-    """True for each candidate [N] that no other dominates.
+    """True for each candidate [N] that no other candidate dominates.
 
-    One dominates another if it is at least as good in every objective and better in one; so candidates that
-    tie in everything stay together. Raises ValueError for NaN, and when directions and columns differ in
-    number.
+    One dominates another if it is at least as good in every objective and better in one. So candidates that tie in
+    everything stay together.
+
+    Args:
+        values: [N, M].
+        directions: "max" or "min" for each of the M objectives.
+
+    Raises:
+        ValueError: A value is NaN, a direction is unknown, or directions and columns differ in number.
     """
     gains = _gains(values, directions)
     beaten = [np.any(np.all(gains >= gain, axis=1) & np.any(gains > gain, axis=1)) for gain in gains]
@@ -35,27 +41,42 @@ def non_dominated(
 def front_ranks(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
-    """The front [N] of each candidate: 0 for those that no other dominates, 1 for those that only these dominate, and
-    so on (non-dominated sorting, Deb et al. 2002). Raises ValueError as `non_dominated`.
+    """Return the front [N] of each candidate (non-dominated sorting, Deb et al. 2002).
+
+    Front 0 has the candidates that no other dominates, front 1 those that only front 0 dominates, and so on.
+
+    Args:
+        values: [N, M].
+        directions: "max" or "min" for each of the M objectives.
+
+    Raises:
+        ValueError: As `non_dominated`.
     """
     gains = _gains(values, directions)
-    found = np.full(len(gains), -1)
+    ranks = np.full(len(gains), -1)
     rest, front = np.arange(len(gains)), 0
     while len(rest):
         best = non_dominated(gains[rest], ("max",) * gains.shape[1])
-        found[rest[best]] = front
+        ranks[rest[best]] = front
         rest, front = rest[~best], front + 1
-    return found
+    return ranks
 
 
 def epsilon_net(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
-    """The candidates [N] in an order of which every beginning covers them evenly: first the best of the first
-    objective, then always the one that is farthest from those before it.
+    """Return the candidates [N] in an order in which every first part covers them evenly.
 
-    Distances are Euclidean, each objective in units of its range; of equals the first comes first. So any k first of
-    the order cover the others within at most twice the least radius that k can (Gonzalez 1985).
+    First comes the best in the first objective, then always the candidate farthest from those before it. Distances are
+    Euclidean, each objective in units of its range; of equally far candidates the first comes first. So the first k
+    cover the others within at most twice the least possible radius (Gonzalez 1985).
+
+    Args:
+        values: [N, M].
+        directions: "max" or "min" for each of the M objectives.
+
+    Raises:
+        ValueError: As `non_dominated`.
     """
     gains = _gains(values, directions)
     if not len(gains):
@@ -63,11 +84,11 @@ def epsilon_net(
     width = np.ptp(gains, axis=0)
     points = gains / np.where(width > 0, width, 1.0)
     order = [int(points[:, 0].argmax())]
-    away = np.linalg.norm(points - points[order[0]], axis=1)
+    distances = np.linalg.norm(points - points[order[0]], axis=1)
     while len(order) < len(points):
-        away[order] = -1.0
-        order.append(int(away.argmax()))
-        away = np.minimum(away, np.linalg.norm(points - points[order[-1]], axis=1))
+        distances[order] = -1.0
+        order.append(int(distances.argmax()))
+        distances = np.minimum(distances, np.linalg.norm(points - points[order[-1]], axis=1))
     return np.array(order)
 
 
@@ -76,12 +97,22 @@ def hypervolume(
     reference: Sequence[float],
     directions: Sequence[Direction],
 ) -> float:
-    """The exact volume of all points that some candidate dominates and that in turn dominate `reference`.
+    """Return the exact volume of all points that some candidate dominates and that dominate `reference`.
 
-    In the product of the objectives' units. A candidate that is not better than the reference in every
-    objective adds nothing. Computed by slicing (While et al. 2006, "A faster algorithm for calculating
-    hypervolume"): quick for two or three objectives and some thousands of candidates. Raises ValueError as
-    `non_dominated`.
+    A candidate that is not better than the reference in every objective adds nothing. Computed by slicing (While et al.
+    2006, "A faster algorithm for calculating hypervolume"): quick for two or three objectives and some thousands of
+    candidates.
+
+    Args:
+        values: [N, M].
+        reference: The worst corner, one value per objective.
+        directions: "max" or "min" for each of the M objectives.
+
+    Returns:
+        The volume, in the product of the objectives' units.
+
+    Raises:
+        ValueError: As `non_dominated`.
     """
     gains = _gains(values, directions)
     floor = _gains(np.asarray([reference], dtype=np.float64), directions)
@@ -90,7 +121,7 @@ def hypervolume(
 
 
 def _gains(values: np.ndarray, directions: Sequence[Direction]) -> np.ndarray:
-    """The values with every objective turned so that larger is better."""
+    """Return the values with every objective turned so that larger is better."""
     values = np.asarray(values, dtype=np.float64)
     values = values if values.size else values.reshape(0, len(directions))
     unknown = [direction for direction in directions if direction not in SIGNS]
@@ -107,9 +138,7 @@ def _gains(values: np.ndarray, directions: Sequence[Direction]) -> np.ndarray:
 
 
 def _volume(heights: np.ndarray) -> float:
-    """The volume of the union of boxes [0, height], by slices between consecutive heights of the last
-    objective.
-    """
+    """Return the volume of the union of boxes [0, height], by slices between heights of the last objective."""
     if not len(heights):
         return 0.0
     if heights.shape[1] == 1:

@@ -1,1 +1,1 @@
-"""From the wings' configuration to resolved runs: what fits with what, identities, resources, vocabularies."""
+"""Recipes: the wings' configurations joined into resolved runs, with faults, identities, resources, vocabularies."""

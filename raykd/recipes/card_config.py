@@ -1,4 +1,4 @@
-"""What only a person knows of a model and its data."""
+"""Statements for model cards that only a person can make: licences and names of data sets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
 class CardConfig(Frozen):
-    """What the model cards of exports say of licences. Nothing is assumed: what is missing is "not stated"."""
+    """Licences and data sets for the model cards of exports. Nothing is assumed: a missing key reads "not stated"."""
 
     license: NonEmptyText | None = None
-    """Of the models, as Hugging Face names it: `apache-2.0`, `cc-by-4.0`, …"""
+    """Licence of the models, by its name on Hugging Face: `apache-2.0`, `cc-by-4.0`, …"""
     data_license: NonEmptyText | None = None
-    """Of the corpus."""
+    """Licence of the corpus."""
     datasets: tuple[NonEmptyText, ...] = ()
     """Names of the corpus on Hugging Face: `unimelb-nlp/wikiann`."""

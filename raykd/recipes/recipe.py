@@ -30,53 +30,53 @@ else:
     TaskName = Literal[tuple(TASKS)]
 LayerGroup = Literal["head", "projection", "encoder", "embeddings"]
 SEED = "{seed}"
-"""In a path of the student, stands for the run's `training.seed`."""
+"""Stands for the run's `training.seed` in a path of the student."""
 
 RUN_SETTINGS = ("seed", "dropout", "deterministic")
-"""What of `training` holds for a whole run, not for one stage."""
+"""Keys of `training` that hold for a whole run, not for one stage."""
 
 
 class TeacherCorpus(Frozen):
-    """What teachers are trained on, where that differs from `corpus`.
+    """The training text of the teachers, if it differs from `corpus`.
 
     Dev and test stay those of `corpus`, and none of their sentences is trained on.
     """
 
     cap: Cap | Literal["same"] | None = "same"
-    """Most labelled sentences per language; null takes all, `same` is `corpus.cap`."""
+    """Most labelled sentences per language; null takes all, `same` stands for `corpus.cap`."""
     unlabelled_cap: Cap | Literal["same"] | None = "same"
-    """Most unlabelled sentences per language, of which teachers only take words into their vocabulary. Set it where
-    `corpus.unlabelled_cap` is searched, and the teachers are the same for every setting."""
+    """Most unlabelled sentences per language. Teachers only take words from them into their vocabulary. Set it if
+    `corpus.unlabelled_cap` is searched, so that the teachers are the same for every setting."""
 
 
 class Stage(Frozen):
-    """One objective on one text for some epochs. It starts from the best state of the stage before."""
+    """One objective on one text for some epochs. A stage starts from the best state of the stage before."""
 
     objective: ObjectiveConfig
     text: Literal["labelled", "unlabelled", "all"] | None = None
-    """What it is trained on; by default all text, and for gold labels the labelled text."""
+    """The text to train on; by default all text, and for gold labels the labelled text."""
     schedule: ScheduleConfig | None = None
-    """What is written here replaces the same of the sweep file's own `schedule`."""
+    """Settings for this stage; they replace those of the top-level `schedule`."""
     training: TrainingConfig | None = None
-    """What is written here replaces the same of the sweep file's own `training`; `seed`, `dropout` and `deterministic`
-    hold for all."""
+    """Settings for this stage; they replace those of the top-level `training`. `seed`, `dropout` and `deterministic`
+    hold for all stages and cannot be set here."""
     layers: Literal["all", "unfreeze"] | Annotated[tuple[LayerGroup, ...], Field(min_length=1)] = "all"
-    """Which layer groups train: all, those that are listed, or `unfreeze`: from the top down, one more at each step,
-    each step from the best state of the one before (Mukherjee & Awadallah 2020, §3.3)."""
+    """The layer groups that train: all, a list, or `unfreeze`: from the top down, one more at each step, and each step
+    starts from the best state of the step before (Mukherjee & Awadallah 2020, §3.3)."""
     head: Literal["keep", "new"] = "keep"
-    """`new`: the student's head is drawn anew when the stage begins. In Mukherjee & Awadallah's code every stage has a
-    head of its own."""
+    """`keep` goes on with the student's head; `new` initialises it again when the stage begins. In Mukherjee &
+    Awadallah's code every stage has a new head."""
     select: Literal["dev", "loss"] = "dev"
-    """What its best state is chosen by: the dev score, or its own loss on held-out text."""
+    """How the best state is chosen: by the dev score, or by the stage's loss on held-out text."""
     held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """With `select: loss`, the share of its text that is not trained on."""
+    """With `select: loss`, the share of the text that is held out from training."""
 
 
 class Strategy(Frozen):
-    """A list of stages with a name, as `strategies` has them."""
+    """A named list of stages, as in `strategies`."""
 
     name: Annotated[str, Field(min_length=1)]
-    """Its key in `strategies`; written only where a strategy stands in the place of its name."""
+    """The strategy's key in `strategies`; write it only in a strategy that stands in the place of its name."""
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
     scope: Literal["language", "all"] | None = None
     """Replaces `student.scope`."""
@@ -91,17 +91,17 @@ class Recipe(Frozen):
     teacher_corpus: TeacherCorpus | None = None
     student: StudentConfig
     objective: ObjectiveConfig | None = None
-    """The short form of one stage; or write `stages`."""
+    """The objective of a single stage, as a short form; for several stages write `stages`."""
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)] | None = None
     strategy: Strategy | None = None
     """The name of one of `strategies`."""
     schedule: ScheduleConfig = ScheduleConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: Literal["legal", "independent"] = "legal"
-    """How the best labelling is found where spans or intents forbid some labels to follow others: `legal`, the best
-    one of those that may be; `independent`, as in the papers, each word's own best label of MaxEnt decoders and
-    classifiers, and of a CRF the best labelling by its own transitions. Of teachers and students, in scores,
-    pseudo-labels, exports and all that labels text; probabilities are the same."""
+    """How the best labelling is found if spans or intents forbid some labels to follow others. `legal`: the best
+    labelling among the legal ones. `independent`, as in the papers: each word's best label for MaxEnt decoders and
+    classifiers, and for a CRF the best labelling by its transitions alone. The setting holds for teachers and students,
+    in scores, pseudo-labels, exports and wherever text is labelled; probabilities do not change."""
     start_from: Annotated[str, Field(min_length=1)] | None = None
     """A finished run whose weights training starts from: its id in the store, or its folder."""
     store: Annotated[str, Field(min_length=1)] = ".raykd"
@@ -110,24 +110,24 @@ class Recipe(Frozen):
 
     @model_validator(mode="after")
     def _one_way_of_writing_stages(self) -> Self:
-        got = [name for name in ("objective", "stages", "strategy") if getattr(self, name) is not None]
-        if len(got) != 1:
+        written = [name for name in ("objective", "stages", "strategy") if getattr(self, name) is not None]
+        if len(written) != 1:
             raise ValueError(
                 "write one of `objective: …` (one stage), `stages: […]` and `strategy: NAME`; "
-                f"got {' and '.join(got) or 'none of them'}"
+                f"got {' and '.join(written) or 'none of them'}"
             )
         return self
 
     @property
     def all_stages(self) -> tuple[Stage, ...]:
-        """The stages; `objective` is one of them."""
+        """All stages; `objective` counts as one stage."""
         if self.strategy is not None:
             return self.strategy.stages
         return self.stages if self.stages is not None else (Stage(objective=self.objective or Gold()),)
 
     @property
     def scoped_student(self) -> StudentConfig:
-        """The student, with the scope that its strategy says, and `{seed}` in its paths as the number it is."""
+        """The student, with the scope of its strategy, and with the seed's number for `{seed}` in its paths."""
         scope = self.strategy and self.strategy.scope
         student = self.student.model_copy(update={"scope": scope}) if scope else self.student
         if not self.names_seed:
@@ -138,62 +138,76 @@ class Recipe(Frozen):
 
     @property
     def names_seed(self) -> bool:
-        """Whether each seed of the student starts from files of its own."""
+        """True if each seed of the student starts from different files."""
         return SEED in self.student.model_dump_json()
 
     def with_seed_offset(self, offset: int) -> Self:
-        """The same with `training.seed` so much higher."""
+        """Return the recipe with `training.seed` raised by `offset`."""
         training = self.training.model_copy(update={"seed": self.training.seed + offset})
         return self.model_copy(update={"training": training})
 
     @property
     def method(self) -> str:
-        """The name of the strategy, or the kind of the objective (of several stages, each one's); gold labels alone are
-        `gold` in any strategy.
-        """
+        """The name of the strategy, or the kinds of the stages' objectives; gold labels alone are always `gold`."""
         kinds = [stage.objective.kind for stage in self.all_stages]
         if self.strategy is not None:
-            alone = all(stage.objective == Gold() for stage in self.all_stages)
-            return kinds[0] if alone else self.strategy.name
+            gold_only = all(stage.objective == Gold() for stage in self.all_stages)
+            return kinds[0] if gold_only else self.strategy.name
         return " > ".join(kinds)
 
     def on_gold_labels(self) -> Self:
-        """The same student, trained on gold labels alone."""
-        alone = {"objective": Gold(), "stages": None, "strategy": None, "start_from": None}
-        return self.model_copy(update=alone | {"student": self.scoped_student})
+        """Return the recipe of the same student trained on gold labels alone."""
+        changes = {"objective": Gold(), "stages": None, "strategy": None, "start_from": None}
+        return self.model_copy(update=changes | {"student": self.scoped_student})
 
     @property
     def task_entry(self) -> Task:
-        """The entry of the task table."""
+        """The task's entry in the task table."""
         return TASKS[self.task]
 
 
 def stage_text(stage: Stage, *, unlabelled: bool) -> str:
-    """Which text a stage is trained on, where the corpus has unlabelled text or not."""
+    """Return the text that a stage is trained on; `unlabelled` says whether the corpus has unlabelled text."""
     text = stage.text or stage.objective.text
     return text if unlabelled else "labelled"
 
 
 def names_text(stage: Stage, text: str) -> bool:
-    """Whether the stage, or a part of its mix, names this text for its own."""
+    """True if the stage, or a part of its mix, names this text.
+
+    Args:
+        stage: The stage.
+        text: `labelled`, `unlabelled` or `all`.
+    """
     parts = stage.objective.parts if isinstance(stage.objective, Mix) else ()
     return stage.text == text or any(part.text == text for part in parts)
 
 
 def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:
-    """The signals that a stage reads."""
+    """Return the signals that a stage reads.
+
+    Args:
+        stage: The stage.
+        unlabelled: Whether the corpus has unlabelled text.
+    """
     return stage_objective(stage, unlabelled=unlabelled).needs
 
 
 def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
-    """What the stage trains on: its objective, weighed by λ against labels where it is annealed."""
+    """Return the objective of a stage, mixed with gold labels by λ if it is annealed."""
     return annealed_objective(
         stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled"
     )
 
 
 def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObject:
-    """The stage as plain data, every default filled in; what has no effect is omitted."""
+    """Return the stage as plain data, with every default filled in and settings without effect left out.
+
+    Args:
+        stage: The stage.
+        recipe: The recipe, whose `schedule` and `training` fill in what the stage does not set.
+        unlabelled: Whether the corpus has unlabelled text.
+    """
     schedule = with_an_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
     if not stage.objective.anneals and not stage.objective.follows_lambda:
         schedule = {key: schedule[key] for key in Duration.model_fields}
@@ -201,7 +215,7 @@ def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObj
         "objective": stage.objective.model_dump(mode="json"),
         "text": stage_text(stage, unlabelled=unlabelled),
         "schedule": schedule,
-        "training": _own_training(stage, recipe),
+        "training": _stage_training(stage, recipe),
         "layers": stage.layers if isinstance(stage.layers, str) else sorted(stage.layers),
         "select": stage.select,
         **({"held_out": stage.held_out} if stage.select == "loss" else {}),
@@ -210,21 +224,25 @@ def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObj
 
 
 def _written(section: Frozen | None) -> dict[str, Any]:
-    """What of a section is written down; defaults are omitted."""
+    """Return the keys of a section that the sweep file sets, without defaults."""
     return {} if section is None else section.model_dump(mode="json", include=section.model_fields_set)
 
 
-def _own_training(stage: Stage, recipe: Recipe) -> PlainObject:
-    """What the stage's training sets otherwise than the sweep file's own."""
+def _stage_training(stage: Stage, recipe: Recipe) -> PlainObject:
+    """Return the stage's training settings that differ from the top-level ones."""
     common = recipe.training.model_dump(mode="json")
     return {key: value for key, value in _written(stage.training).items() if value != common[key]}
 
 
 def resolve_vocabulary(recipe: Recipe) -> VocabularyConfig:
-    """The student's vocabulary; `teacher` stands for its teacher's."""
-    own, teacher = recipe.student.tokenizer, recipe.teachers.tokenizer
-    if not isinstance(own, TeacherVocabulary):
-        return own
-    if own.pruned is not None and teacher.of_checkpoint:
-        return teacher.model_copy(update={"pruned": own.pruned})
+    """Return the student's vocabulary; `teacher` stands for the teacher's vocabulary.
+
+    Args:
+        recipe: The recipe.
+    """
+    student, teacher = recipe.student.tokenizer, recipe.teachers.tokenizer
+    if not isinstance(student, TeacherVocabulary):
+        return student
+    if student.pruned is not None and teacher.of_checkpoint:
+        return teacher.model_copy(update={"pruned": student.pruned})
     return teacher

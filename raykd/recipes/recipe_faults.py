@@ -1,6 +1,6 @@
-"""What no section of a recipe can see alone: mismatches between sections, each with its key path.
+"""Faults between sections of a recipe, which no section can see alone, each with its key path.
 
-Each is one rule over two statements: what one section has, and what the other asks for.
+Each fault is one rule over two statements: what one section has, and what the other asks for.
 """
 
 from __future__ import annotations
@@ -16,19 +16,25 @@ from raykd.spec import KeyPath
 
 
 def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    """(path, message) for each mismatch."""
+    """Return (key path, message) for each mismatch between sections.
+
+    Args:
+        recipe: A recipe whose sections are valid one by one.
+    """
     faults: list[tuple[KeyPath, str]] = []
     for place, stage in enumerate(recipe.all_stages):
         listed: KeyPath = ("strategy", "stages") if recipe.strategy is not None else ("stages",)
-        where: KeyPath = () if recipe.objective is not None else (*listed, place)
-        faults += stage_faults(recipe, stage, where)
+        stage_path: KeyPath = () if recipe.objective is not None else (*listed, place)
+        faults += stage_faults(recipe, stage, stage_path)
     faults += task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
     if recipe.teachers.trained:
         ends = with_an_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
-        own = recipe.teachers.training.model_dump(mode="json")
-        faults += [(("teachers",), message) for message in endless_schedule_faults(ends, own, "teachers")]
+        training = recipe.teachers.training.model_dump(mode="json")
+        faults += [
+            (("teachers",), message) for message in endless_schedule_faults(ends, training, "teachers")
+        ]
     faults += student_faults(recipe, resolve_vocabulary(recipe))
     return faults + _precision_faults(recipe)
 
@@ -62,13 +68,13 @@ def _language_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
 
 
 def _teacher_corpus_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    own, faults = recipe.teacher_corpus, []
-    if own is None:
+    teacher_corpus, faults = recipe.teacher_corpus, []
+    if teacher_corpus is None:
         return []
     if not recipe.teachers.trained:
         faults.append((("teacher_corpus",), "the teacher is taken as it is; omit teacher_corpus"))
-    if recipe.corpus.split is not None and own.cap != "same":
-        # Another cap would draw other sentences for dev and test, and train on some of the student's.
+    if recipe.corpus.split is not None and teacher_corpus.cap != "same":
+        # Another cap would draw other sentences for dev and test: the teacher would train on some of the student's.
         hint = "name dev and test instead of corpus.split, which draws them from the capped sentences"
         faults.append((("teacher_corpus", "cap"), hint))
     return faults

@@ -1,4 +1,4 @@
-"""What of a stage does not fit the other sections of its recipe: signals, layers, text, schedules."""
+"""Faults between a stage and the other sections of its recipe: signals, layers, text, schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raykd.students import STUDENTS
 if TYPE_CHECKING:
     from raykd.objectives import Objective
 
-# What makes a need go away, where a teacher cannot meet it.
+# Signal → a setting that does without it, for teachers that do not offer the signal.
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
         "kbest": "set k: 1",
@@ -28,37 +28,39 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def stage_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
-    """(path, message) for each mismatch of a stage, which stands at the path `where`."""
-    kind = (*where, "objective", "kind")
+def stage_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Return (key path, message) for each mismatch of a stage at `stage_path`."""
+    kind = (*stage_path, "objective", "kind")
     faults: list[tuple[KeyPath, str]] = [
         (kind, message) for message in _signal_faults(recipe, stage.objective)
     ]
-    faults += _layer_faults(recipe, stage.objective, (*where, "objective"))
+    faults += _layer_faults(recipe, stage.objective, (*stage_path, "objective"))
     models = {"teachers": recipe.teachers, "student": recipe.student}
     if stage.objective.maxent_only and any(model.has_transitions for model in models.values()):
-        got = ", ".join(f"{section}: {model.decoder}" for section, model in models.items())
-        message = f"{stage.objective.kind!r} is between MaxEnt models, got {got}; use 'structural'"
+        decoders = ", ".join(f"{section}: {model.decoder}" for section, model in models.items())
+        message = f"{stage.objective.kind!r} is between MaxEnt models, got {decoders}; use 'structural'"
         faults.append((kind, message))
-    faults += _text_faults(recipe, stage, where)
-    faults += _schedule_faults(recipe, stage, where)
+    faults += _text_faults(recipe, stage, stage_path)
+    faults += _schedule_faults(recipe, stage, stage_path)
     if not stage.objective.reads_scores and stage.layers == ("head",):
         message = f"{stage.objective.kind!r} reads hidden states, on which the head has no effect"
-        faults.append(((*where, "layers"), f"{message}; name other layers"))
+        faults.append(((*stage_path, "layers"), f"{message}; name other layers"))
     if "projection" in stage.layers and recipe.student.projection is None:
         hint = "set student.projection, or omit it here"
-        faults.append(((*where, "layers"), f"the student has no layer group 'projection'; {hint}"))
-    own = stage.training.model_fields_set if stage.training is not None else ()
+        faults.append(((*stage_path, "layers"), f"the student has no layer group 'projection'; {hint}"))
+    stage_settings = stage.training.model_fields_set if stage.training is not None else ()
     hint = "holds for the whole run; write it in the sweep file's own training"
-    return faults + [((*where, "training", name), f"{name} {hint}") for name in RUN_SETTINGS if name in own]
+    return faults + [
+        ((*stage_path, "training", name), f"{name} {hint}") for name in RUN_SETTINGS if name in stage_settings
+    ]
 
 
-def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Learning rates that need an end, and held-out losses that change from epoch to epoch."""
+def _schedule_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Learning rates that need a fixed end, and held-out losses that change from epoch to epoch."""
     resolved = resolve_stage(stage, recipe, unlabelled=recipe.corpus.has_text)
     training = {**recipe.training.model_dump(mode="json"), **resolved["training"]}
     faults = [
-        ((*where, "schedule"), message)
+        ((*stage_path, "schedule"), message)
         for message in endless_schedule_faults(resolved["schedule"], training, "schedule")
     ]
     weighed = stage_objective(stage, unlabelled=recipe.corpus.has_text)
@@ -66,28 +68,28 @@ def _schedule_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple
         message = (
             "the loss has other weights in each epoch (λ falls), so that epochs cannot be compared by it"
         )
-        faults.append(((*where, "select"), f"{message}; set schedule.anneal_rate: 0, or select: dev"))
+        faults.append(((*stage_path, "select"), f"{message}; set schedule.anneal_rate: 0, or select: dev"))
     return faults
 
 
 def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
-    """What of the learning rate needs to know when training ends, where only patience ends it."""
+    """Learning-rate settings that need a fixed number of steps and cannot be combined with patience alone."""
     if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
         return []
     rate = training["learning_rate_schedule"]
-    needing = [f"learning_rate_schedule: {rate}"] if rate in ("cosine", "linear") else []
-    needing += ["warmup"] if training["warmup"] else []
+    settings = [f"learning_rate_schedule: {rate}"] if rate in ("cosine", "linear") else []
+    settings += ["warmup"] if training["warmup"] else []
     hint = f"set {name}.epochs or {name}.max_steps beside patience"
-    return [f"training.{setting} counts steps up to the last possible one; {hint}" for setting in needing]
+    return [f"training.{setting} needs a fixed number of steps; {hint}" for setting in settings]
 
 
-def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Text that the corpus lacks, or of which the objective has nothing."""
-    has_text, objective, text = recipe.corpus.has_text, stage.objective, (*where, "text")
+def _text_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Text that the corpus lacks, or on which the objective learns nothing."""
+    has_text, objective, text = recipe.corpus.has_text, stage.objective, (*stage_path, "text")
     faults: list[tuple[KeyPath, str]] = []
     if objective.needs_unlabelled and not has_text:
         hint = "without unlabelled text it is the same as 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
-        faults.append(((*where, "objective", "kind"), hint))
+        faults.append(((*stage_path, "objective", "kind"), hint))
     elif objective.needs_unlabelled and stage.text == "labelled":
         hint = "set text: all, or use 'gold'"
         faults.append((text, f"on labelled text {objective.kind!r} is the same as 'gold'; {hint}"))
@@ -95,14 +97,14 @@ def _text_faults(recipe: Recipe, stage: Stage, where: KeyPath) -> list[tuple[Key
         faults.append((text, "the corpus has no unlabelled text; set corpus.unlabelled"))
     if stage.text == "unlabelled" and objective.text == "labelled":
         faults.append((text, "gold labels say nothing about unlabelled text; use 'top_1'"))
-    return faults + _part_faults(stage, where, has_text=has_text)
+    return faults + _part_faults(stage, stage_path, has_text=has_text)
 
 
-def _part_faults(stage: Stage, where: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
-    """Parts of a mix that are of text that the corpus or the stage lacks, or of which they have nothing."""
+def _part_faults(stage: Stage, stage_path: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
+    """Parts of a mix on text that the corpus or the stage lacks, or on which they learn nothing."""
     faults: list[tuple[KeyPath, str]] = []
     for place, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
-        path = (*where, "objective", "parts", place, "text")
+        path = (*stage_path, "objective", "parts", place, "text")
         if part.text == "unlabelled" and not has_text:
             faults.append((path, "the corpus has no unlabelled text; set corpus.unlabelled"))
         elif "all" not in (part.text, stage.text or "all") and part.text != stage.text:
@@ -113,12 +115,12 @@ def _part_faults(stage: Stage, where: KeyPath, *, has_text: bool) -> list[tuple[
 
 
 def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
-    """The signals that an objective or the student's decoder reads and the teacher does not offer."""
+    """Signals that the objective or the student's decoder reads and the teacher does not offer."""
     needs = list(objective.needs)
     if objective.reads_pairs and recipe.student.has_transitions:
         needs.append(Need("pairs"))
-    lacking = explain_unmet_needs(needs, recipe.teachers.offers)
-    if not lacking:
+    problem = explain_unmet_needs(needs, recipe.teachers.offers)
+    if not problem:
         return []
     if not recipe.teachers.offers:
         return [
@@ -129,19 +131,16 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
     if not explain_unmet_needs(needs, recipe.teachers.own_signals):
         hints.append("or set teachers.combine: scores")
     hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
-    return [f"{lacking} (teacher {recipe.teachers.kind!r}){hint}"]
+    return [f"{problem} (teacher {recipe.teachers.kind!r}){hint}"]
 
 
-def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Layers that an objective reads and that the teacher's or the student's encoder does not have; of a mix, those of
-    its parts.
-    """
+def _layer_faults(recipe: Recipe, objective: Objective, objective_path: KeyPath) -> list[tuple[KeyPath, str]]:
+    """Layers that an objective, or a part of a mix, reads and the encoder of teacher or student does not have."""
     if isinstance(objective, Mix):
-        own = enumerate(objective.parts)
         return [
             fault
-            for place, part in own
-            for fault in _layer_faults(recipe, part.objective, (*where, "parts", place, "objective"))
+            for place, part in enumerate(objective.parts)
+            for fault in _layer_faults(recipe, part.objective, (*objective_path, "parts", place, "objective"))
         ]
     teacher = [need.layer for need in objective.needs if need.layer is not None]
     inside = objective.piece_layers + objective.attention_layers
@@ -149,14 +148,17 @@ def _layer_faults(recipe: Recipe, objective: Objective, where: KeyPath) -> list[
         message = f"{objective.kind!r} reads every piece of a Transformers encoder, which student"
         kinds = " or ".join(name for name, kind in STUDENTS.items() if kind.shows_pieces)
         hint = f"set student.kind: {kinds}, or use 'representation'"
-        return [((*where, "kind"), f"{message} {recipe.student.kind!r} is not; {hint}")]
+        return [((*objective_path, "kind"), f"{message} {recipe.student.kind!r} is not; {hint}")]
     sides = (
         ("teacher", "layers" if inside else "layer", recipe.teachers.depth, teacher),
         ("student", "student_layer", recipe.student.depth, objective.label_layers),
         ("student", "student_layers", recipe.student.depth, inside),
     )
     return [
-        ((*where, key), f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}")
+        (
+            (*objective_path, key),
+            f"the {side}'s encoder has no layer {layer}; choose from 0 (its input) to {depth}",
+        )
         for side, key, depth, layers in sides
         for layer in layers
         if depth is not None and not -depth - 1 <= layer <= depth

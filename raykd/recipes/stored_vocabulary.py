@@ -1,4 +1,4 @@
-"""Vocabularies in the store: built once from a corpus, named by what they were built from."""
+"""Vocabularies in the store: built once from a corpus, and named by a hash of everything they are built from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ from raykd.storage.store import Storage
 
 @dataclass(frozen=True)
 class StoredVocabulary:
-    """Pieces (or words); characters, and the pieces of frozen encoders, where the model reads them."""
+    """The vocabulary of one model.
+
+    Attributes:
+        pieces: Pieces or words.
+        characters: Characters, if the model reads them.
+        context: Pieces of each frozen encoder that the model reads.
+    """
 
     id: str
     pieces: Vocabulary
@@ -41,8 +47,11 @@ class StoredVocabulary:
     def encode(
         self, sentences: pa.Table | Sequence[Sequence[str]], features: Features | None = None
     ) -> EncodedText:
-        """A table with a column `tokens`, or token lists, as the model reads them; `features`: what frozen encoders
-        give for them, where it is stored.
+        """Encode sentences as the model reads them.
+
+        Args:
+            sentences: A table with a column `tokens`, or lists of tokens.
+            features: Stored vectors of frozen encoders for the sentences, if the model reads any.
         """
         return encode_text(sentences, self.pieces, self.characters, context=self.context, features=features)
 
@@ -55,19 +64,27 @@ def vocabulary_id(
     *,
     sampling_alpha: float = 1.0,
 ) -> str:
-    """Known before the vocabulary is built. A pinned encoder counts by its checksum, wherever it lies, and so does the
-    tokenizer in a folder.
+    """Return the id of a vocabulary, before it is built.
+
+    A pinned encoder counts by its checksum, wherever it is stored, and so does the tokenizer in a folder.
+
+    Args:
+        config: Kind and size of the vocabulary.
+        characters: Whether the model reads characters.
+        contextual: Frozen encoders that the model reads.
+        corpus_id: The corpus that the vocabulary is built from.
+        sampling_alpha: Exponent of smoothed language sampling.
     """
     encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
-    own = config.model_dump(mode="json")
+    plain_config = config.model_dump(mode="json")
     if config.of_checkpoint:
-        own["path"] = tokenizer_checksum(own["path"]) or own["path"]
-    read = {"config": own, "characters": characters, "encoder": encoders, "corpus": corpus_id}
+        plain_config["path"] = tokenizer_checksum(plain_config["path"]) or plain_config["path"]
+    deciding = {"config": plain_config, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     if characters or not config.of_checkpoint:
-        read["normalization"] = NORMALIZATION
+        deciding["normalization"] = NORMALIZATION
     if config.as_sampled and sampling_alpha != 1.0:
-        read["sampling_alpha"] = sampling_alpha
-    return identity("vocabulary", read)
+        deciding["sampling_alpha"] = sampling_alpha
+    return identity("vocabulary", deciding)
 
 
 def store_vocabulary(
@@ -80,8 +97,19 @@ def store_vocabulary(
     contextual: Part | tuple[Part, ...] | None = None,
     sampling_alpha: float = 1.0,
 ) -> StoredVocabulary:
-    """Find or build the vocabulary of `config` over the training text (labelled and unlabelled) of `corpus`, whose
-    languages are sampled with `sampling_alpha`.
+    """Find or build the vocabulary of the training text (labelled and unlabelled) of a corpus.
+
+    Args:
+        storage: The store.
+        config: Kind and size of the vocabulary.
+        corpus: The corpus to build from.
+        corpus_id: Id of the corpus.
+        characters: Whether the model reads characters.
+        contextual: Frozen encoders that the model reads.
+        sampling_alpha: Exponent of smoothed language sampling; it weighs the counts of words.
+
+    Returns:
+        The vocabulary, read back from the store.
     """
     name = vocabulary_id(config, characters, contextual, corpus_id, sampling_alpha=sampling_alpha)
     if not storage.exists(vocabulary_file(name)):
@@ -107,19 +135,24 @@ def store_vocabulary(
 
 
 def _count_words_as_sampled(text: pa.Table, alpha: float) -> Counter[str]:
-    """How often each word occurs where language l with n_l sentences has a share ∝ n_l^alpha of them, at least once."""
-    sizes = {each["values"]: each["counts"] for each in text["language"].value_counts().to_pylist()}
+    """Count words as if language l with n_l sentences had a share ∝ n_l^alpha of all; each count is at least 1."""
+    sizes = {row["values"]: row["counts"] for row in text["language"].value_counts().to_pylist()}
     share = len(text) / sum(size**alpha for size in sizes.values())
-    found: dict[str, float] = {}
+    weighted_counts: dict[str, float] = {}
     for language, size in sorted(sizes.items()):
-        own = count_words(text.filter(pc.field("language") == language))
-        for word, count in own.items():
-            found[word] = found.get(word, 0.0) + count * size ** (alpha - 1) * share
-    return Counter({word: math.ceil(count) for word, count in found.items()})
+        word_counts = count_words(text.filter(pc.field("language") == language))
+        for word, count in word_counts.items():
+            weighted_counts[word] = weighted_counts.get(word, 0.0) + count * size ** (alpha - 1) * share
+    return Counter({word: math.ceil(count) for word, count in weighted_counts.items()})
 
 
 def unknown_share(vocabulary: Vocabulary, table: pa.Table) -> float:
-    """Which share of the pieces of a table's sentences is unknown, from 0 to 1."""
+    """Return the share (0 to 1) of the pieces of a table's sentences that are the unknown piece.
+
+    Args:
+        vocabulary: Pieces or words.
+        table: A table with a column `tokens`.
+    """
     counts = count_words(table)
     pieces = vocabulary.pieces(list(counts))
     times_P = np.repeat(np.fromiter(counts.values(), np.int64, len(counts)), np.diff(pieces.offsets))
@@ -127,12 +160,21 @@ def unknown_share(vocabulary: Vocabulary, table: pa.Table) -> float:
 
 
 def vocabulary_file(name: str) -> str:
-    """Where the vocabulary called `name` is stored."""
+    """Return the path of a vocabulary in the store.
+
+    Args:
+        name: Id of the vocabulary.
+    """
     return f"vocabularies/{name}.json"
 
 
 def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
-    """The stored vocabulary called `name`, read once per process."""
+    """Return a stored vocabulary, read once per process.
+
+    Args:
+        storage: The store.
+        name: Id of the vocabulary.
+    """
     return _open(storage.uri, name)
 
 
@@ -142,7 +184,12 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 
 
 def vocabulary_from_json(name: str, plain: PlainObject) -> StoredVocabulary:
-    """The vocabulary called `name`, from the JSON in which it is stored."""
+    """Return the vocabulary in its stored JSON form.
+
+    Args:
+        name: Id of the vocabulary.
+        plain: The parsed JSON.
+    """
     characters = CharacterVocabulary.from_json(plain["characters"]) if plain["characters"] else None
     context = tuple(vocabulary_from_json(part) for part in plain["context"])
     return StoredVocabulary(name, vocabulary_from_json(plain["pieces"]), characters, context)

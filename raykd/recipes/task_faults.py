@@ -1,4 +1,4 @@
-"""What of a task's labels does not fit what corpus, teacher and student state of theirs."""
+"""Faults between a task and its corpus, teachers and student: label forms, units, vocabularies, parts of speech."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LACKING: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
         ("student", STEPS): _GENERATES,
     }
 )
-"""Section and the form of a task → what is said of a model that does not predict it."""
+"""Section and label form of a task → message for a model that does not predict the form."""
 ALONE: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
     {
         (
@@ -55,11 +55,11 @@ ALONE: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
         ("student", STEPS): f"{_GENERATED}transformer",
     }
 )
-"""Section and the only form of a model → what is said of it where the task has another."""
+"""Section and the only label form of a model → message for a task with another form."""
 
 
 def task_faults(recipe: Recipe) -> Faults:
-    """(path, message) for each mismatch between the task and the corpus, the teacher or the student."""
+    """Return (key path, message) for each mismatch between the task and the corpus, the teachers or the student."""
     faults = [*_corpus_faults(recipe), *_unit_faults(recipe), *_transition_faults(recipe)]
     for section in TABLES:
         faults += _form_faults(recipe, section)
@@ -71,7 +71,7 @@ def task_faults(recipe: Recipe) -> Faults:
 
 
 def _corpus_faults(recipe: Recipe) -> Faults:
-    """Labels that the corpus has in another form, of another unit, or of pairs where the task has none."""
+    """Labels of another form or unit than the task's, or of pairs where the task has none."""
     task, corpus, faults = recipe.task_entry, recipe.corpus, []
     if corpus.unit != task.unit:
         message = f"source {corpus.source!r} has one label per {corpus.unit}"
@@ -101,21 +101,21 @@ def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 
 def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
     """Intents and slots, or trees of them, without a source that has them, or the other way round."""
-    named = {STEPS: "trees of intents and slots", UTTERANCES: "intents and slots"}
-    source, own = f"source {recipe.corpus.source!r}", recipe.corpus.forms[0]
-    if own in named:
+    form_names = {STEPS: "trees of intents and slots", UTTERANCES: "intents and slots"}
+    source, corpus_form = f"source {recipe.corpus.source!r}", recipe.corpus.forms[0]
+    if corpus_form in form_names:
         tasks = {STEPS: "semantic_parsing", UTTERANCES: "intent_slots, or semantic_parsing"}
-        message = f"{source} has {named[own]}, which task {recipe.task!r} does not predict"
-        return ("task",), f"{message}; set task: {tasks[own]}"
-    wanted = recipe.task_entry.form
-    lacking = {**named, UTTERANCES: "intents"}[wanted]
-    sources = " or ".join(name for name, kind in SOURCES.items() if wanted in kind.forms)
-    message = f"{source} has no {lacking}, which task {recipe.task!r} predicts"
+        message = f"{source} has {form_names[corpus_form]}, which task {recipe.task!r} does not predict"
+        return ("task",), f"{message}; set task: {tasks[corpus_form]}"
+    task_form = recipe.task_entry.form
+    missing = {**form_names, UTTERANCES: "intents"}[task_form]
+    sources = " or ".join(name for name, kind in SOURCES.items() if task_form in kind.forms)
+    message = f"{source} has no {missing}, which task {recipe.task!r} predicts"
     return ("corpus", "source"), f"{message}; set corpus.source to {sources}"
 
 
 def _unit_faults(recipe: Recipe) -> Faults:
-    """Teachers that label something else than words, sentences or pairs, which the task labels."""
+    """Teachers that label another unit than the task, or read one text where the task has pairs."""
     task, path, faults = recipe.task_entry, ("teachers", "kind"), []
     if task.pairs and not recipe.teachers.reads_text_pairs:
         message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
@@ -127,7 +127,7 @@ def _unit_faults(recipe: Recipe) -> Faults:
 
 
 def _form_faults(recipe: Recipe, section: str) -> Faults:
-    """What the teacher, or the student, predicts, where it is not the form of the task's labels."""
+    """The label form of the teachers, or of the student, if it is not the task's."""
     model, task = getattr(recipe, section), recipe.task_entry
     if task.form in model.forms:
         return []
@@ -139,22 +139,22 @@ def _form_faults(recipe: Recipe, section: str) -> Faults:
     faults: Faults = []
     if message := LACKING.get((section, task.form)):
         faults.append(((section, "kind"), message.format(**words)))
-    own = model.forms[0]
-    if len(model.forms) == 1 and (message := ALONE.get((section, own))):
-        path: KeyPath = ("task",) if own == TREE else (section, "kind")
+    model_form = model.forms[0]
+    if len(model.forms) == 1 and (message := ALONE.get((section, model_form))):
+        path: KeyPath = ("task",) if model_form == TREE else (section, "kind")
         faults.append((path, message.format(**words)))
     return faults
 
 
 def _transition_faults(recipe: Recipe) -> Faults:
-    """Scores of pairs of labels where there is one label, or where labels are too many."""
+    """Transitions between labels, if a sentence has one label, or labels are too many."""
     task, faults = recipe.task_entry, []
     if task.unit == "sentence":
-        alone = "one label per sentence has no transitions"
+        problem = "one label per sentence has no transitions"
         if recipe.teachers.has_transitions:
-            faults.append((("teachers", "kind"), f"{alone}; use 'bilstm_maxent'"))
+            faults.append((("teachers", "kind"), f"{problem}; use 'bilstm_maxent'"))
         if recipe.student.has_transitions:
-            faults.append((("student", "decoder"), f"{alone}; set student.decoder: maxent"))
+            faults.append((("student", "decoder"), f"{problem}; set student.decoder: maxent"))
     if task.form == TREE and recipe.student.has_transitions:
         message = "a parser's labels are too many for transitions between them"
         faults.append((("student", "decoder"), f"{message}; set student.decoder: maxent"))
@@ -162,20 +162,22 @@ def _transition_faults(recipe: Recipe) -> Faults:
 
 
 def _vocabulary_faults(recipe: Recipe) -> Faults:
-    """Vocabularies of language models without a mask, or of other pieces than their teacher's."""
+    """Vocabularies of masked language models without a mask piece, or with other pieces than the teacher's."""
     pieces, path, faults = recipe.student.tokenizer, ("student", "vocabulary"), []
     if PIECES in recipe.student.forms and not pieces.has_mask:
-        message = f"a {pieces.kind!r} vocabulary has no piece that masks others"
+        message = f"a {pieces.kind!r} vocabulary has no mask piece"
         faults.append((path, f"{message}; set kind: bert, roberta, pretrained or teacher"))
     taught = any(stage_objective(stage, unlabelled=False).needs for stage in recipe.all_stages)
     if taught and recipe.teachers.offers and pieces.as_sampled:
-        message = "the teacher reads each batch in the training step, and has pieces of its own"
+        message = (
+            "the teacher reads each batch in the training step, and its pieces differ from the student's"
+        )
         faults.append((path, f"{message}; set student.vocabulary: {{kind: teacher}}"))
     return faults
 
 
 def _unlabelled_faults(recipe: Recipe) -> Faults:
-    """Unlabelled text, where all text is training text, or where text without labels teaches nothing."""
+    """Unlabelled text for tasks that train on all text anyway, or that learn nothing from it."""
     if not recipe.corpus.has_text:
         return []
     languages = bool(recipe.corpus.unlabelled_languages)
@@ -192,18 +194,18 @@ def _unlabelled_faults(recipe: Recipe) -> Faults:
 
 
 def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    """Parts of speech that labels name and unlabelled text lacks; gold ones that a score needs and a model replaces."""
+    """Parts of speech that unlabelled text lacks, or that a score needs but a model replaces."""
     corpus: Any = recipe.corpus
-    asked, faults = predicted_pos_config(corpus), []
+    predicted_pos, faults = predicted_pos_config(corpus), []
     forms = getattr(corpus, "unlabelled_form", "same")
     bare = set(forms.values() if isinstance(forms, dict) else [forms]) - {"same"}
-    if asked is None and bare and recipe.student.encoding in READ_POS:
+    if predicted_pos is None and bare and recipe.student.encoding in READ_POS:
         message = (
             f"its labels name parts of speech, which text as {' or '.join(sorted(bare))} lacks; set "
             "corpus.predicted_pos.model, or student.encoding: relative_position"
         )
         faults.append((("student", "encoding"), message))
-    if asked is not None and asked.replace and recipe.task_entry.pos:
+    if predicted_pos is not None and predicted_pos.replace and recipe.task_entry.pos:
         message = (
             "leaves out words by their gold part of speech, which corpus.predicted_pos.replace: true replaces; set "
             "task: parsing_without_punctuation_words, or replace: false"

@@ -17,8 +17,8 @@ from raykd.figures.front import find_gold_twin
 from raykd.figures.results import Scores
 from raykd.figures.table import BYTES, COMPRESSION, LATENCY, PARAMETERS, SPEEDUP, TORCH_LATENCY, score_figures
 from raykd.figures.trial import Teacher, Trial, shape_name
-from raykd.recipes.run import Run, objective_name
 from raykd.recipes.card_config import CardConfig
+from raykd.recipes.run import Run, objective_name
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, spread
 from raykd.tasks import TASKS

@@ -233,7 +233,7 @@ def _side(trial: Trial, which: Which, metric: str) -> Side:
     asked = "" if metric == trial.score_name else metric
     if asked not in known:
         names = (trial.score_name, *filter(None, known))
-        raise SpecError((Fault("--metric", None, metric, unknown_message(metric, names, what="metric ")),))
+        raise SpecError((Fault("--metric", None, metric, unknown_message(metric, names, noun="metric ")),))
     return Side(trial, which, asked)
 
 

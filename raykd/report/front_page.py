@@ -20,12 +20,12 @@ from markupsafe import Markup
 from raykd.figures.front import candidates
 from raykd.figures.table import LATENCY, OBJECTIVES, PARAMETERS, Directions, selectable_figures
 from raykd.figures.trial import (
-    TrialOrTeacher,
     Teacher,
     Trial,
-    languages_outside_mean,
+    TrialOrTeacher,
     common_score_label,
     common_score_name,
+    languages_outside_mean,
     target_languages,
 )
 from raykd.report.cost_notes import cost_notes

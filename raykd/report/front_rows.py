@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from raykd.figures.front import with_confirmed_scores, pareto_front, find_gold_twin
+from raykd.figures.front import find_gold_twin, pareto_front, with_confirmed_scores
 from raykd.figures.results import GROUPS, Group, Part
 from raykd.figures.table import DEV, OBJECTIVES, PARAMETERS, Directions, main_latency
 from raykd.figures.trial import Teacher, Trial, teacher_score

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from raykd.figures.results import Part
 from raykd.figures.table import BYTES, LATENCY, SPEEDUP
 from raykd.figures.trial import (
-    TrialOrTeacher,
     Teacher,
     Trial,
+    TrialOrTeacher,
     common_score_label,
     target_languages,
     teacher_score,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from raykd.figures.front import GOLD, with_confirmed_scores
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
-from raykd.figures.trial import Teacher, Trial, majority_score, common_score_label, teacher_score
+from raykd.figures.trial import Teacher, Trial, common_score_label, majority_score, teacher_score
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import apart, costs_in_words, percent
 

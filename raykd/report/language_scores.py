@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from raykd.figures.results import Part
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher
 from raykd.identity import PlainObject
 
 Labels = Mapping[int, Mapping[str, int]]

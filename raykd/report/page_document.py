@@ -9,7 +9,7 @@ from typing import Any
 from raykd.figures.front import candidates
 from raykd.figures.results import Part
 from raykd.figures.table import LATENCY, PARAMETERS, Directions, main_latency
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label, teacher_score
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label, teacher_score
 from raykd.identity import PlainObject
 from raykd.report.findings import Judgement, without_front
 from raykd.report.language_scores import PARTS, Labels, LanguageScores

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from raykd.figures.front import candidates, pareto_front, hypervolume_history
+from raykd.figures.front import candidates, hypervolume_history, pareto_front
 from raykd.figures.table import DEV, TARGET_DEV, Directions, selectable_figures
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label, common_score_name
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label, common_score_name
 from raykd.identity import PlainObject
 
 MOST_SETTINGS = 15

@@ -15,11 +15,11 @@ from raykd.figures.table import (
     Directions,
     Figure,
     cost_columns,
-    language_values,
     has_values,
+    language_values,
     score_figures,
 )
-from raykd.figures.trial import TrialOrTeacher, Trial, common_score_label, common_score_name, target_languages
+from raykd.figures.trial import Trial, TrialOrTeacher, common_score_label, common_score_name, target_languages
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import FORMS, NONE, change, gain, percent, spread
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raykd.figures.results import Part
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent, spread
 

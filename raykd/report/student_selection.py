@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raykd.errors import Fault, SpecError
-from raykd.figures.conditions import TEACHER, Condition, ConditionError, Values, value_of
+from raykd.figures.conditions import TEACHER, Condition, ConditionError, Values, evaluate_expression
 from raykd.figures.conditions import parse as parse_condition
 from raykd.figures.table import DEV, selectable_figures, selection_fault
 from raykd.figures.trial import Trial
@@ -61,9 +61,9 @@ def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
     """By how much a comparison of two sides is missed, and its two sides in words."""
     if not isinstance(part, ast.Compare) or len(part.ops) > 1 or isinstance(part.ops[0], ast.NotEq):
         return math.inf, ""
-    if value_of(part, values):
+    if evaluate_expression(part, values):
         return 0.0, ""
-    left, right = value_of(part.left, values), value_of(part.comparators[0], values)
+    left, right = evaluate_expression(part.left, values), evaluate_expression(part.comparators[0], values)
     if isinstance(left, str) or isinstance(right, str):
         return math.inf, ""
     is_, wanted = apart(left, right, plain)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from raykd.figures.results import Part
 from raykd.figures.table import DEV, TARGET, TEST, Directions
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher
 from raykd.report.front_rows import FrontRow
 from raykd.report.language_scores import PARTS
 from raykd.report.stopped_trials import STATES

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial, common_score_label
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label
 from raykd.pluralise import pluralise
 from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front

@@ -17,10 +17,10 @@ from raykd.figures.table import (
     OBJECTIVES,
     TARGET_DEV,
     Directions,
-    language_values,
     has_values,
-    score_values,
+    language_values,
     score_figures,
+    score_values,
 )
 from raykd.figures.trial import Trial, common_score_name, target_languages
 from raykd.report.student_columns import languages_of

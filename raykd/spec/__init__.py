@@ -1,7 +1,7 @@
 """The grammar of sweep files: YAML 1.2 with line numbers, searchable values, strict errors.
 
-It does not know which settings there are: configuration models are passed in, and their errors are reported with
-the file and line on which the user wrote the cause.
+The grammar does not know which settings there are. Configuration models are passed in, and their errors are reported
+with the file and line on which the user wrote the cause.
 """
 
 from raykd.spec.base import Frozen
@@ -19,8 +19,8 @@ from raykd.spec.search import (
     grid_size,
     has_search,
     option_labels,
-    resolve,
     parse_search,
+    resolve,
 )
 from raykd.spec.validate import check
 
@@ -42,10 +42,10 @@ __all__ = [
     "flatten_tree",
     "grid_size",
     "has_search",
-    "option_labels",
     "load",
-    "with_overrides",
-    "resolve",
+    "option_labels",
     "parse_search",
+    "resolve",
     "searched_paths",
+    "with_overrides",
 ]

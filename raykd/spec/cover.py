@@ -7,18 +7,23 @@ from typing import Any
 
 from raykd.identity import PlainObject, PlainValue
 from raykd.spec.places import KeyPath
-from raykd.spec.search import Choice, children, rebuild, parse_search
+from raykd.spec.search import Choice, children, parse_search, rebuild
 
 
 @dataclass(frozen=True)
 class PlainTree:
-    """One tree without searches; `written` maps its key paths to those of the searched tree."""
+    """One tree without searches.
+
+    Attributes:
+        tree: Plain dicts, lists and scalars.
+        written: Key path in `tree` → key path in the searched tree, for values that took the place of a search.
+    """
 
     tree: PlainObject
     written: dict[KeyPath, KeyPath]
 
     def origin(self, path: KeyPath) -> KeyPath:
-        """The key path in the searched tree that gave the value at `path`."""
+        """Return the key path in the searched tree of the value at `path`."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.written:
                 return self.written[path[:length]] + path[length:]
@@ -26,16 +31,23 @@ class PlainTree:
 
 
 def covering_trees(tree: PlainObject) -> list[PlainTree]:
-    """Plain trees that together hold every option of every choice and both ends of every range.
+    """Return plain trees that together hold every option of every choice and both ends of every range.
 
-    Their number grows with the sum of the alternatives, not with their product. A malformed search becomes
-    null; `malformed` reports it.
+    The number of trees grows with the sum of the alternatives, not with their product. A malformed search becomes null;
+    `malformed_searches` reports it.
+
+    Args:
+        tree: A sweep file with its searches.
+
+    Examples:
+        >>> [plain.tree for plain in covering_trees({"a": {"choice": [1, 2]}, "b": {"int": [3, 5]}})]
+        [{'a': 1, 'b': 3}, {'a': 2, 'b': 5}]
     """
     return [PlainTree(value, written) for value, written in _cover(tree, (), ())]
 
 
 def malformed_searches(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
-    """Every search that is written wrongly, as (key path, message)."""
+    """Return (key path, message) for each search that is written wrongly."""
     try:
         search = parse_search(tree)
     except ValueError as error:
@@ -44,7 +56,7 @@ def malformed_searches(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPa
         inside = [((*path, "choice", index), option) for index, option in enumerate(search.options)]
     else:
         inside = [] if search is not None else [((*path, key), item) for key, item in children(tree)]
-    return [fault for where, item in inside for fault in malformed_searches(item, where)]
+    return [fault for option_path, item in inside for fault in malformed_searches(item, option_path)]
 
 
 def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
@@ -54,19 +66,19 @@ def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any,
         return [(None, {path: written})]
     if isinstance(search, Choice):
         options = ((option, (*written, "choice", index)) for index, option in enumerate(search.options))
-        return [plain for option, where in options for plain in _cover(option, path, where)]
+        return [plain for option, option_path in options for plain in _cover(option, path, option_path)]
     if search is not None:
         ends = (search.low,) if search.low == search.high else (search.low, search.high)
         return [(end, {path: written}) for end in ends]
     if not isinstance(tree, dict | list) or not tree:
         return [(tree, {path: written})]
     parts = [_cover(item, (*path, key), (*written, key)) for key, item in children(tree)]
-    # The k-th tree takes the k-th alternative of every part, starting again where a part has fewer.
+    # The k-th tree takes the k-th alternative of every part; a part with fewer starts again from its first.
     rows = [[part[index % len(part)] for part in parts] for index in range(max(map(len, parts)))]
     return [
         (
             rebuild(tree, [value for value, _ in row]),
-            {path: written, **{own: place for _, where in row for own, place in where.items()}},
+            {path: written, **{key: origin for _, origins in row for key, origin in origins.items()}},
         )
         for row in rows
     ]

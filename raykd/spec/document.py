@@ -1,4 +1,4 @@
-"""A sweep file as plain data, together with the place in which each value was written."""
+"""A sweep file as plain data, with the file and line on which each value was written."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from raykd.spec.strategies import STRATEGIES, resolve_strategies
 from raykd.spec.yaml12 import BadYamlError, parse
 
 GRAMMAR = (EXTENDS, VARIANTS, STRATEGIES)
-"""Top-level keys that are part of the grammar and do not stand in the tree of a document."""
+"""Top-level keys that belong to the grammar and are not in the tree of a document."""
 
-_BY_HAND = Place("--set", None)
+_COMMAND_LINE = Place("--set", None)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed sweep file: plain dicts, lists and scalars; searches are still the mappings that were written.
+    """A parsed sweep file: plain dicts, lists and scalars, in which a search is still the mapping that was written.
 
-    `places` gives the file and line of a key path: of this file, or of one that it extends. `overridden` are
-    the key paths set on the command line, which stand on no line. `faults` are keys written twice: they do not
-    keep the rest from being read, and `check` reports them together with everything else.
+    Attributes:
+        file: Path of the sweep file.
+        tree: The settings.
+        places: Key path → file and line, in this file or in one that it extends.
+        overridden: Key paths set on the command line, which have no line.
+        variants: Names of the file's variants that were not applied.
+        written: Key path of each strategy given by name → the key path where the strategy was written.
+        unused: Strategies of the file that no setting names.
+        faults: Keys written twice. The file can be read in spite of them; `check` reports them together with all
+            others.
     """
 
     file: str
@@ -37,29 +44,31 @@ class Document:
     places: Mapping[KeyPath, Place]
     overridden: tuple[KeyPath, ...] = ()
     variants: tuple[str, ...] = ()
-    """Names of the file's variants that are not laid over it."""
     written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
-    """The key path of each strategy that is given by its name, and the one where it was written."""
     unused: PlainObject = field(default_factory=dict)
-    """The file's strategies that it does not name."""
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 
     def place(self, path: KeyPath) -> Place:
-        """Where `path`, or the nearest part that holds it, was written."""
+        """Return the file and line where the value at `path`, or else the nearest value around it, was written."""
         path = self._written(path)
         if any(path[: len(key_path)] == key_path for key_path in self.overridden):
-            return _BY_HAND
+            return _COMMAND_LINE
         for length in range(len(path), -1, -1):
             if path[:length] in self.places:
                 return self.places[path[:length]]
         return Place(self.file, None)
 
     def inherits(self, variant: str) -> bool:
-        """Whether only the files that this one extends write that variant."""
+        """True if the variant stands only in files that this one extends."""
         return self.place((VARIANTS, variant)).file != self.file
 
     def fault(self, path: KeyPath, message: str) -> Fault:
-        """A fault at `path` with its file and line, or with `--set` in their place."""
+        """Return a fault at `path`, with its file and line; a value from the command line has `--set` instead.
+
+        Args:
+            path: Key path of the faulty value.
+            message: What is wrong, and a hint.
+        """
         return Fault(*self.place(path), dotted(self._written(path)), message)
 
     def _written(self, path: KeyPath) -> KeyPath:
@@ -69,8 +78,8 @@ class Document:
         return path
 
     def ordered(self, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-        """Faults, each once: those of `--set` first, then those of this file, then those of extended files."""
-        files = {_BY_HAND.file: 0, self.file: 1}
+        """Sort faults and drop repetitions: those of `--set`, then those of this file, then those of extended files."""
+        files = {_COMMAND_LINE.file: 0, self.file: 1}
         return tuple(
             sorted(
                 dict.fromkeys(faults),
@@ -82,38 +91,50 @@ class Document:
 def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[str] = ()) -> Document:
     """Read a sweep file as YAML 1.2.
 
-    The file is laid over the one that its `extends` names, the `variants` of those names over both, and
-    `--set` overrides (`student.kind=bilstm`, the value as YAML) come last. Then names of strategies are replaced by
-    what they stand for.
+    Later settings replace earlier ones, in this order: the file that `extends` names, the file, its variants, the
+    command line. Names of strategies are then replaced by the strategies.
+
+    Args:
+        file: Path of the sweep file.
+        overrides: Settings of `--set`, such as `student.kind=bilstm`; the value is YAML.
+        variants: Names of the variants to apply, in order.
+
+    Returns:
+        The document. Keys written twice are in its `faults`, so that `check` reports all faults at once.
 
     Raises:
-        SpecError: a file is missing or unreadable, is not YAML or not a mapping, extends itself, has no such
-            variant or strategy, or an override cannot be applied. Keys written twice are kept in `Document.faults`, so
-            that `check` reports all faults at once.
+        SpecError: A file is missing or unreadable, is not YAML or not a mapping, or extends itself; there is no such
+            variant or strategy; or an override cannot be applied.
     """
     name = str(file)
     written, twice = read_with_bases(name)
     layer, faults = with_variants(written, variants)
     if faults:
         raise SpecError(faults)
-    others = tuple(other for other in written.tree.get(VARIANTS, {}) if other not in variants)
-    document = Document(name, layer.tree, layer.places, variants=others, faults=twice)
-    return _resolved(with_overrides(document, overrides) if overrides else document)
+    unused_variants = tuple(variant for variant in written.tree.get(VARIANTS, {}) if variant not in variants)
+    document = Document(name, layer.tree, layer.places, variants=unused_variants, faults=twice)
+    return _with_strategies(with_overrides(document, overrides) if overrides else document)
 
 
-def _resolved(document: Document) -> Document:
-    """The document with every strategy in the place of its name."""
-    found = resolve_strategies(document.tree)
-    if found.faults:
-        raise SpecError(document.ordered(document.fault(path, message) for path, message in found.faults))
-    return replace(document, tree=found.tree, written=found.written, unused=found.unused)
+def _with_strategies(document: Document) -> Document:
+    """Return the document with each strategy in the place of its name."""
+    resolution = resolve_strategies(document.tree)
+    if resolution.faults:
+        raise SpecError(
+            document.ordered(document.fault(path, message) for path, message in resolution.faults)
+        )
+    return replace(document, tree=resolution.tree, written=resolution.written, unused=resolution.unused)
 
 
 def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
-    """The document with each of `overrides`, a `key=value` whose value is YAML, laid over it.
+    """Return the document with the settings of the command line applied.
+
+    Args:
+        document: The document that was read.
+        overrides: Settings of the form `key=value`; the value is YAML.
 
     Raises:
-        SpecError: one cannot be applied.
+        SpecError: One or more overrides cannot be applied.
     """
     # Not copy.deepcopy: aliases of one anchor must become separate values, or one override would set both.
     tree, faults, key_paths = json.loads(json.dumps(document.tree)), [], []
@@ -127,8 +148,8 @@ def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
         raise SpecError(tuple(faults))
     # An override also corrects a key that was written twice.
     replaced = {dotted(key_path) for key_path in key_paths}
-    kept = tuple(fault for fault in document.faults if fault.path not in replaced)
-    return replace(document, tree=tree, overridden=tuple(key_paths), faults=kept)
+    remaining_faults = tuple(fault for fault in document.faults if fault.path not in replaced)
+    return replace(document, tree=tree, overridden=tuple(key_paths), faults=remaining_faults)
 
 
 def _parse_override(override: str) -> tuple[tuple[str, ...], Any]:
@@ -149,17 +170,17 @@ def _parse_override(override: str) -> tuple[tuple[str, ...], Any]:
 
 
 def _variant_hint(parts: tuple[str, ...], text: str) -> str:
-    """What to write instead of `--set variants.small.corpus.cap=100`: --set comes after variants are laid out."""
+    """Return the hint for `--set variants.small.corpus.cap=100`: `--set` cannot change variants."""
     if len(parts) < 3:
         return "use --variant NAME"
     name, key = parts[1], ".".join(parts[2:])
     variant = f"--{SMALL}" if name == SMALL else f"--variant {name}"
     override = shlex.quote(f"{key}={text}")
-    return f"--set changes the file with its variants laid over it: write {variant} --set {override}"
+    return f"--set is applied after the variants: write {variant} --set {override}"
 
 
 def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:
-    """Set `value` at `parts`, adding mappings that are missing; returns the key path with indices as integers."""
+    """Set `value` at `parts`, adding missing mappings, and return the key path with list indices as integers."""
     key_path: list[str | int] = []
     while parts:
         if isinstance(tree, list):
@@ -177,14 +198,16 @@ def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:
 
 
 def _key(tree: dict[str, Any], parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The next key and the parts after it; a key of the tree may have dots in it."""
+    """Return the next key and the parts after it; a key of the tree may contain dots."""
     for length in range(len(parts), 1, -1):
         if (key := ".".join(parts[:length])) in tree:
             return key, parts[length:]
     return parts[0], parts[1:]
 
 
-def _index(items: list[Any], part: str, where: str) -> int:
+def _index(items: list[Any], part: str, dotted_path: str) -> int:
     if not part.isdigit() or int(part) >= len(items):
-        raise ValueError(f"{where} is a list of {len(items)}; name one by its index, 0 to {len(items) - 1}")
+        raise ValueError(
+            f"{dotted_path} is a list of {len(items)}; name one by its index, 0 to {len(items) - 1}"
+        )
     return int(part)

@@ -17,24 +17,28 @@ EXTENDS = "extends"
 
 
 def read_with_bases(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ...]]:
-    """The settings of `file`, laid over those of the file that its `extends` names, and so on.
+    """Read `file` and lay its settings over those of the file that its `extends` names, and so on.
 
-    `above` are the files that extend this one, the first asked for first. The faults are those that do
-    not keep the rest from being read: keys written twice.
+    Args:
+        file: Path of the sweep file.
+        above: Files that extend this one, starting with the one that the user named.
+
+    Returns:
+        The settings, and the faults that do not prevent reading: keys written twice.
 
     Raises:
-        SpecError: a file is missing or unreadable, is not YAML or not a mapping, or extends itself.
+        SpecError: A file is missing or unreadable, is not YAML or not a mapping, or extends itself.
     """
     layer, faults = _read_one(file)
     if EXTENDS not in layer.tree:
         return layer, faults
     below, more = read_with_bases(_base(layer, (*above, file)), (*above, file))
-    own = {key: value for key, value in layer.tree.items() if key != EXTENDS}
-    return lay_over(below, Layer(own, layer.places)), (*faults, *more)
+    settings = {key: value for key, value in layer.tree.items() if key != EXTENDS}
+    return lay_over(below, Layer(settings, layer.places)), (*faults, *more)
 
 
 def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
-    """The settings of one file, without those that it extends."""
+    """Read the settings of one file, without those of the file that it extends."""
     try:
         parsed = parse(_text(Path(file)))
     except (BadYamlError, OSError, UnicodeDecodeError) as error:
@@ -47,7 +51,7 @@ def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
 
 
 def _base(layer: Layer, chain: tuple[str, ...]) -> str:
-    """The path of the file that `layer`, the last of `chain`, extends."""
+    """Return the path of the file that `layer`, the last of `chain`, extends."""
     written = layer.tree[EXTENDS]
     if not isinstance(written, str) or not written:
         _refuse(layer, f"must be the path of one sweep file, got {written!r}; write `{EXTENDS}: base.yaml`")
@@ -65,16 +69,20 @@ def _base(layer: Layer, chain: tuple[str, ...]) -> str:
 
 
 def _relative_files(file: str, base: str) -> Iterator[str]:
-    """Sweep files that `file` might have meant by `base`, as it would have to write them."""
-    here = Path(file).parent
-    for folder in (Path(base).parent, here, *(child for child in here.parent.iterdir() if child.is_dir())):
-        for found in folder.glob("*.y*ml"):
-            if os.path.realpath(found) != os.path.realpath(file):
-                yield os.path.relpath(found, here)
+    """Sweep files that `base` may be a misspelling of, as paths relative to `file`."""
+    folder_of_file = Path(file).parent
+    for folder in (
+        Path(base).parent,
+        folder_of_file,
+        *(child for child in folder_of_file.parent.iterdir() if child.is_dir()),
+    ):
+        for candidate in folder.glob("*.y*ml"):
+            if os.path.realpath(candidate) != os.path.realpath(file):
+                yield os.path.relpath(candidate, folder_of_file)
 
 
 def _plain_path(path: Path) -> str:
-    """`a/../b` as `b`, unless `a` is a link to another folder."""
+    """Shorten `a/../b` to `b`, unless `a` is a link to another folder."""
     short = os.path.normpath(path)
     return short if os.path.realpath(short) == os.path.realpath(path) else str(path)
 
@@ -95,7 +103,7 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
     if isinstance(error, FileNotFoundError):
         path = Path(name)
         names = [str(file) for file in (*path.parent.glob("*.y*ml"), *Path("sweeps").rglob("*.y*ml"))]
-        near = " or ".join(nearest_words(path, names, most=2))
+        near = " or ".join(nearest_words(path, names, limit=2))
         hint = f"did you mean {near}?" if near else "give the path of a YAML sweep file"
         return Fault(name, None, "", f"no such file; {hint}")
     if isinstance(error, IsADirectoryError):
@@ -108,5 +116,5 @@ def _unreadable(name: str, error: BadYamlError | OSError | UnicodeDecodeError) -
 def _not_a_mapping(name: str, value: Any) -> Fault:
     if value is None:
         return Fault(name, None, "", "the file is empty; a sweep file starts with `name:` and `corpus:`")
-    got = "a list" if isinstance(value, list) else f"{value!r}"
-    return Fault(name, 1, "", f"a sweep file is a mapping of settings (`name: …`), got {got}")
+    received = "a list" if isinstance(value, list) else f"{value!r}"
+    return Fault(name, 1, "", f"a sweep file is a mapping of settings (`name: …`), got {received}")

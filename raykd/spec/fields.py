@@ -1,4 +1,4 @@
-"""What a configuration model allows at a place: follows annotations through unions and containers."""
+"""The models, keys and tags that a configuration model allows at a key path, read from its annotations."""
 
 from __future__ import annotations
 
@@ -13,60 +13,62 @@ from raykd.spec.places import KeyPath
 
 
 def models_at(model: type[BaseModel], path: KeyPath, tree: PlainValue) -> list[type[BaseModel]]:
-    """The models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
+    """Return the models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
 
     In a discriminated union only the member that the tree's own tag names is followed.
     """
-    found = list(_members(model, tree))
+    annotations = list(_members(model, tree))
     for part in path:
-        found = [inner for annotation in found for inner in _step(annotation, part)]
+        annotations = [inner for annotation in annotations for inner in _step(annotation, part)]
         tree = _item(tree, part)
-        found = [member for annotation in found for member in _members(annotation, tree)]
-    return [annotation for annotation in found if _is_model(annotation)]
+        annotations = [member for annotation in annotations for member in _members(annotation, tree)]
+    return [annotation for annotation in annotations if _is_model(annotation)]
 
 
 def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
-    """The keys that these models have, sorted, each once."""
+    """Return the sorted names of all fields of these models."""
     return tuple(sorted({name for model in models for name in model.model_fields}))
 
 
 def tags_at(
     model: type[BaseModel], path: KeyPath, tree: PlainValue, discriminator: str, *, having: str | None = None
 ) -> tuple[str, ...]:
-    """The values that `discriminator` may have at `path`; of those models alone that have the key `having`."""
+    """Return the values that `discriminator` may have at `path`; with `having`, only those of models with that key."""
     candidates = models_at(model, path, _without(tree, (*path, discriminator)))
-    wanted = {discriminator, having or discriminator}
+    required_fields = {discriminator, having or discriminator}
     annotations = [
-        m.model_fields[discriminator].annotation for m in candidates if wanted <= m.model_fields.keys()
+        m.model_fields[discriminator].annotation
+        for m in candidates
+        if required_fields <= m.model_fields.keys()
     ]
     return tuple(sorted({str(value) for annotation in annotations for value in _literals(annotation)}))
 
 
 def paths_of_field(model: type[BaseModel], key: str) -> tuple[str, ...]:
-    """The dotted paths from `model` to every field called `key`, shortest path first."""
-    places = {".".join(path) for path in _places(model, key, (), ())}
-    return tuple(sorted(places, key=lambda place: (place.count("."), place)))
+    """Return the dotted paths from `model` to every field called `key`, shortest first."""
+    paths = {".".join(path) for path in _field_paths(model, key, (), ())}
+    return tuple(sorted(paths, key=lambda path: (path.count("."), path)))
 
 
-def _places(
-    annotation: Any, key: str, path: tuple[str, ...], seen: tuple[Any, ...]
+def _field_paths(
+    annotation: Any, key: str, path: tuple[str, ...], parents: tuple[Any, ...]
 ) -> Iterator[tuple[str, ...]]:
     for member in _members(annotation, None):
-        if not _is_model(member) or member in seen:
+        if not _is_model(member) or member in parents:
             continue
         if key in member.model_fields:
             yield (*path, key)
         for name, field in member.model_fields.items():
-            yield from _places(field.annotation, key, (*path, name), (*seen, member))
+            yield from _field_paths(field.annotation, key, (*path, name), (*parents, member))
 
 
 def _members(annotation: Any, tree: Any) -> Iterator[Any]:
-    """The alternatives of an annotation, with unions flattened; of models, only the one that the tree names."""
+    """Flatten the unions of an annotation; where the tree names a model by its tag, the other models are left out."""
     alternatives = list(_flat(annotation))
     models = [member for member in alternatives if _is_model(member)]
-    named = [member for member in models if _named(member, tree)]
+    tagged_models = [member for member in models if _has_tag_of(member, tree)]
     for member in alternatives:
-        if not named or not _is_model(member) or member in named:
+        if not tagged_models or not _is_model(member) or member in tagged_models:
             yield member
 
 
@@ -83,8 +85,8 @@ def _flat(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
-def _named(model: type[BaseModel], tree: Any) -> bool:
-    """Whether the tree sets the tag of this model: a field with one allowed value, such as `kind`."""
+def _has_tag_of(model: type[BaseModel], tree: Any) -> bool:
+    """True if the tree sets the tag of this model: a field with one allowed value, such as `kind`."""
     if not isinstance(tree, dict):
         return False
     tags = {name: _literals(field.annotation) for name, field in model.model_fields.items()}
@@ -117,7 +119,7 @@ def _item(tree: Any, part: str | int) -> Any:
 
 
 def _without(tree: Any, path: KeyPath) -> Any:
-    """`tree` without the key at `path`, so that it selects no alternative."""
+    """Return `tree` without the key at `path`, so that it selects no member of a union."""
     if not path or not isinstance(tree, dict | list):
         return tree
     if isinstance(tree, list):

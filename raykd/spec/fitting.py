@@ -1,4 +1,4 @@
-"""Settings that are written down by dotted key path, as the choices of a space that holds them."""
+"""Finding the options and numbers of a search space that a setting stands for."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.identity import PlainObject, PlainValue
-from raykd.spec.search import Choice, FloatRange, IntRange, children, option_labels, range_size, parse_search
+from raykd.spec.search import Choice, FloatRange, IntRange, children, option_labels, parse_search, range_size
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a setting decides of a space, whole or in part."""
+    """The decisions that a setting makes in a search space, all of them or some.
+
+    Attributes:
+        params: Name of a search, as in `resolve` → label of the option, or the number.
+        used: Key paths of the setting that have a place in the space.
+    """
 
     params: PlainObject
-    """Name of a search, as `resolve` calls it → the label of the option, or the number."""
     used: frozenset[str]
-    """The key paths that it has a place for."""
 
 
 class MisfitError(ValueError):
-    """Why a setting is not in the space."""
+    """A value of a setting is not in the search space; the message names the key."""
 
 
 def flatten_tree(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
-    """Dotted key path → scalar, of all that a plain tree says."""
+    """Return dotted key path → scalar for every scalar of a plain tree.
+
+    Args:
+        tree: A plain tree without searches.
+        path: Keys that lead to `tree`; they begin every key path.
+
+    Examples:
+        >>> flatten_tree({"student": {"kind": "bilstm", "layers": [1, 2]}})
+        {'student.kind': 'bilstm', 'student.layers.0': 1, 'student.layers.1': 2}
+    """
     items = children(tree)
     if not items and isinstance(tree, dict | list):
         return {}
@@ -36,22 +48,33 @@ def flatten_tree(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
 
 
 def searched_paths(tree: PlainValue, path: tuple[str, ...] = ()) -> list[str]:
-    """The dotted key paths at which a tree searches, each the outermost."""
+    """Return the dotted key path of each search of a tree; of nested searches, only the outermost.
+
+    Args:
+        tree: A tree with searches.
+        path: Keys that lead to `tree`; they begin every key path.
+    """
     if parse_search(tree) is not None:
         return [".".join(path)]
-    return [found for key, item in children(tree) for found in searched_paths(item, (*path, str(key)))]
+    return [inner for key, item in children(tree) for inner in searched_paths(item, (*path, str(key)))]
 
 
 def fit_setting(
     tree: PlainValue, setting: PlainObject, name: tuple[str, ...] = (), path: tuple[str, ...] = ()
 ) -> Fit:
-    """What `setting`, dotted key path → scalar, decides of the space `tree`, which stands at `path`, and of which names
-    begin with `name`; what it leaves out stays open.
+    """Find the decisions of the space `tree` that lead to `setting`.
 
-    Of several options that agree with it, the one that has a place for more of it is chosen.
+    Searches that the setting does not mention stay open. Of several options that agree with the setting, the one that
+    has a place for more of its values is chosen.
+
+    Args:
+        tree: The search space.
+        setting: Dotted key path → scalar.
+        name: First parts of the names of searches in `tree`.
+        path: Keys that lead to `tree`.
 
     Raises:
-        MisfitError: a value of it is not in the space.
+        MisfitError: A value of the setting is not in the space.
     """
     search, key = parse_search(tree), ".".join(path)
     if isinstance(search, Choice):
@@ -67,34 +90,41 @@ def fit_setting(
         if setting[key] != tree:
             raise MisfitError(f"{key}: {setting[key]!r} is not in the space, which has {tree!r}")
         return Fit({}, frozenset({key}))
-    parts = [fit_setting(item, setting, (*name, str(own)), (*path, str(own))) for own, item in children(tree)]
+    parts = [
+        fit_setting(item, setting, (*name, str(child_key)), (*path, str(child_key)))
+        for child_key, item in children(tree)
+    ]
     return Fit(
-        {own: value for part in parts for own, value in part.params.items()},
+        {param: value for part in parts for param, value in part.params.items()},
         frozenset().union(*(part.used for part in parts)),
     )
 
 
 def _option(search: Choice, setting: PlainObject, name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
-    key, named = ".".join(path), option_labels(search.options)
-    if not any(own == key or own.startswith(f"{key}.") for own in setting):
+    key, option_names = ".".join(path), option_labels(search.options)
+    if not any(setting_key == key or setting_key.startswith(f"{key}.") for setting_key in setting):
         return Fit({}, frozenset())
-    found: list[tuple[str, Fit]] = []
-    for label, option in zip(named, search.options, strict=True):
+    fits: list[tuple[str, Fit]] = []
+    for label, option in zip(option_names, search.options, strict=True):
         try:
             fit = fit_setting(option, setting, (*name, label), path)
         except MisfitError:
             continue
-        # An option that is a mapping may be said by its name, as `strategy: D1` says one of the strategies.
+        # An option that is a mapping may be given by its name, as `strategy: D1` gives one of the strategies.
         if children(option) and key in setting:
             if setting[key] != label:
                 continue
             fit = Fit(fit.params, fit.used | {key})
         if fit.used:
-            found.append((label, fit))
-    if not found:
-        said = ", ".join(f"{own}={value!r}" for own, value in setting.items() if own.startswith(key))
-        raise MisfitError(f"{key}: no option has {said}; options are {', '.join(named)}")
-    label, fit = max(found, key=lambda each: len(each[1].used))
+            fits.append((label, fit))
+    if not fits:
+        mismatch = ", ".join(
+            f"{setting_key}={value!r}"
+            for setting_key, value in setting.items()
+            if setting_key.startswith(key)
+        )
+        raise MisfitError(f"{key}: no option has {mismatch}; options are {', '.join(option_names)}")
+    label, fit = max(fits, key=lambda labelled_fit: len(labelled_fit[1].used))
     return Fit({".".join(name): label, **fit.params}, fit.used)
 
 

@@ -1,4 +1,4 @@
-"""From a pydantic error to one sentence: what was given, what is allowed, and a hint."""
+"""One sentence for each pydantic error: the value received, the values allowed, and a hint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from raykd.identity import PlainObject
 
 LONGEST = 1_000
-"""Characters of a word or path that is compared with the allowed ones; comparing takes their square."""
+"""Longest word or path, in characters, that is compared with the allowed ones: the time grows with its square."""
 
 KINDS = {
     "string_type": "text",
@@ -29,7 +29,7 @@ KINDS = {
     "dataclass_type": "a mapping",
     "none_required": "null",
 }
-"""Type error of pydantic → what it expects, in plain words."""
+"""Type error of pydantic → the expected type in plain words."""
 _BOUNDS = {
     "greater_than": ("above", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -45,96 +45,126 @@ _LENGTHS = {
 }
 
 
-def unknown_message(got: object, allowed: tuple[str, ...], *, what: str = "") -> str:
-    """The message for an unknown word: the nearest allowed one, and all that are allowed.
+def unknown_message(received: object, allowed: tuple[str, ...], *, noun: str = "") -> str:
+    """Return the message for an unknown word, with the nearest allowed word and all allowed words.
+
+    Args:
+        received: The unknown word.
+        allowed: The allowed words.
+        noun: The noun for such words, with a space after it; empty for values.
 
     Examples:
-        >>> unknown("postrior", ("gold", "posterior"))
+        >>> unknown_message("postrior", ("gold", "posterior"))
         "unknown 'postrior'; did you mean 'posterior'? (gold, posterior)"
-        >>> unknown("x", ("crf", "maxent"), what="key ")
+        >>> unknown_message("x", ("crf", "maxent"), noun="key ")
         "unknown key 'x'; allowed: crf, maxent"
     """
     listed = ", ".join(allowed) or "nothing"
-    written = repr(got[:80]) if isinstance(got, str) else format_value(got)
-    if guess := did_you_mean(got, allowed):
-        return f"unknown {what}{written}; {guess}({listed})"
-    return f"unknown {what}{written}; allowed: {listed}"
+    written = repr(received[:80]) if isinstance(received, str) else format_value(received)
+    if guess := did_you_mean(received, allowed):
+        return f"unknown {noun}{written}; {guess}({listed})"
+    return f"unknown {noun}{written}; allowed: {listed}"
 
 
-def no_such_message(what: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that is not among those `known`: the nearest one, and all of them.
+def no_such_message(noun: str, name: str, names: Iterable[str]) -> str:
+    """Return the message for a name that does not exist, with the nearest existing name and all names.
+
+    Args:
+        noun: The noun for such names.
+        name: The name that does not exist.
+        names: The names that exist.
 
     Examples:
-        >>> no_such("variant", "smal", ["small", "wide"])
+        >>> no_such_message("variant", "smal", ["small", "wide"])
         "no variant 'smal'; did you mean 'small'? (small, wide)"
     """
-    return f"no {what} {name!r}; {did_you_mean(name, known)}({', '.join(known)})"
+    return f"no {noun} {name!r}; {did_you_mean(name, names)}({', '.join(names)})"
 
 
-def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """The question after the allowed word that is most similar to `got`, with a space behind it; empty if none is."""
-    near = nearest_words(got, allowed)
+def did_you_mean(received: object, allowed: Iterable[str]) -> str:
+    """Return "did you mean …? " with the allowed word nearest to `received`; empty if no word is similar.
+
+    Args:
+        received: The word that the user wrote.
+        allowed: The allowed words.
+    """
+    near = nearest_words(received, allowed)
     return f"did you mean {near[0]!r}? " if near else ""
 
 
-def nearest_words(got: object, allowed: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Up to `most` allowed words that are similar to `got`, the most similar first, in whatever case, with `-` or `_`;
-    `cutoff`: the least similarity, from 0 to 1.
+def nearest_words(
+    received: object, allowed: Iterable[str], *, limit: int = 1, cutoff: float = 0.6
+) -> list[str]:
+    """Return allowed words that are similar to `received`, the most similar first.
+
+    Case does not matter, nor whether a word has `-` or `_`.
+
+    Args:
+        received: The word that the user wrote.
+        allowed: The allowed words.
+        limit: The largest number of words returned.
+        cutoff: The lowest similarity, from 0 to 1.
     """
-    if len(str(got)) > LONGEST:
+    if len(str(received)) > LONGEST:
         return []
     folded = {word.lower().replace("-", "_"): word for word in allowed}
-    text = str(got).lower().replace("-", "_")
-    return [folded[word] for word in difflib.get_close_matches(text, folded, n=most, cutoff=cutoff)]
+    text = str(received).lower().replace("-", "_")
+    return [folded[word] for word in difflib.get_close_matches(text, folded, n=limit, cutoff=cutoff)]
 
 
-def type_message(got: object, kinds: list[str]) -> str:
-    """The message for a value of the wrong type, with a hint for common mistakes."""
-    wanted = " or ".join(dict.fromkeys(kinds))
-    return f"got {format_value(got)}; expected {wanted}{_hint(got, wanted)}"
+def type_message(received: object, kinds: list[str]) -> str:
+    """Return the message for a value of the wrong type, with a hint for common mistakes."""
+    expected = " or ".join(dict.fromkeys(kinds))
+    return f"got {format_value(received)}; expected {expected}{_hint(received, expected)}"
 
 
-def bound_message(error_type: str, context: PlainObject, got: object) -> str | None:
-    """The message for a number out of bounds, or for a text or list of the wrong length or form; None for others."""
+def bound_message(error_type: str, context: PlainObject, received: object) -> str | None:
+    """Return the message for a value out of bounds, or a text of the wrong form; None for other errors."""
     if error_type in _BOUNDS:
         words, key = _BOUNDS[error_type]
-        return f"got {format_value(got)}; must be {words} {context[key]:g}"
+        return f"got {format_value(received)}; must be {words} {context[key]:g}"
     if error_type in ("string_too_short", "too_short") and context["min_length"] == 1:
-        return f"got {format_value(got)}; must not be empty"
+        return f"got {format_value(received)}; must not be empty"
     if error_type in _LENGTHS:
         words, unit, key = _LENGTHS[error_type]
-        return f"got {format_value(got)}; must have {words} {context[key]} {unit}"
+        return f"got {format_value(received)}; must have {words} {context[key]} {unit}"
     if error_type == "string_pattern_mismatch":
-        return f"got {format_value(got)}; must match {context['pattern']}"
+        return f"got {format_value(received)}; must match {context['pattern']}"
     return None
 
 
 def literals(expected: str) -> tuple[str, ...]:
-    """The allowed words of a pydantic literal error: "'crf' or 'maxent'" → ("crf", "maxent")."""
+    """Return the allowed words of a pydantic literal error: "'crf' or 'maxent'" → ("crf", "maxent")."""
     quoted = re.findall(r"'([^']*)'", expected)
     return tuple(quoted) if quoted else tuple(re.split(r", | or ", expected))
 
 
 def format_value(value: object) -> str:
-    """A value as the user wrote it, text marked as such, cut to one line."""
+    """Write a value as the user wrote it, on one line of at most 80 characters; text is marked as such."""
     if isinstance(value, str):
         return f"{value!r} (text)" if len(value) <= 80 else f"{value[:77]!r}... (text)"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _hint(got: object, wanted: str) -> str:
-    if isinstance(got, str) and "true or false" in wanted and got.lower() in ("yes", "no", "on", "off"):
-        return f"; YAML 1.2 reads {got!r} as text: write {str(got.lower() in ('yes', 'on')).lower()}"
+def _hint(received: object, expected: str) -> str:
     if (
-        isinstance(got, str)
-        and "number" in wanted
-        and re.fullmatch(r"[-+]?[0-9][0-9_.]*", got)
-        and "_" in got
+        isinstance(received, str)
+        and "true or false" in expected
+        and received.lower() in ("yes", "no", "on", "off")
     ):
-        return f"; write {got.replace('_', '')}"
-    if isinstance(got, float) and wanted == "a whole number" and got.is_integer():
-        return f"; write {int(got)}"
-    if isinstance(got, int | float | bool) and wanted == "text":
-        return f"; write '{format_value(got)}' in quotes"
+        return (
+            f"; YAML 1.2 reads {received!r} as text: write {str(received.lower() in ('yes', 'on')).lower()}"
+        )
+    if (
+        isinstance(received, str)
+        and "number" in expected
+        and re.fullmatch(r"[-+]?[0-9][0-9_.]*", received)
+        and "_" in received
+    ):
+        return f"; write {received.replace('_', '')}"
+    if isinstance(received, float) and expected == "a whole number" and received.is_integer():
+        return f"; write {int(received)}"
+    if isinstance(received, int | float | bool) and expected == "text":
+        return f"; write '{format_value(received)}' in quotes"
     return ""

@@ -1,22 +1,25 @@
-"""Where a value stands in a tree, and where it was written."""
+"""Key paths of values in a tree, and the file and line on which a value was written."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
-"""Where a value stands in a tree: the keys and list indices that lead to it."""
+"""The keys and list indices that lead to a value in a tree."""
 
 
 class Place(NamedTuple):
-    """Where a value was written; `line` is 1-based, None if there is none."""
+    """The file and line on which a value was written; `line` is 1-based, None where there is no line."""
 
     file: str
     line: int | None
 
 
 def dotted(path: KeyPath) -> str:
-    """How a key path is written for people and for `--set`.
+    """Return a key path as text, in the form that messages and `--set` use.
+
+    Args:
+        path: Keys and list indices.
 
     Examples:
         >>> dotted(("objective", "choice", 0, "k"))

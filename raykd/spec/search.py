@@ -1,7 +1,7 @@
 """Searchable values, anywhere in a plain tree: `{choice: [...]}`, `{int: [low, high]}`, `{float: [...]}`.
 
-A tree stays plain data (dicts, lists, scalars); a mapping with one of these keys is a search. An option of a choice
-may be a mapping that searches further: conditional spaces are written in this way.
+A tree stays plain data (dicts, lists, scalars). A mapping with one of these keys is a search. An option of a choice may
+be a mapping with further searches: conditional spaces are written in this way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RANGE_KEYS = {"step", "log"}
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options; an option may be a subtree that holds further searches."""
+    """One of several options; an option may be a subtree with further searches."""
 
     options: tuple[PlainValue, ...]
 
@@ -57,23 +57,23 @@ class Suggest(Protocol):
     """Decides each search: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
 
     def choice(self, name: str, labels: tuple[str, ...], /) -> int:
-        """The index of the chosen option."""
+        """Return the index of the chosen option."""
         ...
 
     def integer(self, name: str, over: IntRange, /) -> int:
-        """A whole number of the range."""
+        """Return a whole number of the range."""
         ...
 
     def number(self, name: str, over: FloatRange, /) -> float:
-        """A number of the range."""
+        """Return a number of the range."""
         ...
 
 
 def parse_search(value: object) -> Search | None:
-    """The search that `value` describes, None if it is a plain value.
+    """Return the search that `value` describes, None if it is a plain value.
 
     Raises:
-        ValueError: the search is malformed; the message says how to correct it.
+        ValueError: The search is malformed; the message says how to correct it.
     """
     if isinstance(value, Choice | IntRange | FloatRange):
         return value
@@ -85,38 +85,49 @@ def parse_search(value: object) -> Search | None:
         )
     word = words[0]
     allowed = {word} if word == "choice" else {word, *_RANGE_KEYS}
-    if others := ", ".join(str(key) for key in value if key not in allowed):
+    if extra_keys := ", ".join(str(key) for key in value if key not in allowed):
         beside = "no other key" if word == "choice" else "only `step` and `log`"
-        raise ValueError(f"{beside} may stand beside `{word}`, got {others}; remove {others}")
+        raise ValueError(f"{beside} may stand beside `{word}`, got {extra_keys}; remove {extra_keys}")
     if word == "choice":
         return _choice(value["choice"])
     return _range(word, value[word], value.get("step"), value.get("log", False))
 
 
 def has_search(tree: PlainValue) -> bool:
-    """Whether anything in `tree` is searched."""
+    """True if `tree` contains a search.
+
+    Args:
+        tree: A plain tree, in which searches are mappings.
+    """
     if parse_search(tree) is not None:
         return True
     return any(has_search(item) for _, item in children(tree))
 
 
 def children(tree: PlainValue) -> list[tuple[str | int, PlainValue]]:
-    """The items of a mapping or list with their keys; none for a scalar."""
+    """Return the items of a mapping or list with their keys; none for a scalar."""
     if isinstance(tree, dict):
         return list(tree.items())
     return list(enumerate(tree)) if isinstance(tree, list) else []
 
 
 def rebuild(tree: PlainValue, items: list[PlainValue]) -> PlainValue:
-    """A mapping or list like `tree` with its items, in order, replaced."""
+    """Return a mapping or list like `tree` with its items, in order, replaced."""
     return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
 
 
 def resolve(tree: PlainObject, suggest: Suggest) -> PlainObject:
-    """The plain tree in which `suggest` has replaced every search by one value.
+    """Return the plain tree in which `suggest` has replaced every search by one value.
 
     Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the name
     continues with the option's label ("objective.top_wk.k"), so that two options may use the same key.
+
+    Args:
+        tree: A tree with searches.
+        suggest: Decides each search.
+
+    Raises:
+        ValueError: A search is malformed.
     """
     return {key: _resolved(section, suggest, (key,)) for key, section in tree.items()}
 
@@ -125,9 +136,9 @@ def _resolved(tree: PlainValue, suggest: Suggest, name: tuple[str, ...]) -> Plai
     search = parse_search(tree)
     dotted = ".".join(name)
     if isinstance(search, Choice):
-        named = option_labels(search.options)
-        index = suggest.choice(dotted, named)
-        return _resolved(search.options[index], suggest, (*name, named[index]))
+        option_names = option_labels(search.options)
+        index = suggest.choice(dotted, option_names)
+        return _resolved(search.options[index], suggest, (*name, option_names[index]))
     if isinstance(search, IntRange):
         return suggest.integer(dotted, search)
     if isinstance(search, FloatRange):
@@ -138,14 +149,14 @@ def _resolved(tree: PlainValue, suggest: Suggest, name: tuple[str, ...]) -> Plai
 
 
 def option_labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
-    """One distinct label per option: scalars as YAML writes them, mappings by their `kind` or `name`.
+    """Return one distinct label per option: scalars as YAML writes them, mappings by their `kind` or `name`.
 
-    If two of these are equal, or a text and a number look the same, all labels are compact canonical JSON.
+    If two labels are equal, or a text and a number look the same, all labels are compact canonical JSON.
 
     Examples:
-        >>> labels(({"kind": "top_wk", "k": {"int": [1, 10]}}, {"kind": "posterior"}, None, 0.5))
+        >>> option_labels(({"kind": "top_wk", "k": {"int": [1, 10]}}, {"kind": "posterior"}, None, 0.5))
         ('top_wk', 'posterior', 'null', '0.5')
-        >>> labels((1, "1"))
+        >>> option_labels((1, "1"))
         ('1', '"1"')
     """
     short = tuple(_label(option) for option in options)
@@ -153,10 +164,13 @@ def option_labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
 
 
 def assignments(tree: PlainObject) -> Iterator[PlainObject]:
-    """The whole grid: every plain tree, depth first; the last key of a mapping changes fastest.
+    """Yield every plain tree of the grid, depth first; the last key of a mapping changes fastest.
+
+    Args:
+        tree: A tree with searches.
 
     Raises:
-        ValueError: a `float` has no `step`, so that there is no grid; the message gives its path.
+        ValueError: A `float` has no `step`, so there is no grid; the message gives its path.
     """
     for sections in _products(children(tree), ()):
         yield dict(zip(tree, sections, strict=True))
@@ -181,7 +195,11 @@ def _assignments(tree: PlainValue, path: tuple[str, ...]) -> Iterator[PlainValue
 
 
 def grid_size(tree: PlainValue) -> int | None:
-    """The number of `assignments`; None if a `float` has no step, because then it is infinite."""
+    """Return the number of `assignments`, or None if it is infinite because a `float` has no step.
+
+    Args:
+        tree: A tree with searches.
+    """
     search = parse_search(tree)
     if isinstance(search, Choice):
         sizes = [grid_size(option) for option in search.options]
@@ -193,7 +211,7 @@ def grid_size(tree: PlainValue) -> int | None:
 
 
 def range_size(search: IntRange | FloatRange) -> int | None:
-    """How many values a range has; None if it is a float without step."""
+    """Return the number of values in a range; None for a float without step."""
     if isinstance(search, IntRange):
         return (search.high - search.low) // search.step + 1
     if search.low == search.high:
@@ -204,7 +222,7 @@ def range_size(search: IntRange | FloatRange) -> int | None:
 
 
 def range_values(search: IntRange | FloatRange) -> Iterator[int] | Iterator[float] | None:
-    """All values of a range, lowest first, one after the other; None if it is a float without step."""
+    """Yield the values of a range, lowest first; None for a float without step."""
     size = range_size(search)
     if size is None:
         return None
@@ -220,19 +238,19 @@ def _decimal(number: float) -> Decimal:
 
 
 def _products(items: list[tuple[str | int, PlainValue]], path: tuple[str, ...]) -> Iterator[list[PlainValue]]:
-    """Every combination of the alternatives of `items`, made when it is asked for: a range may have millions."""
+    """Yield every combination of the alternatives of `items`, one at a time: a range may have millions."""
     if not items:
         yield []
         return
     (key, item), rest = items[0], items[1:]
     if not has_search(item):
-        # Nothing to combine, and no reason to go deeper for it.
-        for others in _products(rest, path):
-            yield [item, *others]
+        # A plain item has one alternative: itself, however large it is.
+        for rest_values in _products(rest, path):
+            yield [item, *rest_values]
         return
-    for one in _assignments(item, (*path, str(key))):
-        for others in _products(rest, path):
-            yield [one, *others]
+    for value in _assignments(item, (*path, str(key))):
+        for rest_values in _products(rest, path):
+            yield [value, *rest_values]
 
 
 def _label(option: PlainValue) -> str:

@@ -1,4 +1,4 @@
-"""Named strategies: `strategies` holds values by name, and `strategy: NAME` stands for the one of that name."""
+"""Named strategies: `strategies` holds them by name, and `strategy: NAME` stands for the one of that name."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ STRATEGY = "strategy"
 
 @dataclass(frozen=True)
 class ResolvedStrategies:
-    """A tree in which the names of strategies are replaced by what they stand for.
+    """A tree in which each strategy stands in the place of its name.
 
-    `written` maps the key path of each to where it was written. `unused` are the strategies that the tree does not
-    name. `faults` are (key path, message).
+    Attributes:
+        tree: The tree, without its section `strategies`.
+        written: Key path of each replaced name → key path where the strategy was written.
+        unused: Strategies that the tree does not name.
+        faults: (key path, message).
     """
 
     tree: PlainObject
@@ -28,19 +31,24 @@ class ResolvedStrategies:
 
 
 def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
-    """The tree without its section `strategies`. `strategy` may be a name, or a choice of which some are names."""
-    found = tree.get(STRATEGIES)
+    """Replace names of strategies by the strategies, and leave out the section `strategies`.
+
+    `strategy` may be a name, or a choice in which some options are names.
+    """
+    section = tree.get(STRATEGIES)
     plain = {key: value for key, value in tree.items() if key != STRATEGIES}
-    if STRATEGIES in tree and not isinstance(found, dict):
-        message = f"must be a mapping, got {found!r}; write `{STRATEGIES}: {{NAME: {{stages: […]}}}}`"
+    if STRATEGIES in tree and not isinstance(section, dict):
+        message = f"must be a mapping, got {section!r}; write `{STRATEGIES}: {{NAME: {{stages: […]}}}}`"
         return ResolvedStrategies(plain, faults=(((STRATEGIES,), message),))
-    known = found or {}
-    faults = tuple(_malformed(known))
+    strategies = section or {}
+    faults = tuple(_malformed(strategies))
     if faults:
         return ResolvedStrategies(plain, faults=faults)
-    values = {name: {"name": name, **value} for name, value in known.items()}
+    values = {name: {"name": name, **value} for name, value in strategies.items()}
     names = dict(_names(tree.get(STRATEGY)))
-    unknown = tuple((path, _unknown(name, list(known))) for path, name in names.items() if name not in known)
+    unknown = tuple(
+        (path, _unknown(name, list(strategies))) for path, name in names.items() if name not in strategies
+    )
     if unknown:
         return ResolvedStrategies(plain, faults=unknown)
     if (STRATEGY,) in names:
@@ -57,7 +65,7 @@ def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
 
 
 def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:
-    """Key path and name of every strategy that is given by its name."""
+    """Yield the key path and the name of each strategy that is given by name."""
     if isinstance(strategy, str):
         yield (STRATEGY,), strategy
     options = strategy.get("choice") if isinstance(strategy, dict) else None
@@ -66,15 +74,15 @@ def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:
             yield (STRATEGY, "choice", index), option
 
 
-def _malformed(known: PlainObject) -> Iterator[tuple[KeyPath, str]]:
-    for name, value in known.items():
+def _malformed(strategies: PlainObject) -> Iterator[tuple[KeyPath, str]]:
+    for name, value in strategies.items():
         if not isinstance(value, dict):
             yield (STRATEGIES, name), f"must be a mapping, got {value!r}; write `{name}: {{stages: […]}}`"
         elif "name" in value:
             yield (STRATEGIES, name, "name"), f"its name is its key, {name!r}; remove `name`"
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    if not known:
+def _unknown(name: str, names: list[str]) -> str:
+    if not names:
         return f"no strategy {name!r}: the file has no `{STRATEGIES}`; extend a file that has them, or write `stages`"
-    return no_such_message("strategy", name, known)
+    return no_such_message("strategy", name, names)

@@ -1,4 +1,4 @@
-"""Check a sweep file against a configuration model: all faults, each with file, line, key path and hint."""
+"""Checking a sweep file against a configuration model: all faults, each with file, line, key path and hint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from raykd.spec.places import KeyPath, dotted
 from raykd.spec.strategies import STRATEGIES, STRATEGY
 
 MOST_FAULTS = 100
-"""Where a file has more, the others are reported when these are corrected."""
+"""Most faults reported at once; further ones are reported when these are corrected."""
 
 Config = TypeVar("Config", bound=BaseModel)
 Extra = Callable[[Config], list[tuple[KeyPath, str]]]
@@ -28,19 +28,23 @@ Extra = Callable[[Config], list[tuple[KeyPath, str]]]
 def check(document: Document, model: type[Config], *, extra: Extra[Config] | None = None) -> None:
     """Validate every alternative of `document`: each option of a choice, both ends of a range.
 
-    `extra` is called with each valid configuration and returns further faults as (key path, message): those of
-    several settings together, which no single model can detect. Strategies that the document does not name need not fit
-    the other settings.
+    Strategies that the document does not name are validated too, but need not fit the other settings.
+
+    Args:
+        document: The sweep file.
+        model: The configuration model of a whole sweep file.
+        extra: Called with each valid configuration; returns (key path, message) for faults of several settings
+            together, which no single model can detect.
 
     Raises:
-        SpecError: with every fault found, in the order of the file.
+        SpecError: With all faults, in the order of the file.
     """
     faults = [*document.faults, *_alternatives(document, model, extra)]
     for name, value in document.unused.items():
-        other = replace(
+        unused_strategy = replace(
             document, tree={**document.tree, STRATEGY: value}, written={(STRATEGY,): (STRATEGIES, name)}
         )
-        faults += _alternatives(other, model, None, within=(STRATEGY,))
+        faults += _alternatives(unused_strategy, model, None, within=(STRATEGY,))
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -48,32 +52,32 @@ def check(document: Document, model: type[Config], *, extra: Extra[Config] | Non
 def _alternatives(
     document: Document, model: type[Config], extra: Extra[Config] | None, *, within: KeyPath = ()
 ) -> list[Fault]:
-    """The faults of a document's alternatives, of those `within` a key path."""
+    """Return the faults of all alternatives of a document at or below the key path `within`."""
     bad_searches = malformed_searches(document.tree)
     bad_paths = tuple(path for path, _ in bad_searches)
-    found = dict.fromkeys(bad_searches)
+    faults = dict.fromkeys(bad_searches)
     for plain in covering_trees(document.tree):
-        found |= dict.fromkeys(_faults_of(plain, model, extra, bad_paths))
-        if len(found) >= MOST_FAULTS:
+        faults |= dict.fromkeys(_faults_of(plain, model, extra, bad_paths))
+        if len(faults) >= MOST_FAULTS:
             break
-    return [document.fault(path, message) for path, message in found if path[: len(within)] == within]
+    return [document.fault(path, message) for path, message in faults if path[: len(within)] == within]
 
 
 def _faults_of(
     plain: PlainTree, model: type[Config], extra: Extra[Config] | None, bad_paths: tuple[KeyPath, ...]
 ) -> list[tuple[KeyPath, str]]:
-    """(key path in the document, message) for each fault of one plain tree."""
+    """Return (key path in the document, message) for each fault of one plain tree."""
     try:
         valid = model.model_validate_json(json.dumps(plain.tree))
     except ValidationError as error:
         first = error.errors(include_url=False)[:MOST_FAULTS]
-        errors = [_locate(dict(each), plain.tree) for each in first]
-        own = [each for each in errors if not _of_bad_search(each, plain.origin(each.path), bad_paths)]
-        keys = {each.path for each in own if each.sort == "extra_forbidden"}
-        # An unknown key itself, also if its value is one option of a choice; of others the value.
+        errors = [_locate(dict(detail), plain.tree) for detail in first]
+        causes = [cause for cause in errors if not _of_bad_search(cause, plain.origin(cause.path), bad_paths)]
+        keys = {cause.path for cause in causes if cause.sort == "extra_forbidden"}
+        # An unknown key is reported at the key, even if its value is a choice; other faults at the option's value.
         return [
             ((*plain.origin(path[:-1]), path[-1]) if path in keys else plain.origin(path), message)
-            for path, message in _messages(own, plain.tree, model)
+            for path, message in _messages(causes, plain.tree, model)
         ]
     further = [] if extra is None or bad_paths else extra(valid)
     return [(plain.origin(path), message) for path, message in further]
@@ -81,7 +85,7 @@ def _faults_of(
 
 @dataclass(frozen=True)
 class _Error:
-    """One pydantic error at a key path of the tree; `tagged`: the number of its parts before a union's tag."""
+    """One pydantic error at a key path of the tree; `tagged` is the length of the path up to a union's tag."""
 
     path: KeyPath
     tagged: int | None
@@ -90,7 +94,7 @@ class _Error:
 
 
 def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...]) -> bool:
-    """Whether the error only follows from a malformed search: at it, below it, or of a model that holds it."""
+    """True if the error only follows from a malformed search: the error is at, below or above it."""
     if error.sort == "extra_forbidden":
         return False
     return any(path[: len(bad)] == bad[: len(path)] for bad in bad_paths)
@@ -99,36 +103,36 @@ def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...])
 def _messages(
     errors: list[_Error], tree: PlainValue, model: type[BaseModel]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """(key path, message) for each cause; errors that follow from another one are omitted."""
+    """Yield (key path, message) for each cause; errors that only follow from another error are left out."""
     errors = [error for error in errors if not (_half_matched(error, errors) or _long_enough(error))]
-    # The key that an unknown one most likely stands for.
-    meant = {
+    # Keys that unknown keys are likely misspellings of.
+    intended_keys = {
         (*error.path[:-1], key)
         for error in errors
         if error.sort == "extra_forbidden"
         for key in messages.nearest_words(error.path[-1], _allowed_keys(error, tree, model))
     }
     for path in dict.fromkeys(error.path for error in errors):
-        here = [error for error in errors if error.path == path]
-        kinds = [kind for error in here if (kind := messages.KINDS.get(error.sort))]
+        errors_at_path = [error for error in errors if error.path == path]
+        kinds = [kind for error in errors_at_path if (kind := messages.KINDS.get(error.sort))]
         if kinds:
-            yield path, messages.type_message(here[0].detail["input"], kinds)
-        for error in here:
-            # A key with a wrong name is reported by itself; the right one is then not reported as missing.
-            follows = error.sort == "missing" and path in meant
+            yield path, messages.type_message(errors_at_path[0].detail["input"], kinds)
+        for error in errors_at_path:
+            # A misspelt key is reported as unknown; the right key is then not reported as missing, too.
+            follows = error.sort == "missing" and path in intended_keys
             if not follows and error.sort not in messages.KINDS:
                 yield _message(error, tree, model)
 
 
 def _locate(error: dict[str, Any], tree: Any) -> _Error:
-    """Follow pydantic's location through the tree; a part that is no key of it is a union's tag: omitted."""
+    """Follow pydantic's location through the tree, leaving out parts that are tags of unions."""
     path: list[str | int] = []
     tagged: int | None = None
-    here = tree
+    node = tree
     for position, part in enumerate(error["loc"]):
         last = position == len(error["loc"]) - 1
-        if _holds(here, part):
-            here = here[part]
+        if _holds(node, part):
+            node = node[part]
         elif not (last and error["type"] == "missing"):
             tagged = len(path) if tagged is None else tagged
             continue
@@ -143,24 +147,24 @@ def _holds(tree: Any, part: str | int) -> bool:
 
 
 def _half_matched(error: _Error, errors: list[_Error]) -> bool:
-    """Whether another member of the same union matches better and fails only deeper: that one is reported."""
+    """True if another member of the union matches better and fails deeper; only that failure is reported."""
     if error.tagged != len(error.path) or error.sort not in messages.KINDS:
         return False
     return any(
-        other.tagged == len(error.path) < len(other.path) and other.path[: len(error.path)] == error.path
-        for other in errors
+        deeper.tagged == len(error.path) < len(deeper.path) and deeper.path[: len(error.path)] == error.path
+        for deeper in errors
     )
 
 
 def _long_enough(error: _Error) -> bool:
-    """Whether a list is too short only because its items are wrong, which is reported by itself."""
-    context, got = error.detail.get("ctx") or {}, error.detail.get("input")
-    return error.sort == "too_short" and isinstance(got, list) and len(got) >= context["min_length"]
+    """True if a list is too short only because its items are wrong, as they are reported themselves."""
+    context, received = error.detail.get("ctx") or {}, error.detail.get("input")
+    return error.sort == "too_short" and isinstance(received, list) and len(received) >= context["min_length"]
 
 
 def _message(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[KeyPath, str]:
     path, sort, detail = error.path, error.sort, error.detail
-    context, got = detail.get("ctx") or {}, detail.get("input")
+    context, received = detail.get("ctx") or {}, detail.get("input")
     if sort == "extra_forbidden":
         return path, _unknown_key(error, tree, model)
     if sort == "missing":
@@ -172,13 +176,15 @@ def _message(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[K
             return (*path, key), f"missing; write `{key}: …`, one of {', '.join(allowed)}"
         return (*path, key), messages.unknown_message(context["tag"], allowed)
     if sort == "literal_error":
-        return path, messages.unknown_message(got, messages.literals(context["expected"]))
-    if bounded := messages.bound_message(sort, context, got):
+        return path, messages.unknown_message(received, messages.literals(context["expected"]))
+    if bounded := messages.bound_message(sort, context, received):
         return path, bounded
     if sort in ("value_error", "assertion_error"):
         message = str(context.get("error", detail["msg"]))
-        return path, message if isinstance(got, dict) else f"got {messages.format_value(got)}; {message}"
-    return path, f"got {messages.format_value(got)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+        return path, message if isinstance(
+            received, dict
+        ) else f"got {messages.format_value(received)}; {message}"
+    return path, f"got {messages.format_value(received)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
 def _allowed_keys(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[str, ...]:
@@ -187,26 +193,26 @@ def _allowed_keys(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tu
 
 
 TAGS = ("kind", "source")
-"""What names the model of a section."""
+"""Keys that choose the model of a section."""
 
 
 def _unknown_key(error: _Error, tree: PlainValue, model: type[BaseModel]) -> str:
     key, allowed = error.path[-1], _allowed_keys(error, tree, model)
     if messages.nearest_words(key, allowed):
-        return messages.unknown_message(key, allowed, what="key ")
+        return messages.unknown_message(key, allowed, noun="key ")
     listed = ", ".join(allowed) or "nothing"
     for tag in TAGS:
-        if others := tags_at(model, error.path[:-1], tree, tag, having=str(key)):
-            return f"unknown key {key!r} of this {tag}; {tag} {' or '.join(others)} has it (here: {listed})"
-    elsewhere = [where for where in paths_of_field(model, str(key)) if where != dotted(error.path)]
+        if owners := tags_at(model, error.path[:-1], tree, tag, having=str(key)):
+            return f"unknown key {key!r} of this {tag}; {tag} {' or '.join(owners)} has it (here: {listed})"
+    elsewhere = [path for path in paths_of_field(model, str(key)) if path != dotted(error.path)]
     if elsewhere:
         return f"unknown key {key!r} here; it belongs at {' or '.join(elsewhere[:3])} (here: {listed})"
-    return messages.unknown_message(key, allowed, what="key ")
+    return messages.unknown_message(key, allowed, noun="key ")
 
 
 def _missing(path: KeyPath, tree: PlainValue, model: type[BaseModel]) -> str:
     key = str(path[-1])
-    fields = [found.model_fields.get(key) for found in models_at(model, path[:-1], tree)]
+    fields = [candidate.model_fields.get(key) for candidate in models_at(model, path[:-1], tree)]
     described = next((field.description for field in fields if field and field.description), "")
     meaning = described.partition(". ")[0].strip().rstrip(".")
     return f"missing; write `{key}: …`" + (f" ({meaning})" if meaning else "")

@@ -1,8 +1,8 @@
-"""YAML 1.2 (core schema) to plain data, with the line of every value.
+"""YAML 1.2 (core schema) as plain data, with the line of every value.
 
-ruamel.yaml reads the syntax. What a plain word means is decided here, by the tables of the YAML 1.2.2
-specification, section 10.3.2, so that `no` is text and `1e-4` a number in every version of the parser. Duplicate
-keys are found here too, because the parser stops at the first and does not report both lines.
+ruamel.yaml reads the syntax. The meaning of a plain word is decided here, by the tables of the YAML 1.2.2
+specification, section 10.3.2, so that `no` is text and `1e-4` a number in every version of the parser. Duplicate keys
+are found here too, because the parser stops at the first and does not report both lines.
 """
 
 from __future__ import annotations
@@ -38,14 +38,19 @@ _WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None} | {
 }
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
-# A sweep file is written by hand. What is larger is no sweep file, or is made to exhaust memory (aliases of aliases).
+# A sweep file is written by hand. A larger file is another file, or is made to exhaust memory (aliases of aliases).
 MOST_BYTES, MOST_VALUES, MOST_KEYS, DEEPEST = 1_000_000, 20_000, 1_000, 50
 LARGEST = 2**53
-"""The largest whole number that JSON and floating point keep as it is."""
+"""The largest whole number that JSON and floating point represent exactly."""
 
 
 class BadYamlError(Exception):
-    """The text is not YAML 1.2; `line` is 1-based, None if the parser does not report it."""
+    """The text is not YAML 1.2.
+
+    Attributes:
+        line: 1-based line, None if the parser does not report it.
+        message: The problem and a hint.
+    """
 
     def __init__(self, line: int | None, message: str):
         super().__init__(line, message)
@@ -65,8 +70,8 @@ def parse(text: str) -> Parsed:
     """Parse one YAML 1.2 document.
 
     Raises:
-        BadYamlError: the syntax is broken, there is more than one document, or a tag, a key or a number is
-            not plain data.
+        BadYamlError: The syntax is broken, there is more than one document, or a tag, a key or a number is not plain
+            data.
     """
     if len(text) > MOST_BYTES:
         problem = f"the file has {len(text):,} characters; a sweep file has at most {MOST_BYTES:,}"
@@ -77,7 +82,7 @@ def parse(text: str) -> Parsed:
         raise _bad_syntax(error) from error
     except YAMLError as error:
         raise BadYamlError(None, f"not YAML: {str(error).splitlines()[0]}") from error
-    # Of an escape that is no character, or a %YAML that is no version.
+    # An escape that is no character, or a %YAML that is no version.
     except (ValueError, OverflowError) as error:
         raise BadYamlError(None, f"not YAML: {error}") from error
     starts = [event for event in events if isinstance(event, DocumentStartEvent)]
@@ -91,7 +96,7 @@ def parse(text: str) -> Parsed:
 
 
 def _events(text: str) -> Iterator[Any]:
-    """The events of a text, as far as it is not too deep: the parser's time grows with the square of the depth."""
+    """Yield the events of a text; stop if it gets too deep: the parser's time grows with the square of the depth."""
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(text):
         depth += isinstance(event, MappingStartEvent | SequenceStartEvent)
@@ -106,10 +111,10 @@ def _too_deep(event: Any) -> BadYamlError:
 
 
 def scalar(word: str) -> str | int | float | bool | None:
-    """The value of a plain (unquoted) word under the YAML 1.2 core schema.
+    """Return the value of a plain (unquoted) word under the YAML 1.2 core schema.
 
     Raises:
-        ValueError: the word is `.inf` or `.nan`, or a number too large.
+        ValueError: The word is `.inf` or `.nan`, or a number too large.
 
     Examples:
         >>> [scalar(word) for word in ("no", "1e-4", "0x10", "true", "~", "1_000")]
@@ -131,7 +136,7 @@ def scalar(word: str) -> str | int | float | bool | None:
 
 
 def _whole(word: str, base: int) -> int:
-    # The longest that is still in bounds has 19 digits; Python refuses to read 5,000 of them.
+    # The longest number within bounds has 19 digits; Python refuses to read one of 5,000 digits.
     number = int(word, base) if len(word) <= 40 else LARGEST + 1
     if abs(number) > LARGEST:
         raise ValueError(f"{word[:40]} is too large for a whole number; write one up to {LARGEST:,}")
@@ -145,10 +150,10 @@ class _Builder:
         self.events = events
         self.parsed = Parsed()
         self.anchors: dict[str, tuple[Any, int, int]] = {}
-        """Anchor → its value, of how many values that consists, and how many levels it has."""
+        """Anchor → its value, the number of values in it, and its number of levels."""
         self.values = 0
         self.levels = 0
-        """Of the value that was built last."""
+        """Number of levels of the value that was built last."""
 
     def build(self, event: Any, key_path: KeyPath) -> Any:
         self.parsed.lines.setdefault(key_path, _line(event))
@@ -164,7 +169,7 @@ class _Builder:
             value = self._sequence(key_path)
         else:
             value = self._scalar(event)
-        # Only now: an anchor that holds its own alias would be an infinite tree.
+        # Only now: an anchor that contains its own alias would be an infinite tree.
         if event.anchor is not None:
             self.anchors[event.anchor] = value, self.values - before, self.levels
         return value
@@ -207,7 +212,8 @@ class _Builder:
                 first = self.parsed.lines[below]
                 message = f"written twice, on line {first} and on line {line}; keep one of them"
                 self.parsed.faults.append((below, line, message))
-                below = (*key_path, f"{event.value} (again)")  # keeps the lines of the first one
+                # Another key path: the lines recorded for the first value must stay.
+                below = (*key_path, f"{event.value} (again)")
                 self.build(next(self.events), below)
                 continue
             if len(mapping) == MOST_KEYS:
@@ -249,5 +255,5 @@ def _bad_syntax(error: MarkedYAMLError) -> BadYamlError:
         f" ({error.context}, which starts on line {opened.line + 1})" if error.context and opened else ""
     )
     hint = "; indent with spaces, never tabs" if "a tab" in problem else ""
-    where = f", column {mark.column + 1}" if mark else ""
-    return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{where}{hint}")
+    column = f", column {mark.column + 1}" if mark else ""
+    return BadYamlError(mark.line + 1 if mark else None, f"not YAML: {problem}{context}{column}{hint}")

@@ -55,6 +55,7 @@ __all__ = [
     "UnscoredChain",
     "are_trees",
     "best_trees",
+    "chunk_tokens",
     "chunked_scores",
     "expected_score",
     "fenchel_young",
@@ -72,6 +73,5 @@ __all__ = [
     "score",
     "tempered_moments",
     "token_marginals",
-    "chunk_tokens",
     "viterbi",
 ]

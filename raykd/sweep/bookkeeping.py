@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from raykd.cluster.listener import Listener, RunEpoch, Unit
 from raykd.figures.cost_grid import Grid
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Cost, RunResult
 from raykd.figures.table import Directions, main_latency
 from raykd.figures.trial import Trial

@@ -14,8 +14,8 @@ from raykd.figures.table import OBJECTIVES, Directions
 from raykd.figures.trial import Teacher, Trial, with_distinguishing_settings
 from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
-from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.card_config import CardConfig
+from raykd.recipes.run import Run, validate_plain
 from raykd.redact import redact
 from raykd.storage.layout import CORPUS, MODEL, RESULT
 from raykd.storage.store import Storage

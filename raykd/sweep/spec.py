@@ -15,8 +15,8 @@ from raykd.figures.table import (
 )
 from raykd.identity import PlainObject, PlainValue, identity
 from raykd.objectives import Top1
-from raykd.recipes.recipe import Recipe
 from raykd.recipes.card_config import CardConfig
+from raykd.recipes.recipe import Recipe
 from raykd.redact import redact
 from raykd.spec import Document, Frozen, KeyPath, assignments, dotted, grid_size
 from raykd.sweep.early_stopping import StoppingConfig

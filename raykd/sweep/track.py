@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from raykd.cluster.listener import Listener, unit_here
 from raykd.deploy.export import Export, export_run
-from raykd.figures.front import pareto_front, find_gold_twin
+from raykd.figures.front import find_gold_twin, pareto_front
 from raykd.figures.trial import Trial
 from raykd.pluralise import pluralise
 from raykd.recipes.run import objective_name

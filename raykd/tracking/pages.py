@@ -20,8 +20,8 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_values, score_figures
-from raykd.figures.trial import TrialOrTeacher, Trial
+from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_figures, score_values
+from raykd.figures.trial import Trial, TrialOrTeacher
 from raykd.identity import PlainObject
 
 # MLflow's limits of one key and one value.

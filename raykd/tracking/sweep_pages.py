@@ -15,7 +15,7 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.table import Directions
 from raykd.figures.trial import State, Teacher, Trial
 from raykd.identity import PlainObject

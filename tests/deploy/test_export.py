@@ -20,9 +20,9 @@ from raykd.deploy.splitting import measure_splitting
 from raykd.errors import ExportError, StoreError
 from raykd.layers.model import save_weights
 from raykd.metrics.bioes import read_spans
+from raykd.recipes.card_config import CardConfig
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.run import Run
-from raykd.recipes.card_config import CardConfig
 from raykd.report.card import model_card
 from raykd.storage.layout import MODEL, WEIGHTS
 from raykd.storage.store import Storage

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.figures.cost_grid import BEYOND, measurements_contradict, compute_cost_grid, round_to_grid
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.cost_grid import BEYOND, compute_cost_grid, measurements_contradict, round_to_grid
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Cost
 from raykd.figures.table import objective_values
 from raykd.figures.trial import Teacher, Trial

@@ -8,10 +8,10 @@ import pytest
 
 from raykd.figures.front import (
     candidates,
-    pareto_front,
     find_gold_twin,
     front_hypervolume,
     hypervolume_history,
+    pareto_front,
 )
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Teacher, Trial

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Cost, Scores
 from raykd.figures.table import (
     COLUMNS,
@@ -18,9 +18,9 @@ from raykd.figures.table import (
     FIGURES,
     OBJECTIVES,
     Figure,
+    combine_model_costs,
     default_objectives,
     objective_fault,
-    combine_model_costs,
     selectable_figures,
 )
 from raykd.figures.trial import Teacher, Trial

@@ -10,9 +10,9 @@ from raykd.figures.trial import (
     common_score_label,
     common_score_name,
     format_scores,
-    with_distinguishing_settings,
     shape_name,
     teacher_score,
+    with_distinguishing_settings,
 )
 from tests.scores import score, scores
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from raykd.figures.results import Score, Scores
-from raykd.figures.trial import TrialOrTeacher, Teacher, Trial
+from raykd.figures.trial import Teacher, Trial, TrialOrTeacher
 from tests.scores import score, scores
 
 LANGUAGES = ("en", "de", "es", "nl")

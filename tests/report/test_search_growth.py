@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Scores
 from raykd.figures.table import DEV, OBJECTIVES, TARGET_DEV
 from raykd.report.front_page import front_html

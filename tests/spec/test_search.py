@@ -15,8 +15,8 @@ from raykd.spec import (
     grid_size,
     has_search,
     option_labels,
-    resolve,
     parse_search,
+    resolve,
 )
 
 SPACE = {

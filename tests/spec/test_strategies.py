@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from raykd.errors import SpecError
-from raykd.spec import Frozen, assignments, check, covering_trees, grid_size, option_labels, load
+from raykd.spec import Frozen, assignments, check, covering_trees, grid_size, load, option_labels
 
 
 class Stage(Frozen):

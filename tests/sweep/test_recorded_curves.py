@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from raykd.figures.front import pareto_front, front_hypervolume
+from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import RunResult
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
