@@ -180,10 +180,10 @@ def open_vocabulary(storage: Storage, name: str) -> StoredVocabulary:
 
 @lru_cache(maxsize=8)
 def _open(store_uri: str, name: str) -> StoredVocabulary:
-    return Storage(store_uri).read_json(vocabulary_file(name), partial(vocabulary_from_json, name))
+    return Storage(store_uri).read_json(vocabulary_file(name), partial(stored_vocabulary_from_json, name))
 
 
-def vocabulary_from_json(name: str, plain: PlainObject) -> StoredVocabulary:
+def stored_vocabulary_from_json(name: str, plain: PlainObject) -> StoredVocabulary:
     """Return the vocabulary in its stored JSON form.
 
     Args:

@@ -21,7 +21,7 @@ from raykd.errors import OtherVersionError, RaykdError, StoreError
 from raykd.figures.results import Cost, RunResult
 from raykd.forms import labels_from
 from raykd.recipes.run import Run
-from raykd.recipes.stored_vocabulary import vocabulary_from_json
+from raykd.recipes.stored_vocabulary import stored_vocabulary_from_json
 from raykd.storage.cache import fresh_copies
 from raykd.storage.layout import (
     CHECKPOINT,
@@ -182,7 +182,7 @@ def _read_run(folder: Storage, run_id: str) -> None:
         # It has its checksum: nothing of it was damaged.
         problem = f"is of another version of raykd, or was renamed: this one would call it {run.id}"
         raise OtherVersionError(f"{folder.address}/{MODEL}", problem, OTHER_VERSION)
-    folder.read_json(VOCABULARY, partial(vocabulary_from_json, run.vocabulary_id))
+    folder.read_json(VOCABULARY, partial(stored_vocabulary_from_json, run.vocabulary_id))
     folder.read_json(LABELS, labels_from)
     if is_trained(run) and not run.members:
         check_weights(folder, folder.read(WEIGHTS))
@@ -248,7 +248,7 @@ def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
     "corpora": _corpus,
     "vocabularies": partial(
-        _file, "vocabularies", lambda part: partial(vocabulary_from_json, part.removesuffix(".json")),
+        _file, "vocabularies", lambda part: partial(stored_vocabulary_from_json, part.removesuffix(".json")),
         "the vocabulary is built again",
     ),
     LABEL_SETS: partial(_file, LABEL_SETS, lambda part: labels_from, "the labels are made again"),

@@ -17,7 +17,7 @@ from raykd.forms.targets import best_labels
 from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.recipes.run import Run
-from raykd.recipes.stored_vocabulary import StoredVocabulary, vocabulary_from_json
+from raykd.recipes.stored_vocabulary import StoredVocabulary, stored_vocabulary_from_json
 from raykd.storage.sealed_json import SEAL
 from raykd.storage.store import Storage
 from raykd.tasks import TASKS, Task
@@ -168,7 +168,9 @@ def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
         raise StoreError(storage.address, f"is an ensemble, the mean of {names}", hint)
     if is_trained(run):
         _check_files(storage, (WEIGHTS, RESULT))
-    vocabulary = storage.read_json(VOCABULARY, partial(vocabulary_from_json, run.vocabulary_id), hint=COPY)
+    vocabulary = storage.read_json(
+        VOCABULARY, partial(stored_vocabulary_from_json, run.vocabulary_id), hint=COPY
+    )
     tag_set = storage.read_json(LABELS, labels_from, hint=COPY)
     model = _model(storage, run, vocabulary, tag_set)
     return Tagger(
