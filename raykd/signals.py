@@ -1,13 +1,15 @@
-"""The signals a teacher gives: what each is, how it is taken from an output, how it is written, and how it is read.
+"""The signals of a teacher: name, columns, and how a signal is taken from an output, written and read.
 
-The transfer store and the training loop loop over these entries and name none of them. To add a signal, add an entry
-to `_ENTRIES`, and a field to `TeacherBatch` for what is read back. `needs.py` says which signals serve an objective.
+The transfer store and the training loop walk these entries and name none of them. To add a signal, add an entry to
+`_ENTRIES`, and a field to `TeacherBatch` for the tensors that are read back. `needs.py` says which signals serve an
+objective.
 
-A chain teacher offers its scores, from which all else derives. A non-chain teacher (spans, several teachers averaged)
-offers `token_marginals` and its best path. A parser offers what it says of every arc and of its relations.
+A chain teacher offers its scores, from which everything else derives. A teacher that is no chain (spans, an average of
+several teachers) offers `token_marginals` and its best path. A parser offers the log-probabilities of all arcs and of
+their relations.
 
-Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size, H heads (of
-n words n + 1, head 0 the root); N sentences and R rows of a shard, V values of one row.
+Shapes: B batch, T labels of a sentence (one per word, or one), W words, P pieces, Y tags, K best, D size, H heads
+(n + 1 for n words, head 0 is the root); N sentences and R rows of a shard, V values of one row.
 """
 
 from __future__ import annotations
@@ -35,25 +37,32 @@ if TYPE_CHECKING:
         [Mapping[str, tuple[np.ndarray, ...]], np.ndarray, "Need", int, LegalTransitions | None],
         tuple[np.ndarray, ...],
     ]
-    """From the stored columns of a signal's sources, the lengths of the sentences, the need, how many padded tokens may
-    be read at once, and which labellings are legal, to the signal's columns."""
+    """Computes a signal's columns from the stored columns of its sources, the lengths of the sentences, the need, the
+    largest number of padded tokens of a batch, and the legal transitions."""
 
 Rows = Literal["label", "word", "arc", "sentence", "teacher"]
-"""What one row of a column belongs to: `Column` says how many a sentence has, and which. An arc is a word and a head:
-row t · (n + 1) + h of a sentence of n words is its word t under head h. A `teacher` column is stored once per teacher,
-not per text."""
+"""Unit of which a column has one row: a label, a word, an arc, a sentence, or the teacher.
+
+An arc is a word and a head: row t · (n + 1) + h of a sentence of n words is word t under head h. A `teacher` column is
+stored once per teacher, not per text."""
 
 
 @dataclass(frozen=True)
 class EncoderOutput:
-    """What a frozen encoder gives for a batch, in the place of an `Output`: the vector of each word, as layer 0."""
+    """The output of a frozen encoder for a batch, in the place of an `Output`: one vector per word, as layer 0."""
 
     hidden: Mapping[int, Float[Tensor, "batch word size"]]
 
 
 @dataclass(frozen=True)
 class Need:
-    """One signal that an objective reads: `k` best paths, the hidden states of `layer`; 0 and None for the others."""
+    """One signal, as an objective needs it.
+
+    Attributes:
+        signal: Name of the signal.
+        k: Number of best paths; 0 for signals without paths.
+        layer: Layer of the hidden states; None for signals without a layer.
+    """
 
     signal: str
     k: int = 0
@@ -61,14 +70,18 @@ class Need:
 
     @property
     def name(self) -> str:
-        """The signal with its layer: what is stored under one id. Stored K-best serves every smaller `k`."""
+        """The stored signal's name: the signal with its layer. A stored K-best serves every smaller `k`."""
         return self.signal if self.layer is None else f"{self.signal}.{self.layer}"
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a model that signals and losses depend on: its tags, the components of each layer that is asked for,
-    and which of these layers are its own projection to another model's width.
+    """Sizes of a model, on which the shapes of signals and losses depend.
+
+    Attributes:
+        tags: Number of tags.
+        hidden: Layer to components of a state, for the layers that are read.
+        projected: Layers that the model projects to another model's width itself.
     """
 
     tags: int
@@ -78,10 +91,15 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a stored signal: V values for each of its rows.
+    """One column of a stored signal, with V values in each row.
 
-    `encode` turns float32 values [R, V] into what is stored, and gives the largest absolute error; None stores values
-    as they are.
+    Attributes:
+        name: Name of the column in the shard.
+        rows: Unit of a row.
+        width: Returns V for given sizes.
+        encode: Turns float32 values [R, V] into the stored values and returns them with the largest absolute error;
+            None stores values as they are.
+        dtype: Returns the stored type for given sizes.
     """
 
     name: str
@@ -91,23 +109,39 @@ class Column:
     dtype: Callable[[Sizes], DTypeLike] = lambda sizes: np.float32
 
     def bytes_per_row(self, sizes: Sizes, need: Need) -> int:
-        """Bytes of one row; Arrow's own bookkeeping is not counted."""
+        """Return the bytes of one row, without Arrow's own bookkeeping.
+
+        Args:
+            sizes: Sizes of the teacher.
+            need: Signal with its `k` or layer.
+        """
         return np.dtype(self.dtype(sizes)).itemsize * self.width(sizes, need)
 
     @property
     def is_list(self) -> bool:
-        """Whether the number of a sentence's rows depends on its words."""
+        """True if the number of rows varies with the words of a sentence."""
         return self.rows in ("label", "word", "arc")
 
     def row_counts(self, words_N: np.ndarray, unit: str) -> np.ndarray:
-        """How many rows sentences of so many words have [N]. `unit` is what gets one label: a word, or a sentence."""
+        """Return the number of rows per sentence [N].
+
+        Args:
+            words_N: Words of each sentence.
+            unit: Unit of a label: `word` or `sentence`.
+        """
         if self.rows == "arc":
             return words_N * (words_N + 1)
         per_word = self.rows == "word" or (self.rows == "label" and unit == "word")
         return words_N if per_word else np.ones_like(words_N)
 
     def strip_padding(self, padded: np.ndarray, words: int, unit: str) -> np.ndarray:
-        """The rows [R, V] of one sentence of a batch, without padding: [T, V], of arcs [T, H, V], else [V]."""
+        """Return the rows [R, V] of one sentence of a batch, without padding.
+
+        Args:
+            padded: Values of the sentence: [T, V], for arcs [T, H, V], else [V].
+            words: Words of the sentence.
+            unit: Unit of a label: `word` or `sentence`.
+        """
         if self.rows == "arc":
             padded = padded[:words, : words + 1]
         return padded.reshape(-1, padded.shape[-1])[: int(self.row_counts(np.array(words), unit))]
@@ -115,14 +149,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Signal:
-    """One kind of thing that a teacher gives.
+    """One kind of teacher knowledge, for example emissions.
 
-    `take` gives one tensor per column for a batch: [B, rows, V] for label and word columns, [B, T, H, V] for those of
-    arcs, [B, V] for sentence columns, [V] for teacher columns. `derive` computes the columns of a shard from the stored
-    columns of `sources` instead, where a teacher offers them: stored values are rounded, so a later derivation gives
-    the same bytes. `read` turns the lengths [B] of the first column's rows and the gathered columns, padded with 0 and
-    on the device of the batch, into the tensors that `TeacherBatch.from_signals` puts together. What is `decoded` depends on
-    which labellings are legal, and its id on the teacher's decoding.
+    Attributes:
+        name: Name of the signal.
+        columns: Columns in which it is stored.
+        take: Takes one tensor per column from a model's output: [B, rows, V] for label and word columns, [B, T, H, V]
+            for arc columns, [B, V] for sentence columns, [V] for teacher columns.
+        read: Turns the lengths [B] of the first column's rows and the gathered columns (padded with 0, on the device of
+            the batch) into the tensors from which `TeacherBatch.from_signals` makes a batch.
+        sources: Signals from whose stored columns `derive` computes this one.
+        derive: Computes the columns of a shard from stored columns, if a teacher offers the sources. Stored values are
+            rounded, so a later derivation gives the same bytes.
+        decoded: Whether values depend on the legal labellings, and the signal's id on the teacher's decoding.
     """
 
     name: str
@@ -135,22 +174,26 @@ class Signal:
 
     @property
     def once_per_teacher(self) -> bool:
-        """Whether it is stored once per teacher, for any text."""
+        """True if the signal is stored once per teacher, for any text."""
         return self.columns[0].rows == "teacher"
 
 
 @dataclass(frozen=True)
 class TeacherBatch:
-    """What the teachers give for the sentences of one batch, in the order of the batch. Unread parts are None.
+    """Signals of the teachers for the sentences of one batch, in the order of the batch. Unread parts are None.
 
-    `chain` carries emissions [B, T, Y] and, because sentences of one batch may have different teachers, transitions
-    [B, Y, Y] (`transitions[b, from, to]`) with start and end scores [B, Y]. `paths_BKT` (int64, 0 on padding) are the
-    K best paths, best first, with their scores under the chain, −∞ where a sentence has fewer than K paths.
-    `marginals` is what non-chain teachers give: independent tags with their token marginals, as a chain without
-    transitions. `hidden` holds, by layer and precision, the states that labels are predicted from, and how many each
-    sentence has. `features` are what a frozen encoder gives for each word, in float16. `arcs` is what a parser says of
-    each word, heads and relations, in float32, and `on_labels` the same in the labels of the student that is trained.
-    `pieces` and `attention` are what a teacher that reads the batch itself gives of its layers, as in its `Output`.
+    Attributes:
+        chain: Emissions [B, T, Y], transitions [B, Y, Y] (`transitions[b, from, to]`), start and end scores [B, Y].
+            Transitions have a batch dimension because sentences of one batch may have different teachers.
+        paths_BKT: The K best paths, best first; int64, 0 on padding.
+        scores_BK: Scores of the paths under the chain; −∞ if a sentence has fewer than K paths.
+        marginals: Token marginals of teachers that are no chains, as a chain without transitions.
+        hidden: Hidden states from which labels are predicted, by layer and precision, and their number per sentence.
+        features: Vectors of a frozen encoder for each word, in float16.
+        arcs: Log-probabilities of a parser for heads and relations, in float32.
+        on_labels: The same arcs, as seen through the labels of the student that is trained.
+        pieces: Layer to states of all pieces, from a teacher that reads the batch in the training step.
+        attention: Layer to attention scores of such a teacher, as in its `Output`.
     """
 
     chain: Chain | None = None
@@ -168,7 +211,11 @@ class TeacherBatch:
 
     @staticmethod
     def from_signals(values: Mapping[Need, tuple[Tensor, ...]]) -> TeacherBatch:
-        """The batch of these values, each as its signal's `read` gave it."""
+        """Return the batch with the given signals.
+
+        Args:
+            values: Tensors of each need, as its signal's `read` returned them.
+        """
         from raykd.structures import Chain
         from raykd.structures.labelled_arcs import LabelledArcs
 
@@ -176,7 +223,7 @@ class TeacherBatch:
         chain = marginals = arcs = None
         if "emissions" in parts_by_signal:
             chain = Chain(*parts_by_signal["emissions"], *parts_by_signal.get("transitions", ()))
-        # What is a distribution was rounded, so it is renormalised.
+        # Storing rounded the probabilities, so they no longer sum to one.
         if "token_marginals" in parts_by_signal:
             logs_BTY, lengths_B = parts_by_signal["token_marginals"]
             marginals = Chain(logs_BTY.log_softmax(2), lengths_B)
@@ -194,7 +241,11 @@ class TeacherBatch:
 
 
 def path_dtype(tags: int) -> np.dtype:
-    """The integer type of stored paths: uint8 while the tags fit, else int16."""
+    """Return the integer type of stored paths: uint8 for up to 256 tags, else int16.
+
+    Args:
+        tags: Number of tags.
+    """
     return np.dtype(np.uint8 if tags <= 256 else np.int16)
 
 
@@ -219,7 +270,7 @@ def _take_marginals(output: Output, need: Need) -> tuple[Tensor, ...]:
 def _take_best_path(output: Output, need: Need) -> tuple[Tensor, ...]:
     from raykd.structures import viterbi
 
-    # The best labelling is no function of token marginals: a non-chain teacher has to find it itself.
+    # The best labelling cannot be computed from token marginals: a teacher that is no chain decodes it here.
     paths_BT, scores_B = viterbi(output.distribution, output.legal)
     return paths_BT[:, :, None], scores_B[:, None]
 
@@ -243,7 +294,7 @@ def _take_arcs(output: Output, need: Need) -> tuple[Tensor, ...]:
     from raykd.structures.labelled_arcs import FORBIDDEN
 
     arcs_BTH = _arcs_of(output).arcs_BTH
-    # What may not be is exactly FORBIDDEN, or its rounding would be the largest error of the signal.
+    # Forbidden arcs are set to exactly FORBIDDEN, or their rounding would be the largest error of the signal.
     return (arcs_BTH.masked_fill(arcs_BTH < FORBIDDEN / 2, FORBIDDEN)[..., None],)
 
 
@@ -254,14 +305,13 @@ def _derive_paths(
     token_budget: int,
     legal: LegalTransitions | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """K best (legal) paths of a chain, from its stored emissions [R, Y]. Decoding only adds and compares, token by
-    token, so neither padding nor the other sentences of a batch change a bit of it. Missing paths are 0 with score −∞.
-    """
+    """Compute the K best (legal) paths from stored emissions [R, Y]; missing paths are 0 with score −∞."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     from raykd.structures import Chain, kbest
 
+    # Decoding only adds and compares, token by token: neither padding nor the other sentences of a batch change a bit.
     square, start_Y, end_Y = (torch.from_numpy(np.array(part[0])) for part in stored["transitions"])
     tags, (scores_RY,) = len(start_Y), stored["emissions"]
     rows_N = torch.from_numpy(scores_RY.astype(np.float32)).split(lengths_N.tolist())
@@ -349,8 +399,8 @@ _ENTRIES = (
     Signal(
         "features", (_states("features", "word"),), _take_hidden, lambda lengths_B, words_BTD: (words_BTD,)
     ),
-    # log P(head): a row is one number of a word's distribution, so its best is not taken off. And
-    # log P(relation | head) of each word at every head, not at its best one (Wang et al., ACL 2021, Eq. 5).
+    # log P(head): a row is one number of a word's distribution, so the row's maximum is not subtracted.
+    # log P(relation | head) of each word for every head, not for its best one (Wang et al., ACL 2021, Eq. 5).
     Signal(
         "arcs", (Column("arcs", "arc", lambda sizes, need: 1, encode_float16, _float16),),
         _take_arcs, _read_rows,

@@ -1,8 +1,10 @@
-"""Emission distillation: a chain's emissions taken for a softmax classifier's logits."""
+"""Emission distillation: a chain's emissions are treated as the logits of a softmax classifier."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
+
+from typing_extensions import override
 
 from raykd.objectives.protocol import Objective, teacher_chain
 from raykd.objectives.temperature import Soften, Temperature
@@ -28,9 +30,11 @@ class Emission(Objective):
     soften: Soften = "teacher"
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return (Need("emissions"),)
 
+    @override
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         from raykd.objectives.softmax import softmax_cross_entropy
 

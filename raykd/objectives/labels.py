@@ -1,12 +1,14 @@
-"""Labels as objectives: gold ones, and the teacher's best labelling where there are none.
+"""Labels as objectives: gold labels, and the teacher's best labelling of unlabelled text.
 
-Both are −log p_s(y), the negative log-likelihood of given labels (Wang et al., ACL 2020, §2.1); infimum 0, approached
-as the student puts all probability on them.
+Both are −log p_s(y), the negative log-likelihood of a labelling (Wang et al., ACL 2020, §2.1). The infimum is 0,
+approached as the student puts all probability on that labelling.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from typing_extensions import override
 
 from raykd.objectives.protocol import Objective, Text, best_paths
 from raykd.signals import Need
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 
 
 class Gold(Objective):
-    """−log p_s(y*) of gold labels; a sentence without them has loss 0."""
+    """−log p_s(y*) of gold labels; 0 for a sentence without gold labels."""
 
     kind: Literal["gold"] = "gold"
     text: ClassVar[Text] = "labelled"
     anneals: ClassVar[bool] = False
     reads_labels: ClassVar[bool] = True
 
+    @override
     def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
@@ -39,12 +42,12 @@ class Gold(Objective):
 
 
 class Top1(Objective):
-    """−log p_s(ŷ₁) of the teacher's best labelling on unlabelled text, gold on labelled; λ has no effect (Wang et al.,
-    ACL 2021, §4: the "Top-1" rows of Tables 2, 9 and 10).
+    """−log p_s(ŷ₁) of the teacher's best labelling on unlabelled text, of gold labels on labelled text.
 
-    Labelled sentences keep their gold labels, which a teacher trained on them predicts almost without error (there,
-    footnote 4). Not to be confused with `top_k` at k = 1, whose loss is the same but which λ weighs, and which uses
-    the teacher on labelled sentences too.
+    λ has no effect (Wang et al., ACL 2021, §4: the "Top-1" rows of Tables 2, 9 and 10). Labelled sentences keep their
+    gold labels, which a teacher trained on them predicts almost without error (there, footnote 4). Not to be confused
+    with `top_k` at k = 1: the loss is the same, but λ weighs `top_k`, and `top_k` uses the teacher on labelled
+    sentences too.
     """
 
     kind: Literal["top_1"] = "top_1"
@@ -53,9 +56,11 @@ class Top1(Objective):
     needs_unlabelled: ClassVar[bool] = True
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return (Need("kbest", k=1),)
 
+    @override
     def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
@@ -68,14 +73,24 @@ class Top1(Objective):
 def negative_log_likelihood(
     distribution: Chain | Spans, labels_BT: Int[Tensor, "batch time"]
 ) -> Float[Tensor, " batch"]:
-    """−log p(y) [B] of one labelling per sentence; what is beyond a sentence's length is not read."""
+    """Return −log p(y) [B] of one labelling per sentence.
+
+    Args:
+        distribution: Chain or spans of the model.
+        labels_BT: Labels; values beyond a sentence's length are not read.
+    """
     from raykd.structures import log_partition, score
 
     return log_partition(distribution) - score(distribution, resize_labels(labels_BT, distribution.time))
 
 
 def resize_labels(labels_BT: Int[Tensor, "batch time"], time: int) -> Int[Tensor, "batch steps"]:
-    """Labels cut or padded with 0 to `time` columns: unlabelled sentences may be the longest of a batch."""
+    """Return labels cut or padded with 0 to `time` columns; the longest sentence of a batch may be unlabelled.
+
+    Args:
+        labels_BT: Labels of each sentence.
+        time: Number of columns.
+    """
     from torch.nn.functional import pad
 
     return pad(labels_BT, (0, max(0, time - labels_BT.shape[1])))[:, :time]

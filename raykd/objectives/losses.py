@@ -1,4 +1,4 @@
-"""What objectives build: modules that give the loss of each sentence of a batch."""
+"""Built objectives: modules that return the loss of each sentence of a batch."""
 
 from __future__ import annotations
 
@@ -16,24 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss of each sentence [B] in nats, summed over its labels, and its parts by the kinds that gave them."""
+    """Losses of a batch, in nats, summed over the labels of each sentence.
+
+    Attributes:
+        total_B: Loss of each sentence.
+        parts: Kind of objective to its share of the loss [B].
+    """
 
     total_B: Tensor
     parts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Loss(nn.Module):
-    """A built objective. Its own parameters (projections) are trained with the student, and do not ship with it."""
+    """A built objective. Its parameters (projections) are trained with the student, and do not ship with it."""
 
     by_label: bool = False
-    """As of `Objective`."""
+    """See `Objective.by_label`."""
 
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:
-        """The losses of a batch, differentiable in the student. `kd_weight` is λ, which only a mix uses.
+        """Return the losses of a batch, differentiable in the student.
+
+        Args:
+            output: Output of the student.
+            targets: Gold labels of the batch.
+            teacher: Signals of the teacher.
+            kd_weight: λ, the weight of the teacher; only a mix uses it.
 
         Raises:
-            ValueError: the batch lacks a signal that the objective needs.
+            ValueError: The batch lacks a signal that the objective needs.
         """
         raise NotImplementedError

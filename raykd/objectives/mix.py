@@ -1,10 +1,11 @@
-"""Several objectives at once: a weighted sum, whose weights may follow λ."""
+"""Several objectives at once: a weighted sum whose weights may follow λ."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.objectives.labels import Gold, Top1
 from raykd.objectives.protocol import Objective, Text
@@ -24,77 +25,89 @@ class Part(Frozen):
     objective: SingleObjective
     weight: Annotated[float, Field(ge=0)] = 1.0
     anneal: Anneal = "none"
-    """`falling`: the weight is multiplied by λ, `rising`: by 1 − λ (see `schedule`)."""
+    """`falling` multiplies the weight by λ, `rising` by 1 − λ (see `schedule`)."""
     text: Text = "all"
-    """With `labelled` or `unlabelled`, the sentences on which the loss counts; its weight is then that of the mean over
-    these, whatever their share in the stage's text (Mukherjee & Awadallah 2020, Eq. 7)."""
+    """Sentences on which the loss counts. With `labelled` or `unlabelled`, the weight is that of the mean over these
+    sentences, whatever their share in the stage's text (Mukherjee & Awadallah 2020, Eq. 7)."""
 
     @property
     def effective_text(self) -> Text:
-        """The text on which it says something."""
+        """Text on which the objective has an effect."""
         return self.objective.text if self.text == "all" else self.text
 
 
 class Mix(Objective):
     """Σ_i w_i · loss_i of several objectives; weights may be searched.
 
-    An objective that stands alone in a stage, and is annealed, is such a mix: λ · loss + (1 − λ) · labels (teacher
-    annealing, Wang et al., ACL 2020, §3.3).
+    The only objective of a stage, if it is annealed, is such a mix: λ · loss + (1 − λ) · labels (teacher annealing,
+    Wang et al., ACL 2020, §3.3).
 
-    Parts may be of labelled or of unlabelled text alone. Their losses are divided by the share of that text, a constant
-    of the stage: so the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020 (where gradients are not clipped),
-    α · the mean over labelled sentences + the mean over unlabelled ones of (β · representation + γ · logits), and no
-    batch depends on how the workers divide it.
+    Parts may be restricted to labelled or to unlabelled text. Their losses are divided by the share of that text, a
+    constant of the stage. So the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020 (without gradient clipping):
+    α times the mean over labelled sentences, plus the mean over unlabelled ones of (β · representation + γ · logits).
+    No batch depends on how the workers divide it.
     """
 
     kind: Literal["mix"] = "mix"
     parts: Annotated[tuple[Part, ...], Field(min_length=1)]
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return tuple(need for part in self.parts for need in part.objective.needs)
 
     @property
+    @override
     def label_layers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.label_layers))
 
     @property
+    @override
     def piece_layers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.piece_layers))
 
     @property
+    @override
     def attention_layers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(layer for part in self.parts for layer in part.objective.attention_layers))
 
     @property
+    @override
     def reads_scores(self) -> bool:
         return any(part.objective.reads_scores for part in self.parts)
 
     @property
+    @override
     def text(self) -> Text:
         read: set[Text] = {part.effective_text for part in self.parts}
         return read.pop() if len(read) == 1 else "all"
 
     @property
+    @override
     def anneals(self) -> bool:
         return False
 
     @property
+    @override
     def follows_lambda(self) -> bool:
         return any(part.anneal != "none" for part in self.parts)
 
     @property
+    @override
     def reads_labels(self) -> bool:
         return any(part.objective.reads_labels for part in self.parts)
 
     @property
+    @override
     def maxent_only(self) -> bool:
         return any(part.objective.maxent_only for part in self.parts)
 
     @property
+    @override
     def reads_pairs(self) -> bool:
         return any(part.objective.reads_pairs for part in self.parts)
 
+    @override
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
         from raykd.objectives.weighted_losses import MixLoss, loss_on_text
 
@@ -107,9 +120,13 @@ class Mix(Objective):
 
 
 def annealed_objective(objective: Objective, *, unlabelled: bool) -> Objective:
-    """What a stage with `objective` trains on: itself, weighed by λ against labels where it is annealed.
+    """Return the objective trained in a stage: `objective`, weighed by λ against labels if it anneals.
 
-    On `unlabelled` text the teacher's best labelling is the label (Wang et al., ACL 2021, §4).
+    The labels of unlabelled text are the teacher's best labelling (Wang et al., ACL 2021, §4).
+
+    Args:
+        objective: The stage's objective.
+        unlabelled: Whether the stage reads unlabelled text.
     """
     if not objective.anneals:
         return objective

@@ -1,10 +1,11 @@
-"""Posterior and weighted Top-K distillation together."""
+"""Posterior and weighted Top-K distillation in one loss."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.objectives.posterior import Posterior
 from raykd.objectives.protocol import Objective
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class PosTopWK(Objective):
     """The mean of `posterior` and `top_wk` at one temperature (Wang et al., ACL 2020, §3.3).
 
-    At least H(w) / 2; reached iff the student meets the minima of both, which is possible only where the
-    teacher's probability is all on its K best labellings.
+    At least H(w) / 2, reached iff the student attains the minima of both, which is possible only if the teacher's K
+    best labellings hold all of its probability.
     """
 
     kind: Literal["pos_top_wk"] = "pos_top_wk"
@@ -33,9 +34,11 @@ class PosTopWK(Objective):
     temperature_mode: TemperatureMode = "local"
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return (*self._posterior.needs, *self._top_wk.needs)
 
+    @override
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         return (self._posterior.loss(student, teacher) + self._top_wk.loss(student, teacher)) / 2
 

@@ -1,4 +1,4 @@
-"""What every objective is: a configuration that builds a loss; and the ways to ask a teacher's batch for its parts.
+"""The common base of all objectives, and access to the parts of a teacher's batch.
 
 Shapes: B batch, T labels of a sentence, Y tags, K best.
 """
@@ -32,88 +32,127 @@ class Objective(Frozen):
     kind: str
 
     text: ClassVar[Text] = "all"
-    """What a stage with this objective is trained on by default. Gold labels do not exist for unlabelled text."""
+    """Text on which a stage with this objective is trained by default. Gold labels do not exist for unlabelled text."""
     anneals: ClassVar[bool] = True
-    """Whether λ weighs it against labels where it stands alone. Labels and mixes have no λ of their own."""
+    """Whether the only objective of a stage is weighed against labels by λ. Labels and mixes have no λ of their own."""
     follows_lambda: ClassVar[bool] = False
-    """Whether λ is among its weights."""
+    """Whether λ is among the weights of the objective."""
     reads_labels: ClassVar[bool] = False
-    """Whether it is a likelihood of labels. Such a loss touches every parameter of the model."""
+    """Whether the loss is a likelihood of labels. Such a loss touches every parameter of the model."""
     needs_unlabelled: ClassVar[bool] = False
-    """Whether it differs from gold labels on unlabelled text only."""
+    """Whether the objective differs from gold labels on unlabelled text only."""
     maxent_only: ClassVar[bool] = False
     """Whether teacher and student must both be without transitions."""
     by_label: ClassVar[bool] = True
-    """Whether it reads nothing of each label but its scores and states, and is the sum over labels where these are
-    independent of each other: then `compute_losses` may compute it for some labels at a time."""
+    """Whether the loss of independent labels is a sum over labels, and reads nothing of a label but its scores and
+    states. `compute_losses` may then compute it for some labels at a time."""
     reads_pairs: ClassVar[bool] = False
     """Whether a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """The signals that the loss reads."""
+        """Signals read by the loss."""
         return ()
 
     @property
     def reads_scores(self) -> bool:
-        """Whether it reads what the student's head gives; others read its layers alone."""
+        """True if the loss reads the scores of the student's head; other losses read its layers alone."""
         return not (self.label_layers or self.piece_layers or self.attention_layers)
 
     @property
     def label_layers(self) -> tuple[int, ...]:
-        """The student's layers of which the loss reads the states that labels are predicted from."""
+        """Student layers with the label states read by the loss: the states that labels are predicted from."""
         return ()
 
     @property
     def piece_layers(self) -> tuple[int, ...]:
-        """The student's layers of which it reads the states of every piece."""
+        """Student layers with the piece states read by the loss."""
         return ()
 
     @property
     def attention_layers(self) -> tuple[int, ...]:
-        """The student's layers of which it reads the attention scores."""
+        """Student layers with the attention scores read by the loss."""
         return ()
 
     def build(self, student: Sizes, teacher: Sizes, *, labelled: float = 1.0) -> Loss:
-        """The loss as a module, with parameters of its own where it has any, drawn from torch's generator.
+        """Return the loss as a module. New parameters are drawn from torch's generator.
 
-        `labelled`: the share of labelled text in what the loss is averaged over, which only a mix uses.
+        Args:
+            student: Sizes of the student.
+            teacher: Sizes of the teacher.
+            labelled: Share of labelled text, from 0 to 1, in the text over which the loss is averaged; only a mix uses
+                it.
         """
         from raykd.objectives.single_loss import SingleLoss
 
         return SingleLoss(self, self.modules(student, teacher))
 
     def modules(self, student: Sizes, teacher: Sizes) -> Sequence[nn.Module]:
-        """Layers of the loss's own. They are trained with the student, and do not ship with it."""
+        """Return the loss's layers. They are trained with the student, and do not ship with it.
+
+        Args:
+            student: Sizes of the student.
+            teacher: Sizes of the teacher.
+        """
         return ()
 
     def batch_loss(
         self, output: Output, targets: Targets, teacher: TeacherBatch, modules: Sequence[nn.Module]
     ) -> Float[Tensor, " batch"]:
-        """The loss of each sentence [B] of a batch, differentiable in the student; `modules` are its own layers.
+        """Return the loss per sentence [B], differentiable in the student.
+
+        Args:
+            output: Output of the student.
+            targets: Gold labels of the batch.
+            teacher: Signals of the teacher.
+            modules: Layers of the loss, as `modules` returned them.
 
         Raises:
-            ValueError: the batch lacks a signal that the objective needs.
+            ValueError: The batch lacks a signal that the objective needs.
         """
         return self.loss(output.distribution, teacher)  # type: ignore[arg-type]
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        """The loss of each sentence [B] between distributions; ValueError where the batch lacks a signal."""
+        """Return the loss per sentence [B] between two distributions.
+
+        Args:
+            student: Distribution of the student.
+            teacher: Signals of the teacher.
+
+        Raises:
+            ValueError: The batch lacks a signal that the objective needs.
+            NotImplementedError: The objective reads more than the student's distribution.
+        """
         raise NotImplementedError(f"{type(self).__name__} reads more than the student's distribution")
 
 
 def teacher_chain(teacher: TeacherBatch, kind: str) -> Chain:
-    """The teacher's chain, outside every gradient; ValueError when the batch has none."""
+    """Return the teacher's chain, detached from every gradient.
+
+    Args:
+        teacher: Signals of the teacher.
+        kind: Kind of the objective, for the message.
+
+    Raises:
+        ValueError: The batch has no emissions.
+    """
     if teacher.chain is None:
         raise ValueError(f"objective {kind!r} reads the teacher's emissions and this batch has none")
     return teacher.chain.detach()
 
 
 def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chain:
-    """A chain with the teacher's token marginals, outside every gradient: its own, or independent tags with these.
+    """Return a chain with the teacher's token marginals, detached from every gradient.
+
+    A teacher without a chain gives independent tags with these marginals.
+
+    Args:
+        teacher: Signals of the teacher.
+        kind: Kind of the objective, for the message.
+        softened: Whether the scores are to be divided by a temperature, for which marginals are not enough.
 
     Raises:
-        ValueError: the batch has neither, or its scores are to be `softened` and marginals are all it has.
+        ValueError: The batch has neither a chain nor marginals, or `softened` is set and it has only marginals.
     """
     if teacher.chain is None and not softened:
         if teacher.on_labels is not None:
@@ -126,10 +165,20 @@ def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chai
 def target_moments(
     teacher: TeacherBatch, kind: str, temperature: float, mode: TemperatureMode, *, pairwise: bool
 ) -> Moments:
-    """The teacher's moments at a temperature, outside every gradient: those of pairs of neighbouring tags, or of tags.
+    """Return the teacher's moments at a temperature, detached from every gradient.
 
-    A parser's marginals are of what the student's labels express (Wang et al., ACL 2021, Eq. 5): they may sum to less
-    than one. Raises ValueError as `marginals_chain`.
+    The marginals of a parser are those of the student's labels (Wang et al., ACL 2021, Eq. 5); they may sum to less
+    than one.
+
+    Args:
+        teacher: Signals of the teacher.
+        kind: Kind of the objective, for the message.
+        temperature: ϑ, above 0.
+        mode: Whether marginals (`local`) or scores (`global`) are softened.
+        pairwise: Whether moments count pairs of neighbouring tags, or single tags.
+
+    Raises:
+        ValueError: As of `marginals_chain`.
     """
     from raykd.structures import Moments, tempered_moments
 
@@ -144,11 +193,17 @@ def target_moments(
 def best_paths(
     teacher: TeacherBatch, k: int, kind: str
 ) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best *time"]]:
-    """The k best paths and their scores, −∞ where a sentence has fewer; any stored K ≥ k serves. Of a parser the k best
-    labels of every word, with scores [B, K, T].
+    """Return the k best paths [B, K, T] and their scores [B, K]; −∞ if a sentence has fewer.
+
+    For a parser, return the k best labels of every word, with scores [B, K, T].
+
+    Args:
+        teacher: Signals of the teacher, with K ≥ k stored paths.
+        k: Number of paths.
+        kind: Kind of the objective, for the message.
 
     Raises:
-        ValueError: the batch holds no paths, or fewer than `k` per sentence.
+        ValueError: The batch holds no paths, or fewer than `k` per sentence.
     """
     if teacher.on_labels is not None:
         return teacher.on_labels.best(k)
@@ -163,6 +218,10 @@ def best_paths(
 
 
 def has_transitions(chain: Chain) -> bool:
-    """Whether the chain relates tags to each other or to the sentence's ends; a MaxEnt model does not."""
+    """Return True if the chain scores transitions, first or last tags; a MaxEnt model does not.
+
+    Args:
+        chain: Any chain.
+    """
     parts = (chain.transitions, chain.start, chain.end)
     return any(part is not None and bool((part != 0).any()) for part in parts)

@@ -1,10 +1,11 @@
-"""The loss of one objective."""
+"""Loss of a single objective."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from torch import nn
+from typing_extensions import override
 
 from raykd.objectives.losses import Loss, Losses
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 
 
 class SingleLoss(Loss):
-    """The loss that an objective computes (`Objective.batch_loss`), with the layers of its own."""
+    """Loss of one objective, computed by `Objective.batch_loss`, with the loss's layers."""
 
     def __init__(self, objective: Objective, modules: Sequence[nn.Module]):
         super().__init__()
         self.objective, self.own = objective, nn.ModuleList(modules)
         self.by_label = objective.by_label
 
+    @override
     def forward(
         self, output: Output, targets: Targets, teacher: TeacherBatch, *, kd_weight: float = 1.0
     ) -> Losses:

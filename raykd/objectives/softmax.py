@@ -1,4 +1,4 @@
-"""Cross-entropy between softmaxed rows, for the objectives that look at each token by itself.
+"""Cross-entropy between softmaxed rows, for objectives that treat tokens separately.
 
 Shapes: B batch, T time, Y tags.
 """
@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 def softmax_cross_entropy(
     teacher: Chain, student: Chain, *, temperature: float, soften: Soften
 ) -> Float[Tensor, " batch"]:
-    """Σ_t CE(softmax e_t/ϑ, softmax e_s) [B] over each sentence's tokens.
+    """Return Σ_t CE(softmax e_t/ϑ, softmax e_s) [B] over the tokens of a sentence.
 
-    With `soften` "both", ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
-    A tag that the teacher excludes (emission −∞) counts for nothing, whatever the student gives it.
+    A tag that the teacher excludes (emission −∞) counts for nothing, whatever score the student gives it.
+
+    Args:
+        teacher: Chain of the teacher.
+        student: Chain of the student.
+        temperature: ϑ.
+        soften: With "both", the result is ϑ² Σ_t CE(softmax e_t/ϑ, softmax e_s/ϑ).
     """
-    seen, factor = soften_student(student, temperature, soften)
-    padding_BT1 = ~seen.mask_BT[:, :, None]
+    softened, factor = soften_student(student, temperature, soften)
+    padding_BT1 = ~softened.mask_BT[:, :, None]
     # Padding may hold anything, NaN included, which a product with 0 would keep.
     target_BTY = torch.softmax(teacher.emissions_BTY.masked_fill(padding_BT1, 0) / temperature, dim=-1)
-    target_BTY = target_BTY.masked_fill(padding_BT1, 0).to(seen.dtype)
-    log_student_BTY = torch.log_softmax(seen.emissions_BTY.masked_fill(padding_BT1, 0), dim=-1)
+    target_BTY = target_BTY.masked_fill(padding_BT1, 0).to(softened.dtype)
+    log_student_BTY = torch.log_softmax(softened.emissions_BTY.masked_fill(padding_BT1, 0), dim=-1)
     return -factor * (target_BTY * log_student_BTY.masked_fill(target_BTY == 0, 0)).sum((1, 2))

@@ -1,8 +1,10 @@
-"""Structural distillation: the cross-entropy between whole distributions over labellings, exactly."""
+"""Structural distillation: the exact cross-entropy between distributions over whole labellings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from typing_extensions import override
 
 from raykd.objectives.protocol import Objective, target_moments
 from raykd.objectives.temperature import (
@@ -24,13 +26,12 @@ if TYPE_CHECKING:
 class Structural(Objective):
     """−Σ_u P_t(u) Score_s(u) + log Z_s, u over the student's substructures (Wang et al., ACL 2021, Eq. 3).
 
-    The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's
-    pairs are products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 for a
-    non-chain teacher, which offers its token marginals; cases 1b and 2b for a parser: labelled arcs, Eq. 5 and 6).
+    The student decides the substructures: pairs of neighbouring tags for a chain (case 1a; a MaxEnt teacher's pairs are
+    products of its token distributions, case 3), single tags for a MaxEnt student (case 2a; case 4 for a teacher that
+    is no chain and offers token marginals; cases 1b and 2b for a parser: labelled arcs, Eq. 5 and 6).
 
-    At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the
-    distributions agree. Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain
-    student has no such bound.
+    At least the (tempered) teacher's entropy at ϑ = 1 and with global temperature; reached iff the distributions agree.
+    Locally tempered pairs belong to no distribution over labellings, so at ϑ ≠ 1 a chain student has no such bound.
     """
 
     kind: Literal["structural"] = "structural"
@@ -40,9 +41,11 @@ class Structural(Objective):
     reads_pairs: ClassVar[bool] = True
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return marginal_needs(self.temperature, self.temperature_mode)
 
+    @override
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         from raykd.structures import fenchel_young
 
@@ -50,8 +53,8 @@ class Structural(Objective):
         target = target_moments(
             teacher, self.kind, self.temperature, self.temperature_mode, pairwise=pairwise
         )
-        seen, factor = soften_student(student, self.temperature, self.soften)
+        softened, factor = soften_student(student, self.temperature, self.soften)
         if teacher.on_labels is not None:
-            # Eq. 6: a word counts by what of the teacher's arcs its labels express.
-            seen = seen.map(lambda scores: scores.log_softmax(2))
-        return factor * fenchel_young(seen, target)
+            # Eq. 6: a word counts by the share of the teacher's arcs that its labels express.
+            softened = softened.map(lambda scores: scores.log_softmax(2))
+        return factor * fenchel_young(softened, target)

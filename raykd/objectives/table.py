@@ -1,4 +1,4 @@
-"""The table of single objectives. To add one: its file, its import and its line here."""
+"""The table of single objectives. To add one, add its file, its import and its line here."""
 
 from __future__ import annotations
 

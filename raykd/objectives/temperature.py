@@ -1,13 +1,13 @@
 """Temperature, defined once for all objectives.
 
-`soften: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no
-ϑ² factor. `soften: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that
-gradients keep their size (Hinton et al. 2015, §2).
+`soften: teacher` (the default) softens the teacher alone: the student's scores stay at ϑ = 1 and there is no ϑ²
+factor. `soften: both` divides the student's scores by ϑ as well and multiplies the loss by ϑ², so that gradients keep
+their size (Hinton et al. 2015, §2).
 
-`temperature_mode` decides where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure
-marginals at ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the
-marginals. Of a second-order parser the scores are the logarithms of its mean-field marginals, which is what it gives.
-Where the student's marginals are softened too (`posterior` with `soften: both`), in the same mode.
+`temperature_mode` says where marginals are softened (Wang et al., ACL 2021, §5.2). `local`: substructure marginals at
+ϑ = 1, their logarithms divided by ϑ, each renormalised. `global`: scores divided by ϑ, then the marginals. The scores
+of a second-order parser are the logarithms of its mean-field marginals, its only output. If the student's marginals are
+softened too (`posterior` with `soften: both`), they are softened in the same mode.
 """
 
 from __future__ import annotations
@@ -27,20 +27,41 @@ Soften = Literal["teacher", "both"]
 
 
 def divides_scores(temperature: float, mode: TemperatureMode) -> bool:
-    """Whether scores are divided by the temperature, so that marginals at ϑ = 1 are not enough."""
+    """Return True if scores are divided by the temperature, so that marginals at ϑ = 1 are not enough.
+
+    Args:
+        temperature: ϑ.
+        mode: Temperature mode.
+    """
     return mode == "global" and temperature != 1
 
 
 def marginal_needs(temperature: float, mode: TemperatureMode) -> tuple[Need, ...]:
-    """What token marginals at a temperature are computed from."""
+    """Return the signals from which token marginals at a temperature are computed.
+
+    Args:
+        temperature: ϑ.
+        mode: Temperature mode.
+    """
     return (Need("softened" if divides_scores(temperature, mode) else "marginals"),)
 
 
 def soften(chain: Chain, temperature: float) -> Chain:
-    """The chain whose scores are divided by the temperature: p(y)^(1/ϑ), renormalised over all labellings."""
+    """Return the chain with scores divided by the temperature: p(y)^(1/ϑ), renormalised over all labellings.
+
+    Args:
+        chain: Any chain.
+        temperature: ϑ.
+    """
     return chain if temperature == 1 else chain.map(lambda scores: scores / temperature)
 
 
 def soften_student(student: Chain, temperature: float, soften: Soften) -> tuple[Chain, float]:
-    """The student as the loss sees it, and the factor of the loss: unchanged and 1, or softened and ϑ²."""
+    """Return the student's chain for the loss, and the factor of the loss: unchanged and 1, or softened and ϑ².
+
+    Args:
+        student: Chain of the student.
+        temperature: ϑ.
+        soften: "teacher" leaves the student unchanged, "both" softens it.
+    """
     return (student, 1.0) if soften == "teacher" else (soften(student, temperature), temperature**2)

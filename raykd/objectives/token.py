@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from typing_extensions import override
+
 from raykd.objectives.protocol import Objective, has_transitions, marginals_chain
 from raykd.objectives.temperature import Soften, Temperature
 from raykd.signals import Need
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 class Token(Objective):
     """Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models (Wang et al., ACL 2020, §2.2).
 
-    Minimal, at the teacher's entropy, iff the two models' distributions agree (at ϑ = 1, or with both sides
-    tempered). For a chain on either side these would not be its token distributions: use `posterior` or
-    `structural`. Of a non-chain teacher the token marginals are read.
+    Minimal, at the teacher's entropy, iff the distributions of both models agree (at ϑ = 1, or with both sides
+    tempered). With a chain on either side these would not be its token distributions: use `posterior` or `structural`.
+    A teacher that is no chain gives its token marginals.
     """
 
     kind: Literal["token"] = "token"
@@ -30,12 +32,13 @@ class Token(Objective):
     maxent_only: ClassVar[bool] = True
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
-        # Of a chain the transitions are read too, to see that there are none.
+        # The transitions of a chain are read too, to check that there are none.
         return (Need("marginals"),)
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        """As `Objective.loss`; ValueError also when either side has transitions."""
+        """See `Objective.loss`; ValueError also if either side has transitions."""
         from raykd.objectives.softmax import softmax_cross_entropy
 
         chain = marginals_chain(teacher, self.kind, softened=False)

@@ -1,10 +1,11 @@
-"""Weighted Top-K distillation: the teacher's K best labellings, each by its probability."""
+"""Weighted Top-K distillation: the teacher's K best labellings, weighted by probability."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.objectives.protocol import Objective, best_paths
 from raykd.objectives.temperature import Temperature
@@ -31,9 +32,11 @@ class TopWK(Objective):
     temperature: Temperature = 1.0
 
     @property
+    @override
     def needs(self) -> tuple[Need, ...]:
         return (Need("kbest", k=self.k),)
 
+    @override
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
         from raykd.structures import path_loss, path_weights
 

@@ -201,5 +201,5 @@ def test_the_text_of_a_mix_is_that_of_its_parts():
 @pytest.mark.parametrize(("text", "labelled"), [("labelled", 0.0), ("unlabelled", 1.0)])
 def test_a_part_without_any_sentence_is_refused(text, labelled):
     several = Mix(parts=(Part(objective=Posterior(), text=text), Part(objective=Gold())))
-    with pytest.raises(RunError, match=f"posterior is of {text} text, and the stage has no such sentence"):
+    with pytest.raises(RunError, match=f"posterior needs {text} text, and the stage has none"):
         built_loss(several, CASE, labelled=labelled)

@@ -330,7 +330,7 @@ def test_refusals(root, encoders, tmp_path):
     assert "no layer 3" in said["objective", "student_layers"]
     labels = recipe(teachers={"kind": "hf_masked_lm", "path": "x"})
     assert "task: masked_lm" in dict(recipe_faults(labels))["teachers", "kind"]
-    with pytest.raises(ValueError, match="every layer of the teacher is for one of the student"):
+    with pytest.raises(ValueError, match="each teacher layer needs one student layer"):
         HiddenStates(layers=(1, 2), student_layers=(1,))
 
 
