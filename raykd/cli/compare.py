@@ -14,7 +14,7 @@ from raykd.cli.console import stderr, stdout
 from raykd.cli.options import Small, Variants, again, at, sweep_names
 from raykd.cli.records import records_of
 from raykd.metrics.significance import THRESHOLD
-from raykd.report.compare import FEWEST, GOLD, Comparison, left_out
+from raykd.report.compare import FEWEST, GOLD, Comparison, reasons_not_compared
 from raykd.report.compare import compare as compared
 from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 
@@ -78,7 +78,7 @@ def compare(
         trials, baseline=baseline, score=score, metric=metric, by=by, alpha=alpha,
         threshold=threshold, bonferroni=bonferroni,
     )  # fmt: skip
-    skipped = left_out(trials)
+    skipped = reasons_not_compared(trials)
     if form == "table":
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:

@@ -19,8 +19,7 @@ from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import Judgement, judge
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.readable_numbers import costs_in_words
-from raykd.report.student_selection import Where, parse
-from raykd.report.student_selection import best as best_first
+from raykd.report.student_selection import Where, best_first, parse_where
 from raykd.report.terminal_table import front_table
 from raykd.sweep.records import SweepRecords
 
@@ -47,7 +46,7 @@ def front(
     records = records_of(sweep, store, variant, small, set_, command="raykd front ")
     trials, teachers = records.trials(), records.teachers()
     score_name = common_score_name([*teachers, *trials])
-    condition = parse(where, score_name) if where else None
+    condition = parse_where(where, score_name) if where else None
     if condition is None and best is None:
         written = _write(report_files(trials, teachers, records), records)
         judged = judge(trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels())

@@ -18,8 +18,8 @@ from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validate_plain
 from raykd.report.front_page import front_html
 from raykd.report.provenance import Provenance
-from raykd.report.stopped_trials import stopped_of
-from raykd.report.training_curves import Curve, curves_of
+from raykd.report.stopped_trials import stopped_trials
+from raykd.report.training_curves import Curve, training_curves
 from raykd.report.trials_file import trials_csv, trials_parquet
 from raykd.sweep.importance import importance
 from raykd.sweep.progress_monitor import Monitor
@@ -62,7 +62,7 @@ def front_page(
     missing = [trial for trial in students if trial.number not in curves]
     # Two small files for each run: one after the other they would take minutes from a bucket.
     with ThreadPoolExecutor(READERS) as pool:
-        curves.update(pool.map(lambda trial: (trial.number, curves_of(records.runs(trial))), missing))
+        curves.update(pool.map(lambda trial: (trial.number, training_curves(records.runs(trial))), missing))
     alternatives = records.training()
     return front_html(
         trials,
@@ -72,7 +72,7 @@ def front_page(
         dev_labels=records.dev_labels(),
         curves={trial.number: curves[trial.number] for trial in students},
         training_labels={trial.number: training_labels(alternatives, trial) for trial in students},
-        stopped=stopped_of(trials, {record.trial.number: record.epochs for record in records.load()}),
+        stopped=stopped_trials(trials, {record.trial.number: record.epochs for record in records.load()}),
         provenance=provenance(records, students),
         importances=importances,
         no_importances=no_importances,

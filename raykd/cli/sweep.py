@@ -45,7 +45,7 @@ from raykd.sweep.sweep import Sweep
 from raykd.sweep.track import publish_end, published
 from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
-from raykd.tracking.server import check as check_tracking
+from raykd.tracking.server import check_server as check_tracking
 
 GAPS, NO_FRONT = 8, 9
 """Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
@@ -85,7 +85,7 @@ def sweep(
         f"      {_shown(planned.file.tracking.uri, publisher)}"
     )
     # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
-    if judged.verdict.ship is None and (earlier := publisher.shipped()):
+    if judged.verdict.ship is None and (earlier := publisher.shipped_version()):
         stdout.print(
             f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
             f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"

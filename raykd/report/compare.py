@@ -16,8 +16,8 @@ from raykd.figures.trial import Trial
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
 from raykd.spec.messages import did_you_mean, unknown_message
 
-Which = Literal["test", "dev", "target"]
-FIGURE: Mapping[Which, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
+ComparedScore = Literal["test", "dev", "target"]
+FIGURE: Mapping[ComparedScore, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
 """The score that is compared; target: the test's mean over languages without labels."""
 Grouping = Literal["setting", "objective"]
 Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baseline"]
@@ -32,14 +32,14 @@ class Side:
     """One setting and its scores over its seeds, fractions."""
 
     trial: Trial
-    which: Which
+    compared_score: ComparedScore
     metric: str = ""
     """One that stands beside the task's score; empty: the score itself."""
 
     @property
     def figure(self) -> Figure:
         """The score that is compared."""
-        return metrics_of(self.trial, self.which)[self.metric]
+        return metrics_of(self.trial, self.compared_score)[self.metric]
 
     @property
     def score(self) -> Score | None:
@@ -69,7 +69,7 @@ class Side:
     @property
     def by_language(self) -> Mapping[str, float]:
         """Means over seeds, of source and target languages."""
-        return self.trial.scores.by_language("dev" if self.which == "dev" else "test", self.metric)
+        return self.trial.scores.by_language("dev" if self.compared_score == "dev" else "test", self.metric)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Comparison:
         return None
 
 
-def metrics_of(trial: Trial, which: Which = "test") -> dict[str, Figure]:
+def metrics_of(trial: Trial, which: ComparedScore = "test") -> dict[str, Figure]:
     """What trials of the task can be compared by: its own score, by the name "", and the metrics beside it of which
     more is better and which are shares.
     """
@@ -168,7 +168,7 @@ def compare(
     sweeps: Mapping[str, Sequence[Trial]],
     *,
     baseline: str = GOLD,
-    score: Which = "test",
+    score: ComparedScore = "test",
     metric: str = "",
     by: Grouping = "setting",
     alpha: float = 0.05,
@@ -186,16 +186,16 @@ def compare(
     Raises:
         SpecError: there is no such baseline or metric, or no setting to compare.
     """
-    pairs, side = [], partial(_side, which=score, metric=metric)
+    pairs, side = [], partial(_side, compared_score=score, metric=metric)
     for name, trials in sweeps.items():
         done = [trial for trial in trials if trial.state == "COMPLETE" and side(trial).score is not None]
-        chosen = best_of_each(done) if by == "objective" else done
+        chosen = best_of_each_objective(done) if by == "objective" else done
         if baseline == GOLD:
             pairs += [
                 (name, trial, find_gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD
             ]
         else:
-            other = _named(baseline, name, sweeps)
+            other = _named_baseline(baseline, name, sweeps)
             pairs += [(name, trial, other) for trial in chosen if trial is not other]
     if not pairs:
         raise _fault(baseline, f"there is no complete setting with a {score} score to compare with it")
@@ -207,7 +207,7 @@ def compare(
     return [replace(comparison, alpha=alpha / max(tests, 1)) for comparison in found]
 
 
-def left_out(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
+def reasons_not_compared(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
     """What is not compared, and why: a line for each trial that failed, was stopped or still runs."""
     words = {"FAILED": "failed", "PRUNED": "was stopped early", "RUNNING": "has not ended"}
     return [
@@ -218,7 +218,7 @@ def left_out(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
     ]
 
 
-def best_of_each(trials: Sequence[Trial]) -> list[Trial]:
+def best_of_each_objective(trials: Sequence[Trial]) -> list[Trial]:
     """Of each objective the setting with the highest dev score."""
     best: dict[str, Trial] = {}
     for trial in trials:
@@ -227,27 +227,27 @@ def best_of_each(trials: Sequence[Trial]) -> list[Trial]:
     return list(best.values())
 
 
-def _side(trial: Trial, which: Which, metric: str) -> Side:
+def _side(trial: Trial, compared_score: ComparedScore, metric: str) -> Side:
     """Raises SpecError where trials of this task have no such metric."""
-    known = metrics_of(trial, which)
+    known = metrics_of(trial, compared_score)
     asked = "" if metric == trial.score_name else metric
     if asked not in known:
         names = (trial.score_name, *filter(None, known))
         raise SpecError((Fault("--metric", None, metric, unknown_message(metric, names, noun="metric ")),))
-    return Side(trial, which, asked)
+    return Side(trial, compared_score, asked)
 
 
 def _dev(trial: Trial) -> float:
     return DEV.read(trial) or 0.0
 
 
-def _named(baseline: str, own: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:
+def _named_baseline(baseline: str, own: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:
     """The trial that `baseline` names, for settings of the sweep `own`."""
     name, label = baseline.rsplit(":", 1) if ":" in baseline else (own, baseline)
     if name not in sweeps:
         raise _fault(baseline, f"no sweep {name!r} is compared; there are {', '.join(sweeps)}")
     done = [trial for trial in sweeps[name] if trial.state == "COMPLETE"]
-    best = {trial.objective: trial for trial in best_of_each(done)}
+    best = {trial.objective: trial for trial in best_of_each_objective(done)}
     known: dict[str, Trial] = {str(trial.number): trial for trial in done} | best
     # Trials are shown as #07.
     plain = label.lstrip("#").lstrip("0") or "0"

@@ -25,8 +25,8 @@ from raykd.report.readable_numbers import NONE, gain, percent, spread
 STYLES = {"better": "green", "worse": "red"}
 TEXT = ("setting", "verdict")
 """Columns that are aligned left."""
-OF_SIDE = ("number", "name", "seeds", "mean", "sd", "target")
-OF_BOTH = (
+SIDE_COLUMNS = ("number", "name", "seeds", "mean", "sd", "target")
+PAIR_COLUMNS = (
     "difference",
     "alpha",
     "threshold",
@@ -150,7 +150,9 @@ def _in_language(comparison: Comparison, language: str) -> str:
 
 def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
     """Whether target means are shown beside source means."""
-    return any(each.setting.trial.scores.targets and each.setting.which == "test" for each in comparisons)
+    return any(
+        each.setting.trial.scores.targets and each.setting.compared_score == "test" for each in comparisons
+    )
 
 
 def _target(comparison: Comparison) -> str:
@@ -187,13 +189,13 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _targets(side: Side) -> Side:
-    return replace(side, which="target")
+    return replace(side, compared_score="target")
 
 
 def _score_label(side: Side) -> str:
     if side.metric:
         return side.figure.heading
-    return f"{'target test' if side.which == 'target' else side.which} {side.trial.score_label}"
+    return f"{'target test' if side.compared_score == 'target' else side.compared_score} {side.trial.score_label}"
 
 
 def _baseline_name(baseline: str) -> str:
@@ -250,8 +252,8 @@ def _flat(comparison: Comparison) -> dict[str, Any]:
         side["seeds"] = len(side["by_seed"]) if "by_seed" in side else None
     return {
         **{name: plain[name] for name in ("sweep", "score")},
-        **{prefix + name: side.get(name) for prefix, side in sides.items() for name in OF_SIDE},
-        **{name: plain[name] for name in OF_BOTH},
+        **{prefix + name: side.get(name) for prefix, side in sides.items() for name in SIDE_COLUMNS},
+        **{name: plain[name] for name in PAIR_COLUMNS},
         **{
             prefix + name: mean
             for prefix, side in sides.items()

@@ -14,12 +14,12 @@ from raykd.pluralise import pluralise
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
     GOOD_ENOUGH,
-    best_alone,
+    below_bar_in_words,
+    best_gold_only,
     complete_students,
     dev,
-    keeps_too_little,
-    text_alone,
-    weakness,
+    gold_only_verdict,
+    teacher_weakness,
 )
 from raykd.report.readable_numbers import costs_in_words, gain, percent, share
 
@@ -76,26 +76,26 @@ def judge(
     rows = front_rows(trials, teachers, objectives=objectives)
     found = findings(rows, teachers, dev_labels=dev_labels)
     alone, distilled = complete_students(trials)
-    better = best_alone(teachers, alone, distilled) if chosen is None and rows else None
+    better = best_gold_only(teachers, alone, distilled) if chosen is None and rows else None
     if better is not None:
-        ships, text = text_alone(better, teachers, distilled)
+        ships, text = gold_only_verdict(better, teachers, distilled)
         decided = Verdict(better if ships else None, text)
     elif not rows and (closest := _closest(trials)):
         decided = Verdict(None, closest)
     else:
         decided = verdict(rows, teachers, found, chosen=chosen)
-    weak = weakness(teachers, alone, dev_labels=dev_labels)
+    weak = teacher_weakness(teachers, alone, dev_labels=dev_labels)
     return Judgement(rows, found, Verdict(decided.ship, f"{weak} {decided.text}".lstrip()))
 
 
-def infeasible(trials: Iterable[Trial]) -> list[Trial]:
+def infeasible_students(trials: Iterable[Trial]) -> list[Trial]:
     """The complete students that miss the constraints of their search."""
     return [
         each for each in trials if each.state == "COMPLETE" and each.role == "search" and not each.feasible
     ]
 
 
-def most_missed(trials: Sequence[Trial]) -> tuple[str, int]:
+def most_missed_constraint(trials: Sequence[Trial]) -> tuple[str, int]:
     """The constraint that most of these trials miss, the one that they miss by most where several are missed as often;
     and how many miss it.
     """
@@ -108,9 +108,9 @@ def most_missed(trials: Sequence[Trial]) -> tuple[str, int]:
     return source, len(missed[source])
 
 
-def without_front(trials: Iterable[Trial]) -> str:
+def empty_front_reason(trials: Iterable[Trial]) -> str:
     """Why no student is on the front, in a few words."""
-    able = infeasible(trials)
+    able = infeasible_students(trials)
     return (
         f"none of {pluralise(len(able), 'student')} meets search.constraints"
         if able
@@ -120,7 +120,7 @@ def without_front(trials: Iterable[Trial]) -> str:
 
 def _closest(trials: Iterable[Trial]) -> str:
     """That no student meets the constraints of the search, and which comes closest; empty where none is complete."""
-    able = infeasible(trials)
+    able = infeasible_students(trials)
     if not able:
         return ""
     best = min(able, key=lambda trial: max(trial.violations.values()))
@@ -137,14 +137,14 @@ def findings(
     """What to know beside the figures of a front. `dev_labels`: how many labels the score on dev counts."""
     label = common_score_label([*teachers, *(row.trial for row in rows)])
     return [
-        *_of_teachers(teachers, label),
-        *_of_students(rows, teachers, label),
-        *_of_baselines(rows),
-        *_of_dev(dev_labels, label),
+        *_teacher_findings(teachers, label),
+        *_student_findings(rows, teachers, label),
+        *_baseline_findings(rows),
+        *_dev_findings(dev_labels, label),
     ]
 
 
-def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
+def _teacher_findings(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
     for teacher in teachers:
         if teacher.scores.mean("dev") == 0.0:
             text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer, or otherwise"
@@ -161,21 +161,21 @@ def _of_teachers(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
             )
 
 
-def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
-    yield from _about(
+def _student_findings(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
+    yield from _finding_on(
         (row.trial for row in rows if row.trial.still_rises),
         "best in the last epoch, so longer training may give more; raise schedule.epochs or max_steps",
     )
     if reference := teacher_score(teachers):
-        yield from _about(
+        yield from _finding_on(
             (row.trial for row in rows if dev(row.trial) > reference),
             f"above the teacher (dev {label} {percent(reference)}), which was not at its best; train it longer",
         )
-        yield from _about(
+        yield from _finding_on(
             (row.trial for row in rows if row.baseline and dev(row.baseline) > reference),
             f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here",
         )
-    yield from _about(
+    yield from _finding_on(
         (row.trial for row in rows if not row.trial.feasible),
         "confirmed over more seeds, misses search.constraints",
         blocks=True,
@@ -185,30 +185,30 @@ def _of_students(rows: Sequence[FrontRow], teachers: Sequence[Teacher], label: s
         yield Finding(text)
 
 
-def _of_baselines(rows: Sequence[FrontRow]) -> Iterable[Finding]:
+def _baseline_findings(rows: Sequence[FrontRow]) -> Iterable[Finding]:
     pairs = [(row.trial, row.baseline, row.gain("dev")) for row in rows if row.baseline is not None]
     below = (trial for trial, _, gained in pairs if gained is not None and gained < 0)
-    yield from _about(below, "below the same student on labels alone", blocks=True)
+    yield from _finding_on(below, "below the same student on labels alone", blocks=True)
     within = (
         trial
         for trial, twin, gained in pairs
         if gained is not None and (sd := _spread(trial, twin)) is not None and 0 <= gained <= sd
     )
-    yield from _about(within, "the gain over labels alone is within the spread of the seeds")
+    yield from _finding_on(within, "the gain over labels alone is within the spread of the seeds")
     rising = (trial for trial, twin, _ in pairs if twin.still_rises)
-    yield from _about(rising, "their students on labels alone were best in their last epoch")
+    yield from _finding_on(rising, "their students on labels alone were best in their last epoch")
     epochs = (trial for trial, twin, _ in pairs if not same_step_count(trial, twin))
     text = "compared with students on labels alone of as many epochs, not steps; set baseline: gold"
-    yield from _about(epochs, text)
+    yield from _finding_on(epochs, text)
 
 
-def _about(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> list[Finding]:
+def _finding_on(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> list[Finding]:
     """The finding on these trials, where there are any."""
     numbers = tuple(sorted(trial.number for trial in trials))
     return [Finding(text, numbers, blocks)] if numbers else []
 
 
-def _of_dev(labels: int | None, label: str) -> Iterable[Finding]:
+def _dev_findings(labels: int | None, label: str) -> Iterable[Finding]:
     if labels is not None and labels < FEW:
         yield Finding(
             f"dev has {labels} labels, so its {label} is uncertain by points; use a larger dev part"
@@ -218,7 +218,7 @@ def _of_dev(labels: int | None, label: str) -> Iterable[Finding]:
 def verdict(
     rows: Sequence[FrontRow],
     teachers: Sequence[Teacher],
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     *,
     chosen: Trial | None = None,
 ) -> Verdict:
@@ -230,15 +230,17 @@ def verdict(
         )
     label = common_score_label([*teachers, *(row.trial for row in rows)])
     row = _chosen(rows, chosen)
-    about = [each for each in found if each.blocks and (not each.trials or row.trial.number in each.trials)]
+    about = [
+        each for each in findings if each.blocks and (not each.trials or row.trial.number in each.trials)
+    ]
     name = f"#{row.trial.number:02d}"
-    if chosen is None and row.kept is not None and row.kept < GOOD_ENOUGH:
-        keeps = keeps_too_little(row.kept, label)
+    if chosen is None and row.teacher_share is not None and row.teacher_share < GOOD_ENOUGH:
+        keeps = below_bar_in_words(row.teacher_share, label)
         return Verdict(None, f"Do not ship yet: the best student, {name}, {keeps}")
     if about:
         # A finding of one kind reads as a reason.
         return Verdict(None, f"Do not ship {name} yet: {'; '.join(each.text for each in about)}")
-    kept = f"{share(row.kept)} of the teacher's {label}" if row.kept is not None else (
+    kept = f"{share(row.teacher_share)} of the teacher's {label}" if row.teacher_share is not None else (
         f"dev {label} {percent(row.trial.scores.mean('dev'))}"
     )  # fmt: skip
     costs = costs_in_words(row.trial, (SPEEDUP, COMPRESSION))
@@ -254,7 +256,7 @@ def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
     """The row of `chosen`; else the fastest that is good enough, or the best where none is. Rows are by latency."""
     if chosen is not None:
         return next(row for row in rows if row.trial.number == chosen.number)
-    good = [row for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
+    good = [row for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
     return good[0] if good else max(rows, key=lambda row: dev(row.trial))
 
 

@@ -32,11 +32,11 @@ from raykd.report.cost_notes import cost_notes
 from raykd.report.findings import judge
 from raykd.report.key_figures import key_figures
 from raykd.report.language_scores import PARTS, Labels
-from raykd.report.page_document import MARKERS, as_json, kinds_of, page_document, students_of
+from raykd.report.page_document import MARKERS, as_json, kind_numbers, listed_students, page_document
 from raykd.report.provenance import Provenance
 from raykd.report.search_growth import Importances
-from raykd.report.stopped_trials import Stopped, stopped_in_words
-from raykd.report.student_columns import LEARNT_BY, languages_of
+from raykd.report.stopped_trials import StoppedTrial, stopped_in_words
+from raykd.report.student_columns import LEARNT_BY, source_languages
 from raykd.report.student_table import table_columns, table_lines
 from raykd.report.terminal_table import headline
 from raykd.report.training_curves import Curves
@@ -63,7 +63,7 @@ def front_html(
     training_labels: Labels = MappingProxyType({}),
     importances: Importances = MappingProxyType({}),
     no_importances: str = "it was not computed",
-    stopped: Sequence[Stopped] = (),
+    stopped: Sequence[StoppedTrial] = (),
     running: str = "",
     provenance: Provenance | None = None,
 ) -> str:
@@ -79,7 +79,7 @@ def front_html(
     front = {row.trial.number: row.trial for row in judged.rows}
     measured = {trial.number for trial in candidates(trials, objectives)}
     shown = [trial for trial in trials if trial.role != "confirm"]  # its figures are those of its student
-    students = students_of(trials, judged)
+    students = listed_students(trials, judged)
     best = max(front.values(), key=lambda trial: trial.scores.mean("dev") or 0, default=None)
     document = page_document(
         trials, teachers, judged, objectives=objectives, curves=curves, labels=training_labels,
@@ -100,7 +100,7 @@ def front_html(
         columns=table_columns(scored, objectives),
         marked=LEARNT_BY,
         lines=list(table_lines(shown, judged.rows, teachers, measured)),
-        kinds={kind: place % len(MARKERS) for kind, place in kinds_of(trials).items()},
+        kinds={kind: place % len(MARKERS) for kind, place in kind_numbers(trials).items()},
         markers=MARKERS,
         all=len(shown),
         stopped=stopped,
@@ -115,15 +115,15 @@ def front_html(
         no_volume="" if document["volume"] else "it needs a teacher and two complete trials",
         no_importances="" if importances else no_importances,
         scores_of_both=bool(document["scores"]),
-        style=Markup(asset("page.css")),
-        script=Markup(asset("page.js")),
+        style=Markup(read_asset("page.css")),
+        script=Markup(read_asset("page.js")),
         plotly=_packed_plotly(),
         document=Markup(as_json(document)),
     )
 
 
 @cache
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """The text of a file beside this one, in `assets/`."""
     return (files("raykd.report") / "assets" / name).read_text(encoding="utf-8")
 
@@ -131,7 +131,7 @@ def asset(name: str) -> str:
 @cache
 def _packed_plotly() -> Markup:
     """Half a megabyte in place of 1.2: pages are kept with every sweep, logged and mailed."""
-    return Markup(base64.b64encode(gzip.compress(asset(PLOTLY).encode(), mtime=0)).decode())
+    return Markup(base64.b64encode(gzip.compress(read_asset(PLOTLY).encode(), mtime=0)).decode())
 
 
 @cache
@@ -144,7 +144,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.from_string(asset("page.html"))
+    return environment.from_string(read_asset("page.html"))
 
 
 def _chosen_on(objectives: Directions, scored: Sequence[TrialOrTeacher]) -> str:
@@ -166,7 +166,7 @@ def _reference(teachers: Sequence[Teacher]) -> str:
         return ""
     best: dict[str, list[str]] = {}
     scores = {id(teacher): teacher.scores.by_language("dev") for teacher in teachers}
-    for language in languages_of(teachers):
+    for language in source_languages(teachers):
         teacher = max(teachers, key=lambda teacher: scores[id(teacher)].get(language, -1.0))
         best.setdefault(teacher.name, []).append(language)
     by_language = "; ".join(f"{name} for {_named(languages)}" for name, languages in best.items())
@@ -176,7 +176,7 @@ def _reference(teachers: Sequence[Teacher]) -> str:
 
 def _languages(scored: Sequence[TrialOrTeacher]) -> str:
     """Over which languages the means are."""
-    sources, targets, outside = languages_of(scored), target_languages(scored), languages_outside_mean(scored)
+    sources, targets, outside = source_languages(scored), target_languages(scored), languages_outside_mean(scored)
     if not sources:
         return ""
     source = f"{common_score_label(scored)} in percent, mean over {_named(sources)}"

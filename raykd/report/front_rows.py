@@ -17,7 +17,7 @@ class FrontRow:
 
     trial: Trial
     baseline: Trial | None
-    kept: float | None
+    teacher_share: float | None
     """Its dev score as a fraction of the teacher's."""
     reference: Mapping[Group, float] = field(default_factory=dict)
     """The teacher's test scores."""

@@ -48,7 +48,7 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
         student = max((row.trial for row in rows), key=lambda trial: trial.scores.mean("dev") or 0)
         value = _both(student.scores.mean(part), student.scores.mean("test", "target"), part)
         figures.append(KeyFigure(value, f"best student, {means}", _cost(student)))
-    good = [row.trial for row in rows if row.kept is not None and row.kept >= GOOD_ENOUGH]
+    good = [row.trial for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
     if good:
         # Where there is no teacher to be faster than, in milliseconds.
         fast = next(iter([*costs_in_words(good[0], [SPEEDUP]), *costs_in_words(good[0], [LATENCY])]), "")

@@ -10,11 +10,11 @@ from raykd.figures.front import GOLD, with_confirmed_scores
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, common_score_label, majority_score, teacher_score
 from raykd.pluralise import pluralise
-from raykd.report.readable_numbers import apart, costs_in_words, percent
+from raykd.report.readable_numbers import costs_in_words, percent, tell_apart
 
 GOOD_ENOUGH = 0.95
 """The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
-HALF = 0.5
+WEAK_BELOW = 0.5
 """The dev score below which a teacher is weak, whatever its students reach."""
 POINT = 0.01
 """A teacher is clearly above a student of one seed where it is more than this above it."""
@@ -44,7 +44,7 @@ def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]
     return alone, distilled
 
 
-def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels: int | None) -> str:
+def teacher_weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels: int | None) -> str:
     """A sentence saying that the teacher is weak; empty where it is not.
 
     It is weak where its dev score is not above that of the most frequent label, not clearly above that of the best
@@ -60,7 +60,7 @@ def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels:
     best = max(alone, key=dev, default=None)
     if best is not None and score <= dev(best) + _margin(best):
         reasons.append(f"labels alone give {percent(dev(best))} (#{best.number:02d})")
-    if not reasons and dev_labels is not None and score < HALF:
+    if not reasons and dev_labels is not None and score < WEAK_BELOW:
         reasons.append("its students can hardly be better")
     label = common_score_label(teachers)
     return (
@@ -68,7 +68,7 @@ def weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels:
     )
 
 
-def best_alone(
+def best_gold_only(
     teachers: Sequence[Teacher], alone: Sequence[Trial], distilled: Sequence[Trial]
 ) -> Trial | None:
     """The student on labels `alone` to export where one beats every distilled student on dev: the fastest that keeps
@@ -83,14 +83,16 @@ def best_alone(
     return fast[0] if fast else max(better, key=dev, default=None)
 
 
-def keeps_too_little(kept: float, label: str) -> str:
+def below_bar_in_words(kept: float, label: str) -> str:
     """What is said of a student that keeps this share of the teacher's score, less than `GOOD_ENOUGH`."""
-    keeps, wanted = apart(kept, GOOD_ENOUGH)
+    keeps, wanted = tell_apart(kept, GOOD_ENOUGH)
     advice = "search larger students, use more unlabelled text, or train longer"
     return f"keeps {keeps} of the teacher's {label}, of {wanted} wanted; {advice}"
 
 
-def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]) -> tuple[bool, str]:
+def gold_only_verdict(
+    trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]
+) -> tuple[bool, str]:
     """Whether to ship `trial`, which learnt from labels alone and beats every distilled student, and the sentence."""
     label = common_score_label([*teachers, trial])
     name = f"#{trial.number:02d} (trained on labels alone)"
@@ -98,7 +100,7 @@ def text_alone(trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Tr
     comparison = f"dev {label} {percent(dev(trial))}, above every distilled student"
     comparison += f" (the best, #{best.number:02d}: {percent(dev(best))})"
     if score and dev(trial) < GOOD_ENOUGH * score:
-        keeps = keeps_too_little(dev(trial) / score, label)
+        keeps = below_bar_in_words(dev(trial) / score, label)
         return False, f"Do not ship yet: {name} is the one to export so far, {comparison}, but it {keeps}"
     own = trial.scores.get("dev")
     seeds = pluralise(len(own.by_seed) if own else 0, "seed")

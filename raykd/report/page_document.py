@@ -11,13 +11,13 @@ from raykd.figures.results import Part
 from raykd.figures.table import LATENCY, PARAMETERS, Directions, main_latency
 from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label, teacher_score
 from raykd.identity import PlainObject
-from raykd.report.findings import Judgement, without_front
+from raykd.report.findings import Judgement, empty_front_reason
 from raykd.report.language_scores import PARTS, Labels, LanguageScores
 from raykd.report.readable_numbers import in_words, percent
-from raykd.report.search_growth import Importances, most_important, scores_of_both, volume_growth
-from raykd.report.stopped_trials import Stopped
+from raykd.report.search_growth import Importances, most_important, source_and_target_scores, volume_growth
+from raykd.report.stopped_trials import StoppedTrial
 from raykd.report.student_facts import settings_in_words, student_facts, teacher_facts
-from raykd.report.training_curves import Curves, drawn_curves, every_nth
+from raykd.report.training_curves import Curves, drawn_curves, epoch_stride
 
 MARKERS = (
     ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("pentagon", "⬟"),
@@ -26,13 +26,13 @@ MARKERS = (
 """The marker of each kind, as plotly names it and as a character; the page has a colour for each."""
 
 
-def kinds_of(trials: Sequence[Trial]) -> dict[str, int]:
+def kind_numbers(trials: Sequence[Trial]) -> dict[str, int]:
     """Each strategy or objective of a sweep → its place among them, the same in every picture."""
     kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
     return dict(zip(kinds, range(len(kinds)), strict=True))
 
 
-def students_of(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
+def listed_students(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
     """The complete ones, which can be looked at: those of the front first, then by their numbers, baselines last.
 
     A confirmation is shown as the figures of its student.
@@ -56,7 +56,7 @@ def page_document(
     curves: Curves,
     labels: Labels,
     importances: Importances,
-    stopped: Sequence[Stopped],
+    stopped: Sequence[StoppedTrial],
 ) -> PlainObject:
     """As JSON-able data. Scores are in percent, latencies in ms; trials are known by their numbers."""
     scored, latency = [*teachers, *trials], main_latency(objectives)
@@ -67,10 +67,10 @@ def page_document(
         "latency": "latency, ms per sentence (p50 of the export, one thread)"
         if latency is LATENCY
         else f"latency, {latency.words} (one thread)",
-        "none": "" if front else without_front(trials),
+        "none": "" if front else empty_front_reason(trials),
         "kinds": [
             {"name": kind, "symbol": MARKERS[place % len(MARKERS)][0]}
-            for kind, place in kinds_of(trials).items()
+            for kind, place in kind_numbers(trials).items()
         ],
         "front": front,
         "dominated": dominated,
@@ -78,7 +78,7 @@ def page_document(
         "teacher": _teacher(teachers, objectives),
         "stopped": [_stopped(each, objectives) for each in stopped],
         "volume": volume_growth(trials, teachers, objectives),
-        "scores": scores_of_both(trials, teachers, objectives),
+        "scores": source_and_target_scores(trials, teachers, objectives),
         "importance": most_important(importances, scored),
         **_students(trials, teachers, judged, objectives, curves, labels),
     }
@@ -99,9 +99,9 @@ def _students(
     labels: Labels,
 ) -> PlainObject:
     """The students, and what their pictures by language have in common."""
-    students = students_of(trials, judged)
-    languages, kinds = LanguageScores([*teachers, *students], labels), kinds_of(trials)
-    rows, every = {row.trial.number: row for row in judged.rows}, every_nth(curves)
+    students = listed_students(trials, judged)
+    languages, kinds = LanguageScores([*teachers, *students], labels), kind_numbers(trials)
+    rows, every = {row.trial.number: row for row in judged.rows}, epoch_stride(curves)
     latency, common = main_latency(objectives), languages.common(teachers)
     found: dict[str, Any] = {}
     for trial in students:
@@ -117,7 +117,7 @@ def _students(
             "sd": {part: 100 * (score.sd or 0) for part in PARTS if (score := trial.scores.get(part))},
             "twin": row.baseline.number if row and row.baseline else None,
             **(languages.student(trial) if common else {}),
-            **({"curves": drawn_curves(own_curves, every=every)} if own_curves else {}),
+            **({"curves": drawn_curves(own_curves, stride=every)} if own_curves else {}),
         }
     return {"languages": common, "students": found}
 
@@ -136,13 +136,13 @@ def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject
     }
 
 
-def _stopped(stopped: Stopped, objectives: Directions) -> PlainObject:
+def _stopped(stopped: StoppedTrial, objectives: Directions) -> PlainObject:
     dev = f"dev {stopped.trial.score_label} {percent(stopped.dev)} then"
     return {
         "name": stopped.trial.name,
         "ms": main_latency(objectives).read(stopped.trial),
         "dev": None if stopped.dev is None else 100 * stopped.dev,
-        "facts": [dev, f"stopped after epoch {stopped.epoch}: {stopped.why}"],
+        "facts": [dev, f"stopped after epoch {stopped.epoch}: {stopped.reason}"],
     }
 
 

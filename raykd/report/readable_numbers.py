@@ -21,12 +21,12 @@ def share(part: float | None, more: int = 0) -> str:
     return NONE if part is None else f"{100 * part:.{more}f} %"
 
 
-def plain(number: float, more: int = 0) -> str:
+def significant_digits(number: float, more: int = 0) -> str:
     """A number of any unit, with four significant digits and more."""
     return f"{number:.{4 + more}g}"
 
 
-def apart(value: float, other: float, form: Callable[[float, int], str] = share) -> tuple[str, str]:
+def tell_apart(value: float, other: float, form: Callable[[float, int], str] = share) -> tuple[str, str]:
     """Two numbers with as many more digits as it takes to tell them apart: `94.7 %` and `95.0 %`; with none where these
     tell them apart, or where they are equal.
     """
@@ -104,7 +104,7 @@ FORMS: Mapping[Form, Callable[[float | None], str]] = MappingProxyType(
 )
 
 
-def shown(figure: Figure, scored: TrialOrTeacher) -> str:
+def format_figure(figure: Figure, scored: TrialOrTeacher) -> str:
     """The figure of a trial or teacher as a cell of its column."""
     return FORMS[figure.form](figure.read(scored))
 

@@ -29,7 +29,7 @@ def volume_growth(
     return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
 
 
-def scores_of_both(
+def source_and_target_scores(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> dict[str, list[list[str | float]]]:
     """Students that are on the front of dev of the source and of the target languages, whatever else was searched for,

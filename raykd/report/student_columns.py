@@ -62,7 +62,7 @@ class Column:
     """The score whose spread over seeds follows the value, in points."""
     css: str = ""
     """On the page: "text" aligns left, "on-dev" and "on-test" show it for that part only."""
-    of_front: bool = False
+    front_only: bool = False
     """Whether it is of students of the front alone."""
     left_out: int = 0
     """Columns with higher numbers are left out first when the terminal is narrow; 0 always stays."""
@@ -73,7 +73,7 @@ class Column:
         score = self.spread and self.spread.score and line.scored.scores.get(*self.spread.score)
         return (self.missing if value is None else self.form(value)) + spread(score.sd if score else None)
 
-    def at(self, left_out: int, heading: str = "") -> Column:
+    def on_terminal(self, left_out: int, heading: str = "") -> Column:
         """The same on a terminal, where it has a place among those that are left out."""
         return replace(self, left_out=left_out, heading=heading or self.heading)
 
@@ -90,7 +90,7 @@ class StudentColumns:
 
     def __init__(self, scored: Sequence[TrialOrTeacher], objectives: Directions):
         self._label, self._scored = common_score_label(scored), scored
-        self.sources, self.targets = languages_of(scored), target_languages(scored)
+        self.sources, self.targets = source_languages(scored), target_languages(scored)
         scores = score_figures(common_score_name(scored), targets=bool(self.targets), among=scored)
         self.beside = [figure for figure in scores if figure.beside]
         """The scores beside the task's."""
@@ -137,7 +137,7 @@ class StudentColumns:
     def gain(self, part: Part) -> Column:
         """What distillation gains over gold labels alone."""
         css = f"on-{part} gain"
-        return Column(GAIN, lambda line: line.row and line.row.gain(part), gain, css=css, of_front=True)
+        return Column(GAIN, lambda line: line.row and line.row.gain(part), gain, css=css, front_only=True)
 
     def changes(self) -> list[Column]:
         """By which fractions scores of source and of target languages are above the teacher's."""
@@ -146,7 +146,7 @@ class StudentColumns:
             def value(line: Line) -> float | None:
                 return line.row and line.row.change(group)
 
-            return Column(f"{group} vs teacher", value, change, css="on-test", of_front=True)
+            return Column(f"{group} vs teacher", value, change, css="on-test", front_only=True)
 
         return list(map(column, GROUPS)) if self.targets else []
 
@@ -156,7 +156,7 @@ class StudentColumns:
         return Column(heading, lambda line: figure.read(line.scored), FORMS[figure.form])
 
 
-def languages_of(scored: Iterable[TrialOrTeacher]) -> list[str]:
+def source_languages(scored: Iterable[TrialOrTeacher]) -> list[str]:
     """The source languages, in the order in which they occur."""
     scores = (each.scores.get("dev", "source") for each in scored)
     return list(dict.fromkeys(language for score in scores if score for language in score.by_language))

@@ -13,7 +13,7 @@ from raykd.figures.conditions import parse as parse_condition
 from raykd.figures.table import DEV, selectable_figures, selection_fault
 from raykd.figures.trial import Trial
 from raykd.report.front_rows import FrontRow
-from raykd.report.readable_numbers import apart, plain
+from raykd.report.readable_numbers import significant_digits, tell_apart
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
     left, right = evaluate_expression(part.left, values), evaluate_expression(part.comparators[0], values)
     if isinstance(left, str) or isinstance(right, str):
         return math.inf, ""
-    is_, wanted = apart(left, right, plain)
+    is_, wanted = tell_apart(left, right, significant_digits)
     words = f"{ast.unparse(part.left)} is {is_}, and {ast.unparse(part.comparators[0])} is {wanted}"
     return abs(left - right) / (abs(right) or 1.0), words
 
 
-def parse(source: str, score_name: str) -> Where:
+def parse_where(source: str, score_name: str) -> Where:
     """The condition that `source` states, for a sweep whose task has that score.
 
     Raises SpecError with one fault, which names the word.
@@ -82,7 +82,7 @@ def parse(source: str, score_name: str) -> Where:
         raise _fault(source, str(error)) from None
 
 
-def best(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
+def best_first(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
     """`trials` in the order of the figure `name`, the best first; costs that are timed on the grid of the sweep.
 
     Trials without that figure are left out. Raises SpecError for a name that cannot select.

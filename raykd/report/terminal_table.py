@@ -15,10 +15,16 @@ from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
 from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label
 from raykd.pluralise import pluralise
 from raykd.report.cost_notes import cost_notes
-from raykd.report.findings import GOOD_ENOUGH, infeasible, judge, most_missed, without_front
+from raykd.report.findings import (
+    GOOD_ENOUGH,
+    empty_front_reason,
+    infeasible_students,
+    judge,
+    most_missed_constraint,
+)
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.markdown import markdown_table
-from raykd.report.readable_numbers import NONE, apart, share
+from raykd.report.readable_numbers import NONE, share, tell_apart
 from raykd.report.stopped_trials import STATES
 from raykd.report.student_columns import GAIN, LEARNT_BY, NUMBER, STUDENT, Column, Line, StudentColumns
 
@@ -38,20 +44,22 @@ def terminal_columns(
     columns = StudentColumns(scored, objectives)
     of_dev = [DEV, *(figure for figure in columns.beside if figure.part == "dev")]
     return [
-        NUMBER.at(0 if alike else 1),
+        NUMBER.on_terminal(0 if alike else 1),
         STUDENT,
-        LEARNT_BY.at(1 if alike else 2),
+        LEARNT_BY.on_terminal(1 if alike else 2),
         columns.mean(DEV),
-        *(column.at(2) for column in columns.languages_sd(DEV)),
-        *(column.at(1) for column in columns.target_means("dev", spreads=False)),
-        *(column.at(LANGUAGES) for figure in of_dev for column in columns.by_language(figure)),
-        Column("of teacher", lambda line: line.row and line.row.kept, _kept, of_front=True, left_out=4),
-        columns.gain("dev").at(1),
+        *(column.on_terminal(2) for column in columns.languages_sd(DEV)),
+        *(column.on_terminal(1) for column in columns.target_means("dev", spreads=False)),
+        *(column.on_terminal(LANGUAGES) for figure in of_dev for column in columns.by_language(figure)),
+        Column(
+            "of teacher", lambda line: line.row and line.row.teacher_share, _kept, front_only=True, left_out=4
+        ),
+        columns.gain("dev").on_terminal(1),
         columns.mean(TEST, spreads=False),
         *columns.target_means("test", spreads=False),
-        *(column.at(3) for column in columns.changes()),
-        *(columns.mean(figure, spreads=False).at(2) for figure in columns.beside),
-        *(columns.cost(figure).at(figure.column or 0, figure.short) for figure in columns.costs),
+        *(column.on_terminal(3) for column in columns.changes()),
+        *(columns.mean(figure, spreads=False).on_terminal(2) for figure in columns.beside),
+        *(columns.cost(figure).on_terminal(figure.column or 0, figure.short) for figure in columns.costs),
     ]
 
 
@@ -125,7 +133,7 @@ def front_table(
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
     return FrontTable(
-        headline(trials, rows, sweep=sweep), rows, teachers, best, without_front(trials), objectives
+        headline(trials, rows, sweep=sweep), rows, teachers, best, empty_front_reason(trials), objectives
     )
 
 
@@ -140,8 +148,8 @@ def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = 
         number = sum(trial.state == state for trial in searched)
         if number:
             parts.append(f"{number} {word}")
-    if missing := infeasible(searched):
-        source, number = most_missed(missing)
+    if missing := infeasible_students(searched):
+        source, number = most_missed_constraint(missing)
         parts.append(f"{len(missing)} left out by the constraints, most by {source} ({number})")
     return f"{sweep}: {', '.join(parts)}" if sweep else ", ".join(parts)
 
@@ -188,7 +196,7 @@ def _student_cell(column: Column, row: FrontRow) -> str | Text:
 def _baseline_cell(column: Column, baseline: Trial) -> str:
     if column is STUDENT:
         return "└ same, gold only"
-    return "" if column.of_front else _cell(column, Line(baseline))
+    return "" if column.front_only else _cell(column, Line(baseline))
 
 
 def _cell(column: Column, line: Line) -> str:
@@ -197,4 +205,4 @@ def _cell(column: Column, line: Line) -> str:
 
 def _kept(kept: float) -> str:
     """With decimals where a whole number would hide that it is below `GOOD_ENOUGH`."""
-    return apart(kept, GOOD_ENOUGH)[0] if kept < GOOD_ENOUGH else share(kept)
+    return tell_apart(kept, GOOD_ENOUGH)[0] if kept < GOOD_ENOUGH else share(kept)

@@ -52,7 +52,7 @@ Curves = Mapping[int, Sequence[Curve]]
 """Trial → the curves of its runs."""
 
 
-def curves_of(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
+def training_curves(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
     """The curves of a trial's runs, in their order; runs that trained nothing have none."""
     return tuple(
         _curve(name, run, result.epochs)
@@ -61,7 +61,7 @@ def curves_of(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
     )
 
 
-def every_nth(curves: Curves) -> int:
+def epoch_stride(curves: Curves) -> int:
     """Of how many epochs one is shown, so that all curves together have at most about `MOST_POINTS`."""
     # The first has two losses beside its score.
     points = sum(
@@ -72,14 +72,14 @@ def every_nth(curves: Curves) -> int:
     return max(1, math.ceil(points / MOST_POINTS))
 
 
-def drawn_curves(curves: Sequence[Curve], *, every: int = 1) -> PlainObject:
+def drawn_curves(curves: Sequence[Curve], *, stride: int = 1) -> PlainObject:
     """The first of `curves` with its stages, steps and losses, and the dev scores of the others, as JSON-able data.
 
     `runs`: each run's name, number of epochs and dev scores in percent, the first one first; `loss`, `held_out`: of the
     first. One epoch in `every` is shown, and those that are best or at a step's ends; `at` says which, where some are
     left out.
     """
-    first, shown = curves[0], [_shown(curve, every) for curve in curves]
+    first, shown = curves[0], [_shown(curve, stride) for curve in curves]
     return {
         "stages": first.stages,
         "steps": [asdict(step) for step in first.steps],

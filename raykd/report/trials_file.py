@@ -23,7 +23,7 @@ from raykd.figures.table import (
     score_values,
 )
 from raykd.figures.trial import Trial, common_score_name, target_languages
-from raykd.report.student_columns import languages_of
+from raykd.report.student_columns import source_languages
 
 TEXT = ("state", "role", "objective", "message")
 WHOLE = ("count", "bytes")
@@ -87,7 +87,7 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
 
 
 def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
-    sources, targets = languages_of(trials), target_languages(trials)
+    sources, targets = source_languages(trials), target_languages(trials)
     columns: dict[str, pa.Array] = {}
     for figure in score_figures(common_score_name(trials), targets=False, among=trials):
         languages = sources if figure.part == "dev" else [*sources, *targets]

@@ -23,7 +23,7 @@ from raykd.sweep.records import SweepRecords
 from raykd.sweep.spec import search_identity
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.trial_models import seeds_of
-from raykd.tracking.origin import origin
+from raykd.tracking.origin import origin_tags
 from raykd.tracking.pages import dataset, searched_params, texts
 from raykd.tracking.publisher import Publisher
 from raykd.tracking.sweep_pages import Ending, Gain, SweepPages
@@ -85,7 +85,7 @@ def _pages(sweep: Sweep) -> SweepPages:
     tree = json.loads(redact(json.dumps(sweep.document.tree)))
     written = StringIO()
     YAML().dump(tree, written)
-    tags = origin() | ({"transfer_id": sweep.transfer_id} if sweep.transfer_id else {})
+    tags = origin_tags() | ({"transfer_id": sweep.transfer_id} if sweep.transfer_id else {})
     return SweepPages(
         sweep.file.name, search_identity(sweep.document), lambda: [record.trial for record in records.load()],
         sweep.file.task_entry.score_name, sweep.file.objectives,
@@ -129,7 +129,7 @@ def publish_end(
     number = None if ship is None else ship.number
     publisher.pages.ending = Ending(
         frozenset(trial.number for trial in front), gains_of(trials), number, verdict,
-        f"{front_links(publisher.experiment_id, publisher.shown.sweep_run)}\n\n{table}", files, exports,
+        f"{front_links(publisher.experiment_id, publisher.published.sweep_run)}\n\n{table}", files, exports,
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def export_students(
     Returns:
         By the number of each that MLflow has or will have, the folder with its export; None where it has it.
     """
-    missing = [t for t in front if not publisher.shown.has_model(publisher.pages.trial_key(t.number))]
+    missing = [t for t in front if not publisher.published.has_model(publisher.pages.trial_key(t.number))]
     listener.begin("models", len(front), done=len(front) - len(missing))
     exports: dict[int, Path | None] = {}
     for trial in front:

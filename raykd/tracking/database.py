@@ -28,7 +28,7 @@ TABLES_LOCK = int.from_bytes(b"raykd", "big")
 """The key of PostgreSQL's advisory lock."""
 
 
-def one_at_a_time(uri: str) -> AbstractContextManager[None]:
+def lock_database(uri: str) -> AbstractContextManager[None]:
     """Hold the database of `uri` while its tables are looked at or made; of a server nothing is held.
 
     Raises:
@@ -36,8 +36,8 @@ def one_at_a_time(uri: str) -> AbstractContextManager[None]:
     """
     scheme = urlsplit(uri).scheme
     if scheme == "sqlite":
-        return _sqlite_alone(Path(uri.removeprefix("sqlite:///")))
-    return _postgresql_alone(uri) if scheme.startswith("postgresql") else nullcontext()
+        return _lock_sqlite(Path(uri.removeprefix("sqlite:///")))
+    return _lock_postgresql(uri) if scheme.startswith("postgresql") else nullcontext()
 
 
 def open_sqlite(path: Path) -> None:
@@ -55,7 +55,7 @@ def open_sqlite(path: Path) -> None:
 
 
 @contextmanager
-def _sqlite_alone(path: Path) -> Iterator[None]:
+def _lock_sqlite(path: Path) -> Iterator[None]:
     """A process that is killed while it makes the tables would leave a file that no MLflow can use: they are made in a
     file beside it, which then takes its name.
     """
@@ -78,7 +78,7 @@ def _has_no_tables(path: Path) -> bool:
 
 
 @contextmanager
-def _postgresql_alone(uri: str) -> Iterator[None]:
+def _lock_postgresql(uri: str) -> Iterator[None]:
     """PostgreSQL makes tables in transactions: what a killed process began is undone or gone on with."""
     try:
         engine = sqlalchemy.create_engine(

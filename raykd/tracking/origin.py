@@ -22,7 +22,7 @@ def git_commit(folder: str | Path = ".") -> str | None:
         return os.environ.get(COMMIT, "").strip() or None
 
 
-def origin() -> dict[str, str]:
+def origin_tags() -> dict[str, str]:
     """What MLflow's own columns Version and Created by show, as far as it is known."""
     commit = git_commit()
     try:

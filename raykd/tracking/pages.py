@@ -30,7 +30,7 @@ NAME_LENGTH, DIGEST_LENGTH = 500, 36
 """MLflow's limits of a dataset."""
 CURVES = ("epoch/", "front/")
 """Metrics below these names are curves: one point per step. All others are results: the last value counts."""
-OF_STAGE, COUNTED = ("loss", "held_out_loss"), ("stage", "step")
+STAGE_LOSSES, COUNTERS = ("loss", "held_out_loss"), ("stage", "step")
 """Of an epoch: what differs in kind between stages, and what is a number counted from 0."""
 SWEEP_TAG, TRIAL_TAG, TEACHER_TAG = "raykd.sweep_id", "raykd.trial", "raykd.teacher"
 _REFUSED = re.compile(r"[^\w./: -]|_(?=u[0-9a-f]+_)")
@@ -67,7 +67,7 @@ class Page:
     status: str = "RUNNING"
     moment_ms: int = field(default_factory=now_ms)
     """When it came to be as it is."""
-    lasted_s: float = 0.0
+    duration_s: float = 0.0
     """For so long the run had been going on then, where it is shown for the first time."""
     first_tags: Mapping[str, str] = field(default_factory=dict)
     """Of a new run; another driver leaves them as they are."""
@@ -87,7 +87,7 @@ def flatten(metrics: PlainObject, prefix: str = "") -> dict[str, float]:
 
     What is not a finite number is left out: MLflow's databases handle NaN in different ways.
     """
-    return {clean(name): value for name, value in _finite(metrics, prefix)}
+    return {clean_key(name): value for name, value in _finite(metrics, prefix)}
 
 
 def _finite(metrics: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
@@ -132,21 +132,21 @@ def epoch_values(
     values |= {
         key: value
         for key, value in metrics.items()
-        if key not in ("epoch", "losses", "tokens", *OF_STAGE, *COUNTED)
+        if key not in ("epoch", "losses", "tokens", *STAGE_LOSSES, *COUNTERS)
     }
-    values |= {f"{own}{key}": metrics[key] for key in OF_STAGE if key in metrics}
-    values |= {key: metrics[key] + 1 for key in COUNTED if key in metrics}
+    values |= {f"{own}{key}": metrics[key] for key in STAGE_LOSSES if key in metrics}
+    values |= {key: metrics[key] + 1 for key in COUNTERS if key in metrics}
     dev = DEV.full_name(score_name)
     return flatten({re.sub(r"^dev(?=_|$)", dev, key): value for key, value in values.items()}, prefix)
 
 
-def charted(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
+def charted_curves(score: str, run: str, stages: Iterable[Sequence[str]]) -> list[str]:
     """The curves to look at first: the score and the loss of each stage, of every way of training in `stages`."""
     below = dict.fromkeys(own for each in stages for own in loss_prefixes(each))
-    return [clean(f"{curve_prefix(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
+    return [clean_key(f"{curve_prefix(run)}{name}") for name in (score, *(f"{own}loss" for own in below))]
 
 
-def clean(key: str) -> str:
+def clean_key(key: str) -> str:
     """Return `key` as MLflow takes it: a sign that it refuses becomes its number, `a+b` `a_u2b_b`, and two keys never
     one name. It takes letters and digits of all scripts; vowel signs and accents that stand alone it refuses.
     """
@@ -165,7 +165,7 @@ def text(value: object) -> str:
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:
     """Return values as parameters and tags, by keys that MLflow takes."""
-    return {clean(key): text(value) for key, value in values.items()}
+    return {clean_key(key): text(value) for key, value in values.items()}
 
 
 def results(trial: TrialOrTeacher) -> dict[str, float]:

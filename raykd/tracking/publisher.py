@@ -24,9 +24,9 @@ from raykd.progress import report_progress
 from raykd.redact import redact
 from raykd.tracking.database import ANSWER_SECONDS
 from raykd.tracking.pages import Key, Page
-from raykd.tracking.registry import shipped
-from raykd.tracking.server import check, experiment_of, quick_requests, reachable
-from raykd.tracking.shown import Shown
+from raykd.tracking.published_runs import PublishedRuns
+from raykd.tracking.registry import shipped_version
+from raykd.tracking.server import check_connection, check_server, find_or_create_experiment, quick_requests
 from raykd.tracking.sweep_pages import SweepPages
 from raykd.tracking.views import Experiment, run_link
 
@@ -69,7 +69,7 @@ class Publisher:
         Raises:
             TrackingError: the server cannot be used, within seconds (`check`).
         """
-        self.uri, self.pages = check(uri), pages
+        self.uri, self.pages = check_server(uri), pages
         self._name, self._warn, self._may_write = experiment.name, warn, may_write
         self.trouble = ""
         """Why the server could not be written the last time; empty where it could."""
@@ -84,17 +84,17 @@ class Publisher:
         client, sweep = MlflowClient(self.uri), pages.sweep()
         try:
             with quick_requests(ANSWER_S):
-                self.experiment_id = experiment_of(client, self.uri, experiment)
-                self.shown = Shown(client, self.experiment_id, sweep.key, warn)
-                self.shown.read()
-                self.shown.write(replace(sweep, files={}))  # these may be elsewhere, and take long
+                self.experiment_id = find_or_create_experiment(client, self.uri, experiment)
+                self.published = PublishedRuns(client, self.experiment_id, sweep.key, warn)
+                self.published.read()
+                self.published.write(replace(sweep, files={}))  # these may be elsewhere, and take long
         except TrackingError:
             raise
         except Exception as error:
             raise TrackingError(
                 f"tracking.uri: {redact(self.uri)} cannot be written: {reason(error)}"
             ) from error
-        pages.grown = self.shown.front_step
+        pages.shown_front_steps = self.published.front_step
 
     def start(self, seconds: float = PUBLISH_S) -> None:
         """Publish every so many seconds from now on, whenever `wake` is called, and once more in `close`."""
@@ -114,11 +114,11 @@ class Publisher:
         with self._publishing:
             pages = self.pages()
             self._models = [page for page in pages if page.model is not None]
-            self._count(pages)
+            self._count_missing(pages)
             if self._missing and self._may_write():
                 trouble = self._write([page for page in pages if page.key in self._missing])
                 self._report(trouble)
-                self._count(pages)
+                self._count_missing(pages)
         return self.missing()
 
     def _write(self, pages: Sequence[Page]) -> str:
@@ -126,31 +126,31 @@ class Publisher:
         trouble = ""
         # Whatever the server or its client does must not reach the sweep.
         try:
-            reachable(self.uri)
+            check_connection(self.uri)
             with quick_requests(ANSWER_S):
-                if not self.shown.is_known:
-                    self.shown.read()
+                if not self.published.is_known:
+                    self.published.read()
                 for page in pages:
-                    self.shown.write(page)
+                    self.published.write(page)
         except Exception as error:
-            self.shown.is_known = False
+            self.published.is_known = False
             return reason(error)
         # What takes long, and a registry may refuse, comes last, each by itself.
         for page in pages:
             try:
-                self.shown.write_model(page)
+                self.published.write_model(page)
             except Exception as error:
-                self.shown.is_known = False
+                self.published.is_known = False
                 trouble = trouble or reason(error)
         return trouble
 
-    def _count(self, pages: Sequence[Page]) -> None:
+    def _count_missing(self, pages: Sequence[Page]) -> None:
         missing = {}
         for page in pages:
             if self._complete.get(page.key) is page and not page.points:
                 continue
             points = len(page.points)
-            count = sum(count for count, _ in self.shown.changes(page)) + self.shown.lacks_model(page)
+            count = sum(count for count, _ in self.published.changes(page)) + self.published.lacks_model(page)
             if count:
                 missing[page.key] = (page.name, count)
             else:
@@ -201,7 +201,7 @@ class Publisher:
         until = time.monotonic() + CLOSE_S
         while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:
             models = self._models
-            waiting = sum(map(self.shown.lacks_model, models))
+            waiting = sum(map(self.published.lacks_model, models))
             share = 1 - waiting / len(models) if models else None
             doing = f"{pluralise(waiting, 'model')} to log" if waiting else "writing the last values"
             report_progress(share, doing)
@@ -219,16 +219,16 @@ class Publisher:
         """How many values, files and changes of state the server did not show after the last attempt."""
         return sum(count for _, count in self._missing.values())
 
-    def shipped(self) -> str:
+    def shipped_version(self) -> str:
         """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
         not answer.
         """
         if self.trouble:
             return ""
         try:
-            reachable(self.uri)
+            check_connection(self.uri)
             with quick_requests(ANSWER_SECONDS):
-                return shipped(self.shown.client, self._name)
+                return shipped_version(self.published.client, self._name)
         # Whatever the server or its client does must not reach the sweep.
         except Exception:
             return ""
@@ -236,7 +236,7 @@ class Publisher:
     @property
     def place(self) -> str:
         """Where the sweep's run is shown, as it follows the server's URI."""
-        return run_link(self.experiment_id, self.shown.sweep_run)
+        return run_link(self.experiment_id, self.published.sweep_run)
 
     @property
     def link(self) -> str:

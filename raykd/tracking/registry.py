@@ -30,11 +30,11 @@ FIGURES = (*(figure.name for figure in COLUMNS), "bytes", "bytes_int8", "over_go
 FORM = MappingProxyType({"raykd.form": "python_function"})
 """What distinguishes models that MLflow serves from other files of a run."""
 SHIP, SET_BY_RAYKD, NOWHERE = "ship", "raykd.ship", "none"
-OF_TRIAL = ("raykd.trial", "run_id", "objective", "shape")
+TRIAL_TAGS = ("raykd.trial", "run_id", "objective", "shape")
 """Tags of a trial's run that its version has too."""
 
 
-def paged(search: Callable[[str | None], PagedList[T]]) -> list[T]:
+def all_pages(search: Callable[[str | None], PagedList[T]]) -> list[T]:
     """Return all that a search finds, which is asked for page by page, by the token of each."""
     page = search(None)
     found = list(page)
@@ -44,13 +44,13 @@ def paged(search: Callable[[str | None], PagedList[T]]) -> list[T]:
     return found
 
 
-def models_of(client: MlflowClient, experiment_id: str) -> dict[str, LoggedModel]:
+def logged_models(client: MlflowClient, experiment_id: str) -> dict[str, LoggedModel]:
     """Return the students of an experiment that are logged as models, by the ids of their runs.
 
     Of several of one run the one that is whole: each attempt whose answer was lost began one.
     """
     ours = " AND ".join(f"tags.`{key}` = '{value}'" for key, value in FORM.items())
-    found = paged(lambda token: client.search_logged_models([experiment_id], ours, page_token=token))
+    found = all_pages(lambda token: client.search_logged_models([experiment_id], ours, page_token=token))
     return {str(model.source_run_id): model for model in sorted(found, key=is_whole)}
 
 
@@ -90,13 +90,13 @@ def log_model(
     return client.finalize_logged_model(model.model_id, "READY")
 
 
-def register(client: MlflowClient, model: StudentModel, logged: LoggedModel, run: MlflowRun) -> str:
+def register_version(client: MlflowClient, model: StudentModel, logged: LoggedModel, run: MlflowRun) -> str:
     """The version of a logged model, made if there is none, with the student's tags."""
     # Its folder: MLflow looks `models:/…` up at the address of the process, which may be another server's.
     name, source = model.registered_as, logged.artifact_location
     if not client.search_registered_models(f"name='{name}'"):
         client.create_registered_model(name)
-    tags = {key: run.data.tags[key] for key in OF_TRIAL if key in run.data.tags}
+    tags = {key: run.data.tags[key] for key in TRIAL_TAGS if key in run.data.tags}
     tags["trial"] = str(run.info.run_name)
     scores = (figure.full_name(model.score_name) for figure in score_figures(model.score_name, targets=True))
     shown = [key for key in (*scores, *FIGURES) if key in run.data.metrics]
@@ -113,7 +113,7 @@ def register(client: MlflowClient, model: StudentModel, logged: LoggedModel, run
     return str(made.version)
 
 
-def ship(client: MlflowClient, name: str, version: str, why: str) -> str:
+def move_ship_alias(client: MlflowClient, name: str, version: str, why: str) -> str:
     """Let the alias `ship` name `version`, and the tag `ship` say why. Returns what a person has done with the alias
     where it is left to them; else nothing.
     """
@@ -130,7 +130,7 @@ def ship(client: MlflowClient, name: str, version: str, why: str) -> str:
     return ""
 
 
-def shipped(client: MlflowClient, name: str) -> str:
+def shipped_version(client: MlflowClient, name: str) -> str:
     """The version that the alias `ship` names, with its trial; empty where there is none."""
     found = client.search_registered_models(f"name='{name}'")
     if not found or SHIP not in found[0].aliases:

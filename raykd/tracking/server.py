@@ -24,23 +24,23 @@ from mlflow.tracking import MlflowClient
 
 from raykd.errors import TrackingError
 from raykd.redact import expand_variables, redact
-from raykd.tracking.database import ANSWER_SECONDS, one_at_a_time, open_sqlite
-from raykd.tracking.pages import clean
+from raykd.tracking.database import ANSWER_SECONDS, lock_database, open_sqlite
+from raykd.tracking.pages import clean_key
 from raykd.tracking.views import VIEW_TAG, Experiment, experiment_tags
 
 log = logging.getLogger(__name__)
 
-COLD = 4
+FIRST_ANSWER_FACTOR = 4
 """How much longer than a connection the first answer may take: a server that has just started reads its tables."""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
 MIGRATIONS = ("alembic", "mlflow.store.db.utils")
 """Loggers with a hundred lines on a new database, which nobody needs."""
-WRITTEN_BY = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
+ARTIFACT_PACKAGES = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
 """The packages with which MLflow's client writes files of an experiment, where no server does."""
 
 
-def resolve(uri: str) -> str:
+def resolve_uri(uri: str) -> str:
     """`uri` with the environment's variables in it, and a relative SQLite path made absolute against the working
     directory.
 
@@ -67,16 +67,16 @@ def is_relative(uri: str) -> bool:
     return uri.startswith("sqlite:///") and not uri.removeprefix("sqlite:///").startswith("/")
 
 
-def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
+def check_server(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
     """Check that the tracking server takes connections within `seconds`, and answers within `COLD` times as many; a
     database that is new gets its tables.
 
     Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
     """
-    uri = resolve(uri)
-    reachable(uri, seconds=seconds)
+    uri = resolve_uri(uri)
+    check_connection(uri, seconds=seconds)
     try:
-        with quick_requests(COLD * seconds), quiet(*MIGRATIONS), one_at_a_time(uri):
+        with quick_requests(FIRST_ANSWER_FACTOR * seconds), only_warnings(*MIGRATIONS), lock_database(uri):
             MlflowClient(uri).search_experiments(max_results=1)
     except TrackingError:
         raise
@@ -87,7 +87,7 @@ def check(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
     return uri
 
 
-def reachable(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
+def check_connection(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
     """A quick check before MLflow's own client, which retries for minutes: does the host answer, can SQLite be opened?
 
     Raises TrackingError if not.
@@ -127,11 +127,11 @@ def _hint(uri: str, error: Exception) -> str:
 def quick_requests(seconds: float) -> AbstractContextManager[None]:
     """One try, no retries, for the requests made inside (MLflow's own: 7 retries, 120 s each)."""
     timeout = str(max(1, math.ceil(seconds)))
-    return environment(MLFLOW_HTTP_REQUEST_TIMEOUT=timeout, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
+    return environment_variables(MLFLOW_HTTP_REQUEST_TIMEOUT=timeout, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
 
 
 @contextmanager
-def environment(**wanted: str) -> Iterator[None]:
+def environment_variables(**wanted: str) -> Iterator[None]:
     """Settings that MLflow takes from the process's environment only, put back as they were."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -146,7 +146,7 @@ def environment(**wanted: str) -> Iterator[None]:
 
 
 @contextmanager
-def quiet(*names: str) -> Iterator[None]:
+def only_warnings(*names: str) -> Iterator[None]:
     """Only warnings of these loggers while the body runs."""
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
@@ -159,7 +159,7 @@ def quiet(*names: str) -> Iterator[None]:
             logger.setLevel(level)
 
 
-def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str:
+def find_or_create_experiment(client: MlflowClient, uri: str, experiment: Experiment) -> str:
     """The id of the experiment, which is made if there is none. It gets our views.
 
     Raises TrackingError if somebody deleted the experiment, or a package is missing that writes its files.
@@ -167,8 +167,8 @@ def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str
     name = experiment.name
     found = client.get_experiment_by_name(name)
     if found is None:
-        at = _artifacts(uri, name, experiment.artifacts)
-        _writable(at)
+        at = _artifact_location(uri, name, experiment.artifacts)
+        _check_artifact_package(at)
         experiment_id, shown = client.create_experiment(name, artifact_location=at), {}
     elif found.lifecycle_stage == "deleted":
         raise TrackingError(
@@ -176,16 +176,16 @@ def experiment_of(client: MlflowClient, uri: str, experiment: Experiment) -> str
             f"restore it: mlflow experiments restore --experiment-id {found.experiment_id}"
         )
     else:
-        _writable(found.artifact_location)
+        _check_artifact_package(found.artifact_location)
         experiment_id, shown = found.experiment_id, found.tags
     for key, value in experiment_tags(experiment_id, experiment).items():
         # What people changed there is kept.
         if key not in shown:
-            _show(client, experiment_id, key, value)
+            _set_experiment_tag(client, experiment_id, key, value)
     return experiment_id
 
 
-def _show(client: MlflowClient, experiment_id: str, key: str, value: str) -> None:
+def _set_experiment_tag(client: MlflowClient, experiment_id: str, key: str, value: str) -> None:
     try:
         client.set_experiment_tag(experiment_id, key, value)
     except MlflowException as error:
@@ -195,7 +195,7 @@ def _show(client: MlflowClient, experiment_id: str, key: str, value: str) -> Non
         log.warning("MLflow has no room for the view %s; from MLflow 3.16 on it has", key[len(VIEW_TAG) :])
 
 
-def _artifacts(uri: str, name: str, root: str | None) -> str | None:
+def _artifact_location(uri: str, name: str, root: str | None) -> str | None:
     scheme = urlsplit(uri).scheme
     if root is None and not scheme.startswith(DATABASES):
         return None
@@ -205,11 +205,11 @@ def _artifacts(uri: str, name: str, root: str | None) -> str | None:
         root = str(beside / "mlruns")
     if not urlsplit(root).scheme:
         root = Path(root).absolute().as_uri()
-    return f"{root.rstrip('/')}/{clean(name)}"
+    return f"{root.rstrip('/')}/{clean_key(name)}"
 
 
-def _writable(location: str | None) -> None:
-    package = WRITTEN_BY.get(urlsplit(location or "").scheme)
+def _check_artifact_package(location: str | None) -> None:
+    package = ARTIFACT_PACKAGES.get(urlsplit(location or "").scheme)
     try:
         missing = package is not None and find_spec(package) is None
     except ModuleNotFoundError:

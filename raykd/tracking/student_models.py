@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raykd.tracking.server import environment, quiet
+from raykd.tracking.server import environment_variables, only_warnings
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
@@ -38,7 +38,7 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
     names = ["onnxruntime", "numpy", "pandas", "mlflow"]
     names += ["tokenizers"] if any(card["tokenizer"] == "package" for card in cards) else []
     # MLflow would add the project file of the working directory, and log a line on each input example.
-    with environment(MLFLOW_UV_AUTO_DETECT="false"), quiet("mlflow.pyfunc"):
+    with environment_variables(MLFLOW_UV_AUTO_DETECT="false"), only_warnings("mlflow.pyfunc"):
         pyfunc.save_model(
             path=str(to),
             python_model=str(CODE),

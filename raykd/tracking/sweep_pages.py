@@ -91,7 +91,7 @@ class SweepPages:
     files: Mapping[str, bytes] = field(default_factory=dict)
     ending: Ending | None = None
     state: State = "RUNNING"
-    grown: int = 0
+    shown_front_steps: int = 0
     """For so many trials MLflow shows, or is going to, how the front grew."""
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class SweepPages:
         self._teacher_pages: list[Page] = []
         self._points: dict[int, list[Metric]] = {}
         self._ended: set[int] = set()
-        self._made: dict[int, tuple[tuple[Trial, Ending | None, State], Page]] = {}
+        self._last_pages: dict[int, tuple[tuple[Trial, Ending | None, State], Page]] = {}
 
     def log_epoch(
         self,
@@ -149,7 +149,7 @@ class SweepPages:
 
     def __call__(self) -> list[Page]:
         trials = sorted(self.trials(), key=lambda trial: trial.number)
-        self._grow(trials)
+        self._add_front_growth(trials)
         # MLflow's state says that all points are there, also to the next driver.
         logged = (trial for trial in trials if trial.state == "RUNNING" or trial.number in self._ended)
         return [self.sweep(), *self._teacher_pages, *map(self._page, logged)]
@@ -170,7 +170,7 @@ class SweepPages:
 
     def _page(self, trial: Trial) -> Page:
         made_of = (trial, self.ending, self.state)
-        made = self._made.get(trial.number)
+        made = self._last_pages.get(trial.number)
         if made is not None and all(one is other for one, other in zip(made[0], made_of, strict=True)):
             return made[1]
         tags, figures, ending = trial_tags(trial), results(trial), self.ending
@@ -186,11 +186,11 @@ class SweepPages:
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
             made[1].moment_ms if made is not None and as_before else now_ms(),
-            lasted_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
+            duration_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
             datasets=self.corpora, model=self._model(trial),
         )  # fmt: skip
-        self._made[trial.number] = (made_of, page)
+        self._last_pages[trial.number] = (made_of, page)
         return page
 
     def _model(self, trial: Trial) -> StudentModel | None:
@@ -201,13 +201,13 @@ class SweepPages:
         export = ending.exports[trial.number]
         return StudentModel(f"student-{trial.number:02d}", export, self.name, self.score_name, why)
 
-    def _grow(self, trials: Sequence[Trial]) -> None:
+    def _add_front_growth(self, trials: Sequence[Trial]) -> None:
         """Add how the front grew, over the number of trials that have ended, in the order of their numbers."""
         if self._teachers is None:
             return
         ended = list(takewhile(lambda trial: trial.state != "RUNNING", trials))
-        for count in range(self.grown + 1, len(ended) + 1):
+        for count in range(self.shown_front_steps + 1, len(ended) + 1):
             volume = front_hypervolume(ended[:count], self._teachers, self.objectives)
             students = len(pareto_front(ended[:count], self.objectives))
             self._front += points(flatten({"hypervolume": volume, "students": students}, "front/"), count)
-        self.grown = max(self.grown, len(ended))
+        self.shown_front_steps = max(self.shown_front_steps, len(ended))

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.figures.table import COLUMNS, DEV, score_figures
-from raykd.tracking.pages import charted, now_ms
+from raykd.tracking.pages import charted_curves, now_ms
 
 VIEW_TAG = "mlflow.sharedViewState."
 # Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
@@ -65,7 +65,7 @@ def experiment_tags(experiment_id: str, shown: Experiment) -> dict[str, str]:
         figure.full_name(shown.score_name)
         for figure in score_figures(shown.score_name, targets=shown.targets)
     ]
-    curves = charted(scores[0], shown.run, shown.stages)
+    curves = charted_curves(scores[0], shown.run, shown.stages)
     ordered_by = DEV.heading.format(label=shown.label)
     names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
     views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], scores, curves) for key in VIEWS}
@@ -107,7 +107,7 @@ def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str])
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,
         "compareRunSections": [
-            {"uuid": key, "name": title, "display": True, "isReordered": True, **MADE}
+            {"uuid": key, "name": title, "display": True, "isReordered": True, **CHART_DEFAULTS}
             for key, title in SECTIONS.items()
         ],
         "compareRunCharts": _charts(scores[0], curves),
@@ -116,7 +116,7 @@ def _view(name: str, filter_: str, scores: Sequence[str], curves: Sequence[str])
 
 
 SECTIONS = MappingProxyType({"trade": "What the score costs", "epochs": "Training"})
-MADE = MappingProxyType({"deleted": False, "isGenerated": False})
+CHART_DEFAULTS = MappingProxyType({"deleted": False, "isGenerated": False})
 
 
 def _charts(score: str, curves: Sequence[str]) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ def _line(key: str, metric: str) -> dict[str, Any]:
 
 
 def _chart(key: str, section: str, kind: str, **more: object) -> dict[str, Any]:
-    return {"uuid": key, "type": kind, "metricSectionId": section, **MADE, **more}
+    return {"uuid": key, "type": kind, "metricSectionId": section, **CHART_DEFAULTS, **more}
 
 
 def _axis(metric: str) -> dict[str, str]:

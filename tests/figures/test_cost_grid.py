@@ -14,7 +14,7 @@ from raykd.figures.results import Cost
 from raykd.figures.table import objective_values
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_rows import front_rows
-from raykd.report.student_selection import best
+from raykd.report.student_selection import best_first
 from raykd.sweep.early_stopping import Stopper, StoppingConfig
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
@@ -99,4 +99,4 @@ def test_a_ratio_is_rounded_as_what_it_is_of_and_scores_are_not():
 def test_among_students_of_one_latency_the_smaller_and_the_better_come_first():
     large, small = trial(0, 0.85, 0.62, parameters=900), trial(1, 0.80, 0.63)
     assert [row.trial.number for row in front_rows([large, small], objectives=OBJECTIVES)] == [1, 0]
-    assert [each.number for each in best([small, large], "latency_ms", "f1")] == [0, 1]
+    assert [each.number for each in best_first([small, large], "latency_ms", "f1")] == [0, 1]

@@ -28,7 +28,7 @@ from raykd.report.front_page import front_html
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import FORMS
 from raykd.report.student_facts import student_facts
-from raykd.report.student_selection import best, parse
+from raykd.report.student_selection import best_first, parse_where
 from raykd.report.terminal_table import front_table
 from raykd.report.trials_file import trials_table
 from raykd.tracking.pages import results
@@ -126,8 +126,8 @@ def test_students_are_chosen_by_it(figure: Figure):
     value, (own, trial) = figure.read(TRIAL), task_of(figure)
     worse = Trial(1, "COMPLETE", score_name=own)
     for name in figure.accepted_names(own):
-        assert parse(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
-        assert best([worse, trial], name, own) == [trial]
+        assert parse_where(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
+        assert best_first([worse, trial], name, own) == [trial]
 
 
 @each_selecting
@@ -153,7 +153,7 @@ def test_what_is_only_reported_cannot_select(figure: Figure):
     own, trial = task_of(figure)
     name = figure.full_name(own)
     assert "selection is on dev" in (objective_fault(name, figure.direction, own) or "")
-    for refused in (lambda: parse(f"{name} > 0", own), lambda: best([trial], name, own)):
+    for refused in (lambda: parse_where(f"{name} > 0", own), lambda: best_first([trial], name, own)):
         with pytest.raises(SpecError, match="selection is on dev"):
             refused()
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from raykd.errors import SpecError
 from raykd.figures.trial import Trial
-from raykd.report.compare import HINT, best_of_each, compare, left_out
+from raykd.report.compare import HINT, best_of_each_objective, compare, reasons_not_compared
 from raykd.report.comparison_tables import compare_csv, compare_json, compare_markdown, compare_table
 from tests.scores import score, scores
 
@@ -99,7 +99,7 @@ def test_a_baseline_may_be_a_trial_or_the_best_of_an_objective(trials, label):
 
 
 def test_the_best_of_an_objective_is_chosen_on_dev(trials):
-    assert {t.number for t in best_of_each(trials[:5])} == {0, 1, 3}
+    assert {t.number for t in best_of_each_objective(trials[:5])} == {0, 1, 3}
     assert [each.setting.trial.number for each in compare({"ner": trials}, by="objective")] == [0, 1]
     assert verdicts(compare({"ner": trials}, by="objective", baseline="top_k")) == {
         0: "better",
@@ -143,7 +143,7 @@ def test_from_one_seed_nothing_is_concluded_and_the_hint_is_given():
 def test_what_did_not_complete_is_listed(trials):
     failed = replace(trials[5], message="out of memory")
     running = replace(trials[5], number=6, state="RUNNING")
-    assert left_out({"ner": [*trials[:5], failed, running]}) == [
+    assert reasons_not_compared({"ner": [*trials[:5], failed, running]}) == [
         "ner: #05 emission · H8 failed (out of memory)", "ner: #06 emission · H8 has not ended"
     ]  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_page import front_html
 from raykd.report.front_rows import front_rows
-from raykd.report.stopped_trials import stopped_of
+from raykd.report.stopped_trials import stopped_trials
 from tests.report.browser import IN_BROWSER, drawn
 from tests.report.fake_sweep import TEACHER, fake_trials
 from tests.report.test_front_page import student
@@ -141,7 +141,7 @@ def test_on_dev_it_shows_where_stopped_trials_were(tmp_path):
     ]
     pages = []
     for dev in (0.86, 0.01):
-        stopped = stopped_of(trials, {5: {"a": [{"epoch": 3, "dev": dev}]}})
+        stopped = stopped_trials(trials, {5: {"a": [{"epoch": 3, "dev": dev}]}})
         pages.append(front_html(trials, [TEACHER], stopped=stopped))
     for picture, symbol in zip(plots(tmp_path, *pages), ("x-thin", "triangle-down-open"), strict=True):
         trace = by_name(picture, "stopped early, its score then")

@@ -11,11 +11,11 @@ from statistics import pstdev
 import pytest
 
 from raykd.figures.trial import Teacher, Trial
-from raykd.report.front_page import PLOTLY, asset, front_html
+from raykd.report.front_page import PLOTLY, front_html, read_asset
 from raykd.report.front_rows import front_rows
 from raykd.report.provenance import Provenance
 from raykd.report.student_facts import settings_in_words, student_facts
-from raykd.report.training_curves import curves_of
+from raykd.report.training_curves import training_curves
 from tests.report.big_sweep import big_sweep
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import LANGUAGES, TEACHER, fake_trials, with_targets
@@ -80,7 +80,7 @@ def test_nothing_is_loaded_from_elsewhere():
 def test_plotly_comes_back_as_it_was_published():
     packed = Reader(front_html([])).scripts[0]
     library = gzip.decompress(base64.b64decode(packed)).decode()
-    assert library == asset(PLOTLY)
+    assert library == read_asset(PLOTLY)
     assert "Licensed under the MIT license" in library[:400]
 
 
@@ -157,7 +157,7 @@ def test_every_complete_trial_can_be_chosen_in_the_list_the_table_and_the_pictur
 
 def test_the_page_holds_the_curves_that_are_known():
     trials = fake_trials()
-    curves = {3: curves_of([trained(run_of("posterior", "gold"), epochs=4)]), 5: ()}
+    curves = {3: training_curves([trained(run_of("posterior", "gold"), epochs=4)]), 5: ()}
     students = json.loads(Reader(front_html(trials, [TEACHER], curves=curves)).scripts[1])["students"]
     assert students["3"]["curves"]["runs"][0]["dev"] == pytest.approx(
         [100 * score for score in curves[3][0].dev], abs=0.01

@@ -37,7 +37,7 @@ def test_rows_go_from_fast_to_slow_and_know_what_they_keep_and_gain():
     fast, slow = front_rows(trials, [Teacher("t", scores(1.0))])
     assert (fast.trial.number, slow.trial.number) == (1, 0)
     assert fast.baseline is twin
-    assert fast.kept == pytest.approx(0.8)
+    assert fast.teacher_share == pytest.approx(0.8)
     assert fast.gain("dev") == pytest.approx(0.05)
     assert fast.gain("test") == pytest.approx(0.02)
     assert slow.baseline is None

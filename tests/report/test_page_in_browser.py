@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from raykd.report.front_page import front_html
-from raykd.report.training_curves import curves_of
+from raykd.report.training_curves import training_curves
 from tests.report.browser import IN_BROWSER, drawn, dumped
 from tests.report.fake_epochs import run_of, trained
 from tests.report.fake_sweep import TEACHER, fake_trials
@@ -63,7 +63,7 @@ def seen_in(folder: Path, page: str, *options: str) -> dict:
 def page() -> str:
     trials = fake_trials()
     runs = [trained(run_of("representation", "gold", seed=seed), epochs=4) for seed in range(2)]
-    curves = {trial.number: curves_of(runs) for trial in trials if trial.state == "COMPLETE"}
+    curves = {trial.number: training_curves(runs) for trial in trials if trial.state == "COMPLETE"}
     shares = {"f1": {"student.hidden_dim": 0.7, "objective": 0.3}}
     return front_html(trials, [TEACHER], curves=curves, importances=shares)
 
@@ -131,7 +131,7 @@ def test_stages_and_their_steps_are_named_above_the_curves_each_with_an_axis_of_
     trials = fake_trials()
     run = trained(run_of("representation", "logits", "gold"), epochs=6, steps=2)
     plain = trained(run_of("structural"), epochs=3)
-    pages = [front_html(trials, [TEACHER], curves={3: curves_of([own])}) for own in (run, plain)]
+    pages = [front_html(trials, [TEACHER], curves={3: training_curves([own])}) for own in (run, plain)]
     several, one = (each["curves"] for each in drawn(tmp_path, *pages))
     assert several["layout"]["xaxis2"]["tickvals"] == [0.5, 6.5, 12.5, 18.5, 24.5, 30.5]
     assert several["layout"]["xaxis2"]["ticktext"][:3] == [
@@ -139,7 +139,7 @@ def test_stages_and_their_steps_are_named_above_the_curves_each_with_an_axis_of_
     ]  # fmt: skip
     losses = [trace for trace in several["data"] if trace.get("name") == "training loss"]
     assert [trace["yaxis"] for trace in losses] == ["y2", "y3", "y4"]
-    (curve,) = curves_of([run])
+    (curve,) = training_curves([run])
     assert [loss for trace in losses for loss in trace["y"]] == pytest.approx(curve.loss, rel=1e-3)
     assert [trace["showlegend"] for trace in losses] == [True, False, False]
     stars = [

@@ -10,7 +10,7 @@ from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Scores
 from raykd.figures.table import DEV, OBJECTIVES, TARGET_DEV
 from raykd.report.front_page import front_html
-from raykd.report.search_growth import MOST_SETTINGS, most_important, scores_of_both, volume_growth
+from raykd.report.search_growth import MOST_SETTINGS, most_important, source_and_target_scores, volume_growth
 from tests.report.fake_sweep import TEACHER, fake_trials
 from tests.scores import score
 
@@ -42,7 +42,7 @@ def with_dev_targets(trial, mean: float):
 def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
     trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
     asked = {"f1": "max", "dev_f1_target": "max"}
-    drawn = scores_of_both(trials, [with_dev_targets(TEACHER, 0.6)], asked)
+    drawn = source_and_target_scores(trials, [with_dev_targets(TEACHER, 0.6)], asked)
     front = sorted(pareto_front(trials, asked), key=lambda trial: DEV.read(trial))
     assert len(front) > 1
     assert drawn["front"] == [
@@ -68,15 +68,17 @@ def test_what_else_is_searched_for_does_not_bend_that_front():
     fronts = []
     for more in ({}, {"latency_ms": "min"}):
         fronts.append(
-            scores_of_both(trials, [TEACHER], {"f1": "max", "dev_f1_target": "max", **more})["front"]
+            source_and_target_scores(trials, [TEACHER], {"f1": "max", "dev_f1_target": "max", **more})[
+                "front"
+            ]
         )
     assert fronts[0] == fronts[1]
 
 
 def test_other_searches_have_no_such_picture():
-    assert scores_of_both(fake_trials(), [TEACHER], OBJECTIVES) == {}
+    assert source_and_target_scores(fake_trials(), [TEACHER], OBJECTIVES) == {}
     trials = [with_dev_targets(each, 0.5) for each in fake_trials()]
-    assert scores_of_both(trials, [TEACHER], {"dev_f1_target": "max", "latency_ms": "min"}) == {}
+    assert source_and_target_scores(trials, [TEACHER], {"dev_f1_target": "max", "latency_ms": "min"}) == {}
     assert "<div id='scores'>" not in front_html(fake_trials(), [TEACHER])
 
 

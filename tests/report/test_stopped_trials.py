@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from raykd.report.front_page import MOST_OPEN, front_html
-from raykd.report.stopped_trials import stopped_of
+from raykd.report.stopped_trials import stopped_trials
 from tests.report.fake_sweep import TEACHER, fake_trials
 
 WHY = "stopped after epoch 4: of 6 trials that are as far, it dominates none <b>"
@@ -23,16 +23,16 @@ def epochs(dev: float = 0.7):
 
 
 def test_a_stopped_trial_says_when_and_why():
-    stopped = {each.trial.number: each for each in stopped_of(trials(), epochs())}
+    stopped = {each.trial.number: each for each in stopped_trials(trials(), epochs())}
     assert {number: each.trial.state for number, each in stopped.items()} == {
         5: "PRUNED",
         11: "FAILED",
         17: "PRUNED",
     }
     assert (stopped[5].epoch, stopped[5].dev) == (4, pytest.approx(0.6))
-    assert stopped[5].why == "of 6 trials that are as far, it dominates none <b>"
+    assert stopped[5].reason == "of 6 trials that are as far, it dominates none <b>"
     assert (stopped[17].epoch, stopped[17].dev) == (None, None)
-    assert stopped[11].why == "CUDA out of memory"
+    assert stopped[11].reason == "CUDA out of memory"
 
 
 def table_of(stopped) -> str:
@@ -40,7 +40,7 @@ def table_of(stopped) -> str:
 
 
 def test_the_table_has_a_row_for_each():
-    table = table_of(stopped_of(trials(), epochs()))
+    table = table_of(stopped_trials(trials(), epochs()))
     assert "2 trials stopped early, 1 trial failed" in table
     rows = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2].partition("</tbody>")[0])
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
@@ -50,7 +50,7 @@ def test_the_table_has_a_row_for_each():
         ("17", "–", "–", "of 6 trials that are as far, it dominates none &lt;b&gt;"),
     ]
     assert table.startswith(" open>")
-    assert table_of(stopped_of(trials(), epochs()) * MOST_OPEN).startswith(">")
+    assert table_of(stopped_trials(trials(), epochs()) * MOST_OPEN).startswith(">")
     assert table_of([]) == ""
 
 

@@ -7,7 +7,7 @@ import pytest
 from raykd.errors import SpecError
 from raykd.figures.trial import Trial
 from raykd.report.front_rows import FrontRow
-from raykd.report.student_selection import best, parse
+from raykd.report.student_selection import best_first, parse_where
 from tests.scores import score, scores
 
 STUDENT = Trial(
@@ -49,11 +49,11 @@ ROW = FrontRow(STUDENT, replace(STUDENT, scores=scores(0.75)), None)
     ],
 )
 def test_conditions(source, accepted):
-    assert parse(source, "f1").accepts(ROW, 0.88) is accepted
+    assert parse_where(source, "f1").accepts(ROW, 0.88) is accepted
 
 
 def test_no_student_is_the_closest_to_an_objective():
-    assert parse("objective == 'gold'", "f1").closest([ROW], 0.88) is None
+    assert parse_where("objective == 'gold'", "f1").closest([ROW], 0.88) is None
 
 
 @pytest.mark.parametrize(
@@ -90,35 +90,40 @@ def test_no_student_is_the_closest_to_an_objective():
 )
 def test_what_is_not_a_condition_is_refused_in_one_sentence(source, message):
     with pytest.raises(SpecError, match=message) as refusal:
-        parse(source, "f1")
+        parse_where(source, "f1")
     assert str(refusal.value).startswith("--where")
 
 
 def test_a_missing_teacher_and_a_division_by_zero_are_reported():
     with pytest.raises(SpecError, match="no teacher with a dev score"):
-        parse("f1 > teacher", "f1").accepts(ROW, None)
+        parse_where("f1 > teacher", "f1").accepts(ROW, None)
     with pytest.raises(SpecError, match="divides by zero"):
-        parse("f1 / (latency_ms - 2) > 1", "f1").accepts(ROW, None)
+        parse_where("f1 / (latency_ms - 2) > 1", "f1").accepts(ROW, None)
 
 
 def test_best_knows_which_way_is_better():
     fast = Trial(1, "COMPLETE", scores=scores(0.5), cost={"latency_ms": 1.0, "speedup": 8.0})
     equal = Trial(2, "COMPLETE", scores=scores(0.6), cost={"latency_ms": 1.0})
     trials = [STUDENT, fast, equal]
-    assert [t.number for t in best(trials, "latency_ms", "f1")] == [2, 1, 0]
-    assert [t.number for t in best(trials, "f1", "f1")] == [0, 2, 1]
-    assert [t.number for t in best(trials, "speedup", "f1")] == [1, 0]
+    assert [t.number for t in best_first(trials, "latency_ms", "f1")] == [2, 1, 0]
+    assert [t.number for t in best_first(trials, "f1", "f1")] == [0, 2, 1]
+    assert [t.number for t in best_first(trials, "speedup", "f1")] == [1, 0]
     with pytest.raises(SpecError, match=r"--best latency: unknown name 'latency'; did you mean 'latency_ms'"):
-        best(trials, "latency", "f1")
+        best_first(trials, "latency", "f1")
     with pytest.raises(SpecError, match="selection is on dev"):
-        best(trials, "test_f1", "f1")
+        best_first(trials, "test_f1", "f1")
 
 
 def test_a_score_is_known_by_the_name_that_its_task_gives_it():
     student = replace(STUDENT, score_name="accuracy")
     for name in ("accuracy", "dev_accuracy", "score"):
-        assert parse(f"{name} >= 0.9 * teacher", "accuracy").accepts(FrontRow(student, None, None), 0.88)
-        assert best([student], name, "accuracy") == [student]
-    for refused in (lambda: parse("f1 > 0.5", "accuracy"), lambda: best([student], "f1", "accuracy")):
+        assert parse_where(f"{name} >= 0.9 * teacher", "accuracy").accepts(
+            FrontRow(student, None, None), 0.88
+        )
+        assert best_first([student], name, "accuracy") == [student]
+    for refused in (
+        lambda: parse_where("f1 > 0.5", "accuracy"),
+        lambda: best_first([student], "f1", "accuracy"),
+    ):
         with pytest.raises(SpecError, match=r"unknown name 'f1'; .*; for the task's score write accuracy"):
             refused()

@@ -11,15 +11,15 @@ from raykd.figures.trial import Trial
 from raykd.report.findings import GOOD_ENOUGH, judge
 from raykd.report.front_rows import front_rows
 from raykd.report.readable_numbers import (
-    apart,
     count,
     gain,
     in_words,
     milliseconds,
     percent,
-    plain,
+    significant_digits,
     size,
     spread,
+    tell_apart,
     times,
 )
 from raykd.report.terminal_table import front_markdown, front_table
@@ -148,10 +148,10 @@ def test_scores_latency_and_size_survive_at_80_columns(label, targets, alike):
 
 
 def test_what_is_just_below_the_bound_is_not_shown_as_the_bound():
-    assert apart(0.9496, 0.95) == ("94.96 %", "95.00 %")
-    assert apart(0.91, 0.95) == ("91 %", "95 %")
-    assert apart(0.95, 0.95) == ("95 %", "95 %")
-    assert apart(0.80001, 0.80004, plain) == ("0.80001", "0.80004")
+    assert tell_apart(0.9496, 0.95) == ("94.96 %", "95.00 %")
+    assert tell_apart(0.91, 0.95) == ("91 %", "95 %")
+    assert tell_apart(0.95, 0.95) == ("95 %", "95 %")
+    assert tell_apart(0.80001, 0.80004, significant_digits) == ("0.80001", "0.80004")
     below = replace(
         next(t for t in fake_trials() if t.state == "COMPLETE"), scores=scores(0.9496 * 0.8, 0.7), cost={
             "latency_ms": 1.0, "parameters": 10,
@@ -161,7 +161,7 @@ def test_what_is_just_below_the_bound_is_not_shown_as_the_bound():
     (row,) = front_rows([below], [teacher])
     assert "keeps 94.96 % of the teacher's F1, of 95.00 % wanted" in judge([below], [teacher]).verdict.text
     assert "94.96 %" in "\n".join(lines(front_table([below], [teacher]), 200))
-    assert row.kept < GOOD_ENOUGH
+    assert row.teacher_share < GOOD_ENOUGH
 
 
 @pytest.mark.parametrize("width", [80, 120])

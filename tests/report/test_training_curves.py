@@ -8,8 +8,8 @@ import pytest
 
 from raykd.figures.results import RunResult
 from raykd.recipes.run import Run
-from raykd.report import training_curves
-from raykd.report.training_curves import Step, curves_of, drawn_curves, every_nth
+from raykd.report import training_curves as curves_module
+from raykd.report.training_curves import Step, drawn_curves, epoch_stride, training_curves
 from tests.report.fake_epochs import MIX, epoch, run_of, trained
 
 
@@ -29,7 +29,7 @@ def test_a_step_is_best_by_what_its_stage_is_selected_on():
         epoch(6, 1, 0.7, 1.0, step=1, layers=["head", "encoder"]),
         epoch(7, 1, 0.6, 1.0, step=2, layers=["head", "encoder", "embeddings"]),
     ]
-    (curve,) = curves_of([result_of(run_of(MIX, "gold"), history)])
+    (curve,) = training_curves([result_of(run_of(MIX, "gold"), history)])
     assert curve.name == ""
     assert curve.stages == ("representation+logits", "gold")
     # Of equal epochs the first is kept, as in training.
@@ -43,7 +43,7 @@ def test_a_step_is_best_by_what_its_stage_is_selected_on():
 
 
 def test_runs_without_epochs_have_no_curve():
-    assert curves_of([result_of(run_of("gold"), [])]) == ()
+    assert training_curves([result_of(run_of("gold"), [])]) == ()
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_runs_without_epochs_have_no_curve():
 )
 def test_curves_are_named_by_what_distinguishes_their_runs(runs, names):
     every = [trained(run_of("gold", seed=seed), epochs=2, languages=(language,)) for seed, language in runs]
-    assert [curve.name for curve in curves_of(every)] == names
+    assert [curve.name for curve in training_curves(every)] == names
 
 
 def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first():
-    curves = curves_of(
+    curves = training_curves(
         [trained(run_of("representation", "logits", "gold", seed=s), epochs=5) for s in range(3)]
     )
     data = drawn_curves(curves)
@@ -76,7 +76,7 @@ def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first(
 
 
 def test_the_page_is_given_each_stage_with_its_steps_and_their_best_epochs():
-    (curve,) = curves_of([trained(run_of("representation", "gold"), epochs=5, steps=2)])
+    (curve,) = training_curves([trained(run_of("representation", "gold"), epochs=5, steps=2)])
     data = drawn_curves([curve])
     assert data["stages"] == ("representation", "gold")
     assert [(step["stage"], step["layers"], step["first"], step["by_loss"]) for step in data["steps"]] == [
@@ -86,12 +86,12 @@ def test_the_page_is_given_each_stage_with_its_steps_and_their_best_epochs():
 
 
 def test_epochs_are_left_out_where_there_are_too_many_but_never_the_best(monkeypatch):
-    monkeypatch.setattr(training_curves, "MOST_POINTS", 400)
-    own = curves_of([trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)])
+    monkeypatch.setattr(curves_module, "MOST_POINTS", 400)
+    own = training_curves([trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)])
     curves = {0: own, 1: own}
     # 100 epochs of two runs, the first with two losses too, for two students.
-    assert every_nth(curves) == 2
-    data = drawn_curves(own, every=2)
+    assert epoch_stride(curves) == 2
+    data = drawn_curves(own, stride=2)
     for run, curve in zip(data["runs"], own, strict=True):
         must = {0, 49, 50, 99, *(step.best for step in curve.steps)}
         assert set(run["at"]) == {*range(0, 100, 2), *must}

@@ -46,7 +46,7 @@ class Swept:
     @property
     def shown(self) -> Any:
         """What the publisher knows of the server, with the client that asks it."""
-        return self.publisher.shown
+        return self.publisher.published
 
     def record(self, *trials: Trial) -> None:
         """Trials begin, or end."""

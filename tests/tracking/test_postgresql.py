@@ -15,7 +15,7 @@ from raykd.errors import RaykdError, TrackingError
 from raykd.figures.trial import Trial
 from raykd.redact import expand_variables
 from raykd.tracking.database import TABLES_LOCK
-from raykd.tracking.server import check, resolve
+from raykd.tracking.server import check_server, resolve_uri
 from raykd.tracking.sweep_pages import Ending
 from tests.postgresql import PASSWORD, USER, PostgresServer
 from tests.tracking.swept import Swept
@@ -47,7 +47,7 @@ def connection(server):
 def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(server):
     killed = subprocess.run([sys.executable, "-c", KILLED, server.uri, "20"])
     assert killed.returncode == -signal.SIGKILL
-    assert check(server.uri) == resolve(server.uri)
+    assert check_server(server.uri) == resolve_uri(server.uri)
 
 
 def test_one_makes_the_tables_and_others_wait(server, connection, monkeypatch):
@@ -55,8 +55,8 @@ def test_one_makes_the_tables_and_others_wait(server, connection, monkeypatch):
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
         with pytest.raises(TrackingError, match="another process has held its tables"):
-            check(server.uri)
-    check(server.uri)
+            check_server(server.uri)
+    check_server(server.uri)
 
 
 def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(server, tmp_path):
@@ -73,7 +73,7 @@ def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(
     swept.pages.ending = Ending(files={"front.csv": b"a,b\n"})
     assert swept.close() == ()
     assert ["goes on without it" in warned[0], "answers again" in warned[1]] == [True, True]
-    client = MlflowClient(resolve(server.uri))
+    client = MlflowClient(resolve_uri(server.uri))
     experiment = client.get_experiment_by_name("away")
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
     assert {name: run.info.status for name, run in runs.items()} == {
@@ -109,14 +109,14 @@ def test_what_the_server_refuses_is_said_at_once_without_the_password(
     monkeypatch.setenv("DB_PASSWORD", password)
     uri = f"postgresql://{user}:${{DB_PASSWORD}}@{server.address}/{database}"
     with pytest.raises(TrackingError, match=reason) as caught:
-        check(uri)
+        check_server(uri)
     assert "CANARY" not in str(caught.value)
 
 
 def test_a_password_that_is_not_set_is_named(server, monkeypatch):
     monkeypatch.delenv("DB_PASSWORD")
     with pytest.raises(RaykdError, match="the environment variable DB_PASSWORD is not set"):
-        check(server.uri)
+        check_server(server.uri)
 
 
 def test_files_in_a_bucket_need_the_package_that_writes_them(server, monkeypatch):
@@ -130,4 +130,4 @@ def test_without_the_driver_the_command_that_installs_it_is_shown(server, monkey
     with pytest.raises(
         TrackingError, match=r"'psycopg', which is not installed; run pip install 'psycopg\[binary\]'"
     ):
-        check(server.uri)
+        check_server(server.uri)

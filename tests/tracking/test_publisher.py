@@ -15,14 +15,14 @@ from raykd.tracking.origin import git_commit
 from raykd.tracking.pages import (
     KEY_LENGTH,
     VALUE_LENGTH,
-    clean,
+    clean_key,
     dataset,
     epoch_values,
     flatten,
     searched_params,
     text,
 )  # fmt: skip
-from raykd.tracking.shown import PAIRS_PER_BATCH
+from raykd.tracking.published_runs import PAIRS_PER_BATCH
 from raykd.tracking.sweep_pages import Ending, Gain
 from raykd.tracking.views import VIEWS, front_links
 from tests.patience import until
@@ -141,7 +141,7 @@ def test_languages_of_all_scripts_have_metrics_of_their_own(database, client, na
 
 
 def test_long_keys_and_keys_of_mappings_are_not_mixed_up():
-    one, other = (clean("k" * KEY_LENGTH + end) for end in "ab")
+    one, other = (clean_key("k" * KEY_LENGTH + end) for end in "ab")
     assert len(one) == len(other) == KEY_LENGTH
     assert one != other
     assert searched_params({"a+b": {"train": {"中文": "x"}}}) == {"a_u2b_b.train.中文": "x"}
@@ -533,7 +533,9 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     swept = Swept(database, name)
     swept.pages.ending = Ending(files={"front.html": b"old"})
     swept.publish()
-    text_ = f"{front_links(swept.publisher.experiment_id, swept.publisher.shown.sweep_run)}\n\n| a front |"
+    text_ = (
+        f"{front_links(swept.publisher.experiment_id, swept.publisher.published.sweep_run)}\n\n| a front |"
+    )
     swept.pages.ending = Ending(files={"front.html": b"new"}, description=text_, verdict="ship none")
     assert swept.close() == ()
     parent, _ = runs(client, name)
@@ -555,7 +557,7 @@ def test_long_and_odd_settings_are_cut_not_refused(database, client, name):
     assert swept.close() == ()
     params = runs(client, name)[1][1].data.params
     assert len(params["corpus.root _u28_déjà_u29_"]) == VALUE_LENGTH
-    assert params[clean("k" * 400)] == "1"
+    assert params[clean_key("k" * 400)] == "1"
     assert params["none"] == ""
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from raykd.errors import TrackingError
-from raykd.tracking.server import _hint, check, is_relative, resolve
+from raykd.tracking.server import _hint, check_server, is_relative, resolve_uri
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def _answering(status: int):
 
 def test_a_relative_database_is_resolved_to_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert resolve("sqlite:///mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
-    assert resolve(f"sqlite:///{tmp_path}/mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
-    assert resolve("http://tracking:5000") == "http://tracking:5000"
+    assert resolve_uri("sqlite:///mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
+    assert resolve_uri(f"sqlite:///{tmp_path}/mlflow.db") == f"sqlite:///{tmp_path}/mlflow.db"
+    assert resolve_uri("http://tracking:5000") == "http://tracking:5000"
 
 
 def test_only_paths_below_the_working_directory_are_relative():
@@ -53,27 +53,27 @@ def test_only_paths_below_the_working_directory_are_relative():
 @pytest.mark.parametrize("uri", ["mlruns", "./mlruns", "file:///tmp/mlruns", "/data/mlruns"])
 def test_the_file_store_is_refused_with_the_hint(uri):
     with pytest.raises(TrackingError, match=r"file store.*sqlite:///mlflow\.db"):
-        check(uri)
+        check_server(uri)
 
 
 @pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
 def test_a_database_in_memory_is_refused(uri):
     with pytest.raises(TrackingError, match="names no database file"):
-        check(uri)
+        check_server(uri)
 
 
 def test_nothing_listening_is_reported_at_once(listener):
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(TrackingError, match=rf"nothing answers at 127\.0\.0\.1:{port}.*--set tracking\.uri="):
-        check(f"http://127.0.0.1:{port}")
+        check_server(f"http://127.0.0.1:{port}")
 
 
 def test_a_database_server_that_is_not_there_is_reported_at_once():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(TrackingError, match="nothing answers"):
-        check(f"postgresql+psycopg2://me:secret@127.0.0.1:{port}/mlflow")
+        check_server(f"postgresql+psycopg2://me:secret@127.0.0.1:{port}/mlflow")
 
 
 @pytest.mark.parametrize("port", [403, 40301, 14010])
@@ -87,7 +87,7 @@ def test_a_port_is_not_read_as_an_answer(port):
 @pytest.mark.timeout(60)  # MLflow's own client would wait 8 times 120 s
 def test_a_silent_server_is_given_up(listener):
     with pytest.raises(TrackingError, match="does not answer in time"):
-        check(f"http://127.0.0.1:{listener}", seconds=1)
+        check_server(f"http://127.0.0.1:{listener}", seconds=1)
     assert "MLFLOW_HTTP_REQUEST_TIMEOUT" not in os.environ
 
 
@@ -103,7 +103,7 @@ def test_a_server_that_refuses_gives_the_hint(status, hint):
     server = _answering(status)
     try:
         with pytest.raises(TrackingError, match=hint):
-            check(f"http://127.0.0.1:{server.server_port}")
+            check_server(f"http://127.0.0.1:{server.server_port}")
     finally:
         server.shutdown()
         server.server_close()
@@ -113,19 +113,19 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to be taken for one" * 50)
     with pytest.raises(TrackingError, match="cannot be written"):
-        check(f"sqlite:///{path}")
+        check_server(f"sqlite:///{path}")
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TrackingError, match="cannot be written"):
-        check(f"sqlite:///{tmp_path}/file/mlflow.db")
+        check_server(f"sqlite:///{tmp_path}/file/mlflow.db")
 
 
 def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
-    uri = check(f"sqlite:///{tmp_path}/new/mlflow.db")
+    uri = check_server(f"sqlite:///{tmp_path}/new/mlflow.db")
     assert Path(tmp_path, "new", "mlflow.db").stat().st_size > 0
-    assert check(uri) == uri
+    assert check_server(uri) == uri
     assert not [record for record in caplog.records if record.name.startswith("alembic")]
 
 
@@ -172,7 +172,7 @@ def test_processes_that_make_the_tables_of_one_new_database_at_once_do_not_destr
     for process in racing:
         process.wait()
     assert [process.returncode for process in racing] == [0] * 3, errors
-    check(uri)
+    check_server(uri)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]
 
 
@@ -182,5 +182,5 @@ def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_th
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     killed = subprocess.run([sys.executable, "-c", KILLED, uri, str(made)])
     assert killed.returncode == -signal.SIGKILL
-    check(uri)
+    check_server(uri)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]

@@ -62,7 +62,7 @@ def published(database, name, export, *, ship, why="the verdict", numbers=(1, 2)
     swept = Swept(database, name, **more)
     swept.record(*map(done, numbers))
     missing = [
-        number for number in numbers if not swept.publisher.shown.has_model(swept.pages.trial_key(number))
+        number for number in numbers if not swept.publisher.published.has_model(swept.pages.trial_key(number))
     ]
     exports = {number: export if number in missing else None for number in numbers}
     swept.pages.ending = Ending(frozenset(numbers), ship=ship, verdict=why, exports=exports)
@@ -256,11 +256,11 @@ def test_of_several_models_of_a_student_the_one_that_is_ready_counts(database, c
 def test_what_the_alias_names_is_told(database, name, export):
     published(database, name, export, ship=None, numbers=(1,))
     swept = Swept(database, name)
-    assert swept.publisher.shipped() == ""
+    assert swept.publisher.shipped_version() == ""
     published(database, name, export, ship=1, numbers=(1,))
-    assert swept.publisher.shipped().startswith("version 1 (#01")
+    assert swept.publisher.shipped_version().startswith("version 1 (#01")
     swept.shown.client = link = Away(swept.shown.client)
     link.away = True
-    assert swept.publisher.shipped() == ""
+    assert swept.publisher.shipped_version() == ""
     link.away = False
     swept.close()

@@ -13,8 +13,16 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.tracking import MlflowClient
 
 from raykd.tracking.pages import CURVES, SWEEP_TAG, TEACHER_TAG, TRIAL_TAG, Key, Page, StudentModel
-from raykd.tracking.registry import SHIP, is_whole, log_model, models_of, paged, register, ship
-from raykd.tracking.server import environment
+from raykd.tracking.registry import (
+    SHIP,
+    all_pages,
+    is_whole,
+    log_model,
+    logged_models,
+    move_ship_alias,
+    register_version,
+)
+from raykd.tracking.server import environment_variables
 
 # MLflow takes 1000 values in one request, 100 of them parameters and 100 tags.
 METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
@@ -25,7 +33,7 @@ Change = tuple[int, Callable[[str], object]]
 T = TypeVar("T")
 
 
-class Shown:
+class PublishedRuns:
     """The runs of one sweep, which is found by `sweep_key`. All that asks or writes raises what MLflow raises."""
 
     def __init__(self, client: MlflowClient, experiment_id: str, sweep_key: Key, warn: Callable[[str], None]):
@@ -41,16 +49,18 @@ class Shown:
 
     def read(self) -> None:
         """Ask for all runs and models of the sweep."""
-        runs = self._found(*self._sweep_key)
-        runs += [child for parent in runs for child in self._found(PARENT_TAG, parent.info.run_id)]
+        runs = self._search_runs(*self._sweep_key)
+        runs += [child for parent in runs for child in self._search_runs(PARENT_TAG, parent.info.run_id)]
         self._runs = {_key(run): run for run in runs}
-        self._models = models_of(self.client, self._experiment_id)
+        self._models = logged_models(self.client, self._experiment_id)
         self._points = {run.info.run_id: self._points_of(run) for run in runs if not _is_complete(run)}
         self.is_known = True
 
-    def _found(self, tag: str, value: str) -> list[MlflowRun]:
+    def _search_runs(self, tag: str, value: str) -> list[MlflowRun]:
         filter_ = f"tags.`{tag}` = '{value}'"
-        return paged(lambda token: self.client.search_runs([self._experiment_id], filter_, page_token=token))
+        return all_pages(
+            lambda token: self.client.search_runs([self._experiment_id], filter_, page_token=token)
+        )
 
     def _points_of(self, run: MlflowRun) -> set[tuple[str, int]]:
         curves = [key for key in run.data.metrics if key.startswith(CURVES)]
@@ -138,7 +148,7 @@ class Shown:
         tags = dict([page.key, *page.first_tags.items()])
         if page.key != self._sweep_key:
             tags[PARENT_TAG] = self.sweep_run
-        began_ms = page.moment_ms - int(1000 * page.lasted_s)
+        began_ms = page.moment_ms - int(1000 * page.duration_s)
         run = self.client.create_run(self._experiment_id, began_ms, tags, page.name)
         self._runs[page.key], self._points[run.info.run_id] = run, set()
         return run.info.run_id
@@ -159,7 +169,7 @@ class Shown:
             self.client.update_run(run_id, page.status)
             return
         # MLflow prints a link for each run that ends on a server: only cli/ prints.
-        with environment(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true"):
+        with environment_variables(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true"):
             self.client.set_terminated(run_id, page.status, end_time=page.moment_ms)
 
     def write_model(self, page: Page) -> None:
@@ -171,8 +181,8 @@ class Shown:
         logged = self._models.get(run.info.run_id)
         if logged is None or not is_whole(logged):
             logged = self._models[run.info.run_id] = log_model(self.client, model, logged, run)
-        version = register(self.client, model, logged, run)
-        by_hand = ship(self.client, model.registered_as, version, model.ship) if model.ship else ""
+        version = register_version(self.client, model, logged, run)
+        by_hand = move_ship_alias(self.client, model.registered_as, version, model.ship) if model.ship else ""
         if by_hand:
             self._warn(
                 f"MLflow: the alias {SHIP} of {model.registered_as} {by_hand} by hand, and stays so; "
