@@ -176,7 +176,11 @@ def _reference(teachers: Sequence[Teacher]) -> str:
 
 def _languages(scored: Sequence[TrialOrTeacher]) -> str:
     """Over which languages the means are."""
-    sources, targets, outside = source_languages(scored), target_languages(scored), languages_outside_mean(scored)
+    sources, targets, outside = (
+        source_languages(scored),
+        target_languages(scored),
+        languages_outside_mean(scored),
+    )
     if not sources:
         return ""
     source = f"{common_score_label(scored)} in percent, mean over {_named(sources)}"
