@@ -42,7 +42,7 @@ from torch import Tensor, nn
 
 from raykd.figures.results import Score
 from raykd.layers.bilstm import reversal
-from raykd.layers.dropout import VariationalDropout, masks_of
+from raykd.layers.dropout import VariationalDropout, step_masks
 from raykd.layers.model import Output
 from raykd.precompute.plan import precompute
 from raykd.precompute.shard_writer import ShardWriter
@@ -257,7 +257,7 @@ class StackedStep:
     def __call__(self, number: int, rows: Any) -> None:
         batch = self.loops[0].data.gather(rows, self.device)
         seed = _seed(self.loops[0].stage.training.seed, 0, number)
-        with masks_of(seed, torch.arange(len(rows), device=self.device)):
+        with step_masks(seed, torch.arange(len(rows), device=self.device)):
             chains = self.model(batch.text)
         totals = [
             loop.loss(Output(chain), batch.targets, batch.teacher, kd_weight=loop._kd_weight(0)).total_B.sum()

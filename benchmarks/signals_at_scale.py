@@ -30,7 +30,7 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.transfer import (
     Coverage,
-    Covered,
+    TeacherRows,
     Origin,
     TransferSet,
     encode_columns,
@@ -92,7 +92,7 @@ def measure(folder: str, sentences: int, window_bytes: int) -> dict[str, float]:
     source = Source({NEED.name: signal_id(NEED, teacher_id=TEACHER, text_id=TEXT)})
     words_N, before = lengths_of(sentences), memory()
     started = time.perf_counter()
-    transfer = TransferSet.open(Storage(folder), [Covered(source, np.arange(sentences))], [NEED])
+    transfer = TransferSet.open(Storage(folder), [TeacherRows(source, np.arange(sentences))], [NEED])
     opened = time.perf_counter()
     own = memory()["own"] - before["own"]
     epochs = [epoch_of(transfer, words_N, epoch) for epoch in (0, 1)]
@@ -117,13 +117,13 @@ def epoch_of(transfer: TransferSet, words_N: np.ndarray, epoch: int) -> dict[str
         )
     ]
     planned, cpu = time.perf_counter(), time.process_time()
-    transfer.expect(parts[:2])
+    transfer.prefetch(parts[:2])
     transfer.gather(batches[0][1])
     first, window = time.perf_counter(), 0
     for number, batch in batches[1:]:
         if number != window:
             window = number
-            transfer.expect(parts[window : window + 2])
+            transfer.prefetch(parts[window : window + 2])
         transfer.gather(batch)
     ended, cpu = time.perf_counter(), time.process_time() - cpu
     return {

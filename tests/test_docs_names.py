@@ -91,7 +91,7 @@ def test_every_command_is_listed():
 
 def test_teachers_of_parsing_are_listed():
     rows = re.findall(r"^\| `(\w+)` \|", section(text_of(DOCS / "TREEBANKS.md"), "Teachers"), re.MULTILINE)
-    assert sorted(rows) == sorted(kind for kind, entry in TEACHERS.items() if "arcs" in entry.own_signals)
+    assert sorted(rows) == sorted(kind for kind, entry in TEACHERS.items() if "arcs" in entry.model_signals)
 
 
 def test_every_cost_is_explained_and_no_other():

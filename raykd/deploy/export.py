@@ -343,7 +343,7 @@ def _card_content(
         "run": run.id,
         "task": run.task,
         "unit": tagger.task.unit,
-        "pairs": tagger.task.pairs,
+        "pairs": tagger.task.reads_pairs,
         "languages": _languages(result),
         "parameters": sum(parameter.numel() for parameter in tagger.model.all_parameters()),
         "inputs": session.inputs,

@@ -195,7 +195,7 @@ def evaluate(
         word_pos, origin = pos.predict(text, (), batch=batch), f"predicted by {pos.folder}"
     predicted = exported.predict(text, word_pos, batch=batch, on_progress=on_progress)
     gold = [form.gold(text.sentence(row)) for row in range(len(text.sentences))]
-    scored = task.scored and [list(map(bool, task.scored(labelling))) for labelling in gold]
+    scored = task.scored_words and [list(map(bool, task.scored_words(labelling))) for labelling in gold]
 
     def score_rows(some: Sequence[int]) -> ScoresByLabel:
         scored_words = scored and [scored[row] for row in some]
@@ -206,7 +206,7 @@ def evaluate(
     return Evaluation(
         str(exported.folder),
         exported.run_ids,
-        score_metrics(task.metric, task.beside, gold, predicted, text.languages)["source"],
+        score_metrics(task.metric, task.other_metrics, gold, predicted, text.languages)["source"],
         by_language,
         overall,
         tuple(form.confusions(gold, predicted, scored, examples=examples)),
@@ -260,11 +260,11 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
             file, line, problem, "give files with such labels, or set the columns: --set corpus.columns…"
         )
     pairs = SEPARATOR in text.sentences[0]
-    if pairs != task.pairs:
+    if pairs != task.reads_pairs:
         forms = ("single texts", "pairs of texts")
-        problem = f"it has {forms[pairs]}, and the model (task {task.name}) labels {forms[task.pairs]}"
+        problem = f"it has {forms[pairs]}, and the model (task {task.name}) labels {forms[task.reads_pairs]}"
         columns = "--set corpus.columns.text=1 --set corpus.columns.second=2 --set corpus.columns.label=4"
-        hint = f"say where they are: --set corpus.source=tsv {columns}" if task.pairs else "give others"
+        hint = f"say where they are: --set corpus.source=tsv {columns}" if task.reads_pairs else "give others"
         raise CorpusError(file, line, problem, hint)
     # Outside alone is the same in every form.
     if text.form != task.form and any(label != OUTSIDE for labels in text.labels for label in labels):

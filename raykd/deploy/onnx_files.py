@@ -57,9 +57,9 @@ def int8_file(float32: bytes) -> bytes:
     # Only who exports needs ONNX, which takes half a second to import.
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    from raykd.layers.graph import without_notes
+    from raykd.layers.graph import quiet_export
 
-    with TemporaryDirectory() as folder, without_notes():
+    with TemporaryDirectory() as folder, quiet_export():
         source, target = Path(folder, "model.onnx"), Path(folder, "model-int8.onnx")
         source.write_bytes(float32)
         quantize_dynamic(
@@ -92,6 +92,6 @@ class Session:
         return self._run(SCORES, batch)
 
     def _run(self, output: str, batch: TokenBatch) -> np.ndarray:
-        from raykd.layers.graph import numbers_of
+        from raykd.layers.graph import graph_inputs
 
-        return self._session.run([output], numbers_of(batch, self.inputs))[0]
+        return self._session.run([output], graph_inputs(batch, self.inputs))[0]

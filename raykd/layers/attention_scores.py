@@ -1,4 +1,4 @@
-"""The self-attention scores of a Transformers encoder, before their softmax: Transformers gives them after it only.
+"""Self-attention scores of a Transformers encoder before their softmax; Transformers returns them after it only.
 
 Shapes: B batch, P pieces, H heads, F components of a head.
 """
@@ -20,67 +20,84 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NAMES = (("query", "key"), ("q_lin", "k_lin"), ("q_proj", "k_proj"))
-"""What Transformers calls the layers that queries and keys come from: BERT and its like, DistilBERT, others."""
+"""Names of the layers that compute queries and keys: in BERT and its descendants, in DistilBERT, in others."""
 
 ROTARY = ("rotary", "roformer")
-"""What the names of modules, or of their classes, have where queries and keys are turned (Su et al. 2021)."""
+"""Parts of names of modules or classes that rotate queries and keys by position (Su et al. 2021)."""
 HINT = "omit the objective 'attention', or use BERT, RoBERTa or DistilBERT"
 
 Scores = dict[int, "Float[Tensor, 'batch head piece piece']"]
 
 
 def encoder_layers(base: nn.Module, depth: int) -> nn.ModuleList | None:
-    """The layers of a Transformers encoder from below; None where it has no list of them."""
+    """Return the layers of a Transformers encoder from the bottom; None where it has no list of them.
+
+    Args:
+        base: the encoder.
+        depth: number of its layers.
+    """
     lists = (part for part in base.modules() if isinstance(part, nn.ModuleList))
     return next((part for part in lists if len(part) == depth), None)
 
 
 @contextmanager
 def attention_scores(base: PreTrainedModel, layers: Sequence[int]) -> Iterator[Scores]:
-    """While it is open, each pass through `base` puts the scores q · k / √F of these layers, from 1, into what it
-    gives.
+    """Collect the attention scores q · k / √F of every forward pass through `base` inside the `with` block.
+
+    Args:
+        base: the encoder.
+        layers: numbers of layers, from 1.
+
+    Yields:
+        A dictionary from the layer to its scores [B, H, P, P], filled by each forward pass.
 
     Raises:
-        StoreError: the encoder does not say which of its layers queries and keys come from, or turns them by their
-            positions afterwards.
+        StoreError: the names of the encoder's layers do not say which compute queries and keys, or queries and keys are
+            rotated by position afterwards.
     """
-    config, name, found = base.config, str(base.config.name_or_path), Scores()
-    names = [f"{own} {type(part).__name__}".lower() for own, part in base.named_modules()]
-    if any(word in own for own in names for word in ROTARY):
-        problem = "turns queries and keys by their positions, so that its attention scores are not those of the layers"
+    config, name, scores = base.config, str(base.config.name_or_path), Scores()
+    names = [f"{module_name} {type(part).__name__}".lower() for module_name, part in base.named_modules()]
+    if any(word in module_name for module_name in names for word in ROTARY):
+        problem = (
+            "rotates queries and keys by position, so its attention scores cannot be read from its layers"
+        )
         raise StoreError(name, problem, HINT)
     stack, heads = encoder_layers(base, config.num_hidden_layers), config.num_attention_heads
     with ExitStack() as hooks:
         for layer in layers:
             query, key = _projections(stack[layer - 1] if stack is not None else None, name)
-            kept: list[Tensor] = []
-            hooks.callback(query.register_forward_hook(_keeping(kept)).remove)
-            hooks.callback(key.register_forward_hook(_scoring(kept, found, layer, heads)).remove)
-        yield found
+            queries: list[Tensor] = []
+            hooks.callback(query.register_forward_hook(_store_queries(queries)).remove)
+            hooks.callback(key.register_forward_hook(_store_scores(queries, scores, layer, heads)).remove)
+        yield scores
 
 
 def _projections(layer: nn.Module | None, name: str) -> tuple[nn.Module, nn.Module]:
-    own = {} if layer is None else {each.rpartition(".")[2]: part for each, part in layer.named_modules()}
+    parts = (
+        {}
+        if layer is None
+        else {module_name.rpartition(".")[2]: part for module_name, part in layer.named_modules()}
+    )
     for query, key in NAMES:
-        if query in own and key in own:
-            return own[query], own[key]
-    problem = "does not say which layers its queries and keys come from, so it has no attention scores"
+        if query in parts and key in parts:
+            return parts[query], parts[key]
+    problem = "has no layers named as those of queries and keys, so its attention scores cannot be read"
     raise StoreError(name, problem, HINT)
 
 
-def _keeping(kept: list[Tensor]) -> Callable[..., None]:
+def _store_queries(queries: list[Tensor]) -> Callable[..., None]:
     def hook(module: nn.Module, inputs: object, output: Tensor) -> None:
-        kept[:] = [output]
+        queries[:] = [output]
 
     return hook
 
 
-def _scoring(kept: list[Tensor], found: Scores, layer: int, heads: int) -> Callable[..., None]:
+def _store_scores(queries: list[Tensor], scores: Scores, layer: int, heads: int) -> Callable[..., None]:
     def hook(module: nn.Module, inputs: object, output: Tensor) -> None:
         # Transformers computes queries before keys.
         queries_BHPF, keys_BHPF = (
-            each.unflatten(-1, (heads, -1)).transpose(1, 2) for each in (kept[0], output)
+            values.unflatten(-1, (heads, -1)).transpose(1, 2) for values in (queries[0], output)
         )
-        found[layer] = queries_BHPF @ keys_BHPF.mT * queries_BHPF.shape[-1] ** -0.5
+        scores[layer] = queries_BHPF @ keys_BHPF.mT * queries_BHPF.shape[-1] ** -0.5
 
     return hook

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.errors import ExportError
 from raykd.layers.dropout import Dropout
-from raykd.layers.heads import full_precision
+from raykd.layers.heads import Head, full_precision
 from raykd.structures import Spans, SpanTags
 
 if TYPE_CHECKING:
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from raykd.structures import LegalTransitions
 
 
-class BiaffineHead(nn.Module):
+class BiaffineHead(Head):
     """score[i, j, l] = [s_i; 1]ᵀ U_l [e_j; 1] (Yu et al., ACL 2020, §3), s and e projections of the words' states.
 
-    One projection is for words as the first, the other for words as the last of an entity. The ones that are appended
-    to the vectors hold the linear terms and the bias of the paper's equation. A score is relative to no entity, which
-    has score 0; U begins at zero (Dozat & Manning 2017), where every segmentation is as good as any other.
+    s projects a word as the first of an entity, e as the last. The ones appended to the vectors hold the linear terms
+    and the bias of the paper's equation. Scores are relative to "no entity", which scores 0. U starts at zero (Dozat &
+    Manning 2017), where all segmentations are equally probable.
 
     Args:
         inputs: components D of a word's state.
-        tags: the tags that spell entities, and with them the number of labels.
+        tags: tags that spell entities; they also give the number of labels.
         size: components S of a projection.
         dropout: dropout of the projections.
     """
@@ -45,6 +46,7 @@ class BiaffineHead(nn.Module):
         self.weights = nn.Parameter(torch.zeros(tags.labels, size + 1, size + 1))
         self.tags = tags
 
+    @override
     def forward(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Spans:
@@ -52,10 +54,11 @@ class BiaffineHead(nn.Module):
         scores_BLTT = (first_BTS[:, None] @ self.weights) @ last_BTS[:, None].transpose(2, 3)
         return Spans(full_precision(scores_BLTT.permute(0, 2, 3, 1)), lengths_B, self.tags)
 
+    @override
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        raise ExportError("it decodes spans, which is not exported; export a model that labels words")
+        raise ExportError("a span head has no ONNX form; export a model that labels words")
 
 
 def _with_one(vectors_BTS: Tensor) -> Tensor:

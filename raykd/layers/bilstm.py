@@ -2,7 +2,7 @@
 
 Shapes: B batch, T time, D input size, H hidden size per direction.
 
-Each direction runs by itself over the padded batch, the backward one on sequences reversed within their lengths:
+Each direction runs separately over the padded batch, the backward one on sequences reversed within their lengths.
 oneDNN does this 1.3–2 times faster than a packed sequence (one thread, batches bucketed by length), and a GPU need
 not wait until the CPU has read the lengths.
 """
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.piece_vectors import add_last_states_to, last_states
+from raykd.layers.sequence_encoder import SequenceEncoder
 from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
@@ -26,12 +28,17 @@ if TYPE_CHECKING:
 
 
 def reversal(lengths_B: Int[Tensor, " batch"], steps: int) -> Int[Tensor, "batch time"]:
-    """Index that reverses each sequence within its length and leaves padding in place; its own inverse."""
+    """Return the index that reverses each sequence within its length and leaves padding in place; it is its own inverse.
+
+    Args:
+        lengths_B: lengths of the sequences.
+        steps: steps T of the padded batch.
+    """
     steps_T = torch.arange(steps, device=lengths_B.device)
     return torch.where(steps_T < lengths_B[:, None], lengths_B[:, None] - 1 - steps_T, steps_T)
 
 
-class BiLSTM(nn.Module):
+class BiLSTM(SequenceEncoder):
     """Stacked bidirectional LSTM; outputs are zero on padding.
 
     Args:
@@ -53,21 +60,27 @@ class BiLSTM(nn.Module):
     def forward(
         self, inputs_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch time output"]:
+        """Return the outputs [B, T, 2H] of the last layer, zero on padding.
+
+        Args:
+            inputs_BTD: input vectors.
+            lengths_B: lengths of the sequences.
+        """
         return self.states(inputs_BTD, lengths_B)[-1]
 
+    @override
     def states(self, inputs_BTD: Tensor, lengths_B: Tensor) -> list[Tensor]:
-        """The inputs, and the outputs [B, T, 2H] of every layer in order."""
         states = [inputs_BTD]
         for index, layer in enumerate(self.layers):
             states.append(_run(layer, self.between(states[-1]) if index else states[-1], lengths_B))
         return states
 
-    def of_sentence(self, states_BTD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 output"]:
-        """The last state of each direction."""
+    @override
+    def sentence_state(self, states_BTD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 output"]:
         return last_states(states_BTD, lengths_B)
 
+    @override
     def add_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
-        """The outputs [B, T, 2H] of the last layer."""
         for layer in self.layers:
             outputs_T2BH, _ = _add_layer_to(graph, layer, inputs_BTD, lengths_B)
             outputs_BT2H = graph.add("Transpose", outputs_T2BH, perm=[2, 0, 1, 3])
@@ -75,19 +88,26 @@ class BiLSTM(nn.Module):
         return inputs_BTD
 
     def add_ends_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
-        """The last state of each direction of the one layer [B, 2H], without the others."""
+        """Add a BiLSTM of one layer to a graph and return the last state of each direction [B, 2H] only.
+
+        Args:
+            graph: graph that the nodes are added to.
+            inputs_BTD: name of the input vectors.
+            lengths_B: name of the sequences' lengths.
+        """
         (layer,) = self.layers
         _, ends_2BH = _add_layer_to(graph, layer, inputs_BTD, lengths_B)
         return graph.reshape(graph.add("Transpose", ends_2BH, perm=[1, 0, 2]), -1, self.output_size)
 
-    def add_of_sentence_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
+    @override
+    def add_sentence_state_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
         return add_last_states_to(graph, states_BTD, lengths_B)
 
 
 def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
     if inputs_BTD.device.type != "cpu":
         return _run_by_direction(lstm, inputs_BTD, lengths_B)
-    # oneDNN trains an LSTM in bf16 only where the processor has AVX-512, and PyTorch has no other one.
+    # oneDNN trains an LSTM in bf16 only on processors with AVX-512, and PyTorch has no other kernel for it.
     if torch.is_autocast_enabled("cpu") and "AVX512" not in torch.backends.cpu.get_cpu_capability():
         with torch.autocast("cpu", enabled=False):
             return _run(lstm, inputs_BTD.float(), lengths_B)
@@ -100,15 +120,15 @@ def _run_by_direction(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) ->
     steps = inputs_BTD.shape[1]
     rows_BT = torch.arange(len(inputs_BTD), device=lengths_B.device)[:, None]
     places_N = (rows_BT * steps + reversal(lengths_B, steps)).flatten()
-    backward_BTH = _one_direction(lstm, _taken(inputs_BTD, places_N), suffix="_reverse")
+    backward_BTH = _one_direction(lstm, _gather_rows(inputs_BTD, places_N), suffix="_reverse")
     outputs_BTD = torch.cat(
-        [_one_direction(lstm, inputs_BTD, suffix=""), _taken(backward_BTH, places_N)], dim=-1
+        [_one_direction(lstm, inputs_BTD, suffix=""), _gather_rows(backward_BTH, places_N)], dim=-1
     )
     return outputs_BTD.masked_fill(~length_mask(lengths_B, steps)[:, :, None], 0.0)
 
 
-def _taken(inputs_BTD: Tensor, places_N: Tensor) -> Tensor:
-    """Whole rows are copied: with an index for each of their elements this took a tenth of the LSTM's time."""
+def _gather_rows(inputs_BTD: Tensor, places_N: Tensor) -> Tensor:
+    # Copies whole rows: an index for each of their elements took a tenth of the LSTM's time.
     return inputs_BTD.flatten(0, 1).index_select(0, places_N).view_as(inputs_BTD)
 
 
@@ -123,16 +143,21 @@ def _one_direction(lstm: nn.Module, inputs_BTD: Tensor, *, suffix: str) -> Tenso
 
 
 def _add_layer_to(graph: Graph, lstm: nn.Module, inputs_BTD: Value, lengths_B: Value) -> list[Value]:
-    """The outputs [T, 2, B, H] of a layer, zero on padding, and the last of each direction [2, B, H]."""
+    """Return the outputs [T, 2, B, H] of a layer, zero on padding, and the last one of each direction [2, B, H]."""
     inputs_TBD = graph.add("Transpose", inputs_BTD, perm=[1, 0, 2])
-    weights = [_both(lstm, f"weight_{part}") for part in ("ih", "hh")]
-    biases = torch.cat([_both(lstm, "bias_ih"), _both(lstm, "bias_hh")], 1)
-    read = (inputs_TBD, *map(graph.constant, weights), graph.constant(biases), graph.cast(lengths_B, "int32"))
+    weights = [_stacked_directions(lstm, f"weight_{part}") for part in ("ih", "hh")]
+    biases = torch.cat([_stacked_directions(lstm, "bias_ih"), _stacked_directions(lstm, "bias_hh")], 1)
+    inputs = (
+        inputs_TBD,
+        *map(graph.constant, weights),
+        graph.constant(biases),
+        graph.cast(lengths_B, "int32"),
+    )
     hidden = weights[1].shape[-1]
-    return graph.several("LSTM", *read, outputs=2, direction="bidirectional", hidden_size=hidden)
+    return graph.add_with_outputs("LSTM", *inputs, outputs=2, direction="bidirectional", hidden_size=hidden)
 
 
-def _both(lstm: nn.Module, name: str) -> Tensor:
+def _stacked_directions(lstm: nn.Module, name: str) -> Tensor:
     """A weight of both directions, in ONNX's order of the gates: input, output, forget, cell."""
-    own = [getattr(lstm, f"{name}_l0{suffix}").detach().chunk(4) for suffix in ("", "_reverse")]
-    return torch.stack([torch.cat([gates[0], gates[3], gates[1], gates[2]]) for gates in own])
+    directions = [getattr(lstm, f"{name}_l0{suffix}").detach().chunk(4) for suffix in ("", "_reverse")]
+    return torch.stack([torch.cat([gates[0], gates[3], gates[1], gates[2]]) for gates in directions])

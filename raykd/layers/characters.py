@@ -1,4 +1,4 @@
-"""Words to vectors by their characters.
+"""Vectors of words computed from their characters.
 
 Shapes: B batch, T time (words), C characters, N distinct words, D size, H hidden size per direction.
 """
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 
     from raykd.layers.graph import Graph, Value
 
-# Distinct words are run in groups of similar length, so that one long word does not make all others as long:
-# 2–4 times faster than one padded block, and at this size also than a packed one (measured, one thread).
+# Distinct words are run in groups of similar length, so that one long word does not pad all others to its length:
+# 2–4 times faster than one padded block, and faster than a packed sequence (measured, one thread).
 GROUP = 128
 
 
 class CharacterEncoder(nn.Module):
-    """BiLSTM over the characters of each word (Lample et al. 2016, §4.1); on the CPU once per distinct word.
+    """BiLSTM over the characters of each word (Lample et al. 2016, §4.1).
 
-    A word's vector is the last forward state and the last backward state; padding words are the zero vector.
+    A word's vector is the last forward state and the last backward state; padding words have the zero vector. On the
+    CPU each distinct word of a batch is computed once.
 
     Args:
-        characters: how many characters there are.
-        size: components of a character's vector.
-        hidden: hidden size of each direction; the output has twice as many components.
+        characters: number of characters.
+        size: components D of a character's vector.
+        hidden: hidden size H of each direction; the output has 2·H components.
         dropout: dropout of character vectors.
     """
 
@@ -50,29 +51,30 @@ class CharacterEncoder(nn.Module):
         characters_BTC: Int[Tensor, "batch time character"],
         character_lengths_BT: Int[Tensor, "batch time"],
     ) -> Float[Tensor, "batch time output"]:
+        """Return the vectors of the words."""
         words_BT = character_lengths_BT > 0
         if characters_BTC.device.type != "cpu":
-            # A GPU would be waited for to learn which words there are, and has room for all of them at once.
+            # Finding the distinct words would make the CPU wait for the GPU, which has room for all words at once.
             vectors_ND = self._vectors(
                 characters_BTC.flatten(0, 1), character_lengths_BT.flatten().clamp(min=1)
             )
             return vectors_ND.view(*words_BT.shape, -1) * words_BT[..., None]
         rows = torch.cat([character_lengths_BT[words_BT][:, None], characters_BTC[words_BT]], dim=1)
         distinct, place = torch.unique(rows, dim=0, return_inverse=True)
-        vectors_ND = self._of_distinct(distinct[:, 1:], distinct[:, 0])
+        vectors_ND = self._distinct_vectors(distinct[:, 1:], distinct[:, 0])
         output_BTD = vectors_ND.new_zeros(*words_BT.shape, self.output_size)
         return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
 
     def add_to(self, graph: Graph, characters_BTC: Value, character_lengths_BT: Value) -> Value:
-        """The vectors [B, T, 2H]; those of padding words mean nothing."""
+        """Add the encoder to a graph and return the name of the words' vectors [B, T, 2H]; padding has arbitrary ones."""
         characters_NC = graph.reshape(characters_BTC, -1, graph.size(characters_BTC, 2))
         lengths_N = graph.add("Max", graph.reshape(character_lengths_BT, -1), graph.constant(1))
         vectors_ND = self.lstm.add_ends_to(graph, self.embedding.add_to(graph, characters_NC), lengths_N)
         words = (graph.size(character_lengths_BT, axis) for axis in (0, 1))
         return graph.reshape(vectors_ND, *words, self.output_size)
 
-    def _of_distinct(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
-        # torch.unique sorts rows and the length is their first column: groups are of similar length already.
+    def _distinct_vectors(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
+        # torch.unique sorts rows, and their first column is the length: neighbours are of similar length already.
         groups = zip(characters_NC.split(GROUP), lengths_N.split(GROUP), strict=True)
         return torch.cat([self._vectors(letters[:, : int(sizes.max())], sizes) for letters, sizes in groups])
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are given: where their files are, their identity, and how much they read at once."""
+"""Pretrained checkpoints: their files, their checksums, and how many pieces they read at once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
 
-# What decides a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
+# The files that decide a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
 _WEIGHTS = "*.safetensors"
 _SAFE = {"use_safetensors": True, "trust_remote_code": False}
-"""How Transformers loads a checkpoint: no pickle, and no code that comes with it."""
+"""Options with which Transformers loads a checkpoint: no pickle, and no code from the checkpoint."""
 _SETTINGS = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
 _SETTINGS += ("added_tokens.json", "*.model")
 _SPACY = ("config.cfg", "meta.json")
@@ -36,7 +36,10 @@ _EXPECTED = (
 
 
 def checkpoint_folder(path: str) -> Path:
-    """The folder of a checkpoint: `path` itself, or the local copy of the Hub's checkpoint of that name.
+    """Return the folder of a checkpoint, downloaded from the Hub where `path` is a name there.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
 
     Raises:
         StoreError: there is neither such a folder nor such a checkpoint, or the Hub cannot be reached.
@@ -51,34 +54,47 @@ def checkpoint_folder(path: str) -> Path:
         return Path(snapshot_download(path, allow_patterns=[_WEIGHTS, *_SETTINGS]))
     # Whatever the client raises (bad name, no such repository, no network), the user's hint is the same.
     except Exception as error:
-        problem = f"is no folder, and was not found on the Hugging Face Hub ({error})"
+        problem = f"is not a folder, and was not found on the Hugging Face Hub ({error})"
         raise StoreError(path, problem, "give the folder of a checkpoint, or a name while online") from error
 
 
 def refuse_misspelled(path: str) -> None:
-    """Raise MissingError for what is no name on the Hub, and no folder either, without asking the Hub."""
-    place = Path(path)
-    if place.is_dir():
+    """Refuse a path that is neither a folder nor a possible name on the Hub, without asking the Hub.
+
+    Args:
+        path: folder of a checkpoint, or its name on the Hub.
+
+    Raises:
+        MissingError: it is neither.
+    """
+    folder = Path(path)
+    if folder.is_dir():
         return
     # A name on the Hub is OWNER/NAME, or an old one NAME.
-    named = not place.is_absolute() and not path.startswith(".") and len(place.parts) <= 2
-    if named and (len(place.parts) == 1 or not place.parent.is_dir()):
+    is_hub_name = not folder.is_absolute() and not path.startswith(".") and len(folder.parts) <= 2
+    if is_hub_name and (len(folder.parts) == 1 or not folder.parent.is_dir()):
         return
-    there = (
-        sorted(each.name for each in place.parent.iterdir() if each.is_dir()) if place.parent.is_dir() else []
+    siblings = (
+        sorted(child.name for child in folder.parent.iterdir() if child.is_dir())
+        if folder.parent.is_dir()
+        else []
     )
-    near = nearest_words(place.name, there)
-    hint = f"did you mean {place.parent / near[0]}?" if near else "give the folder of a checkpoint"
-    shown = f"; {place.parent} has {', '.join(there[:8])}" if there and not near else ""
-    raise MissingError(path, f"is no folder{shown}", hint)
+    suggestions = nearest_words(folder.name, siblings)
+    hint = (
+        f"did you mean {folder.parent / suggestions[0]}?"
+        if suggestions
+        else "give the folder of a checkpoint"
+    )
+    listing = f"; {folder.parent} has {', '.join(siblings[:8])}" if siblings and not suggestions else ""
+    raise MissingError(path, f"is not a folder{listing}", hint)
 
 
 def refuse_unreadable(path: str, *, head: str = "") -> None:
-    """Look at a checkpoint without loading it. Of a name on the Hub nothing is looked at.
+    """Check that a folder holds a checkpoint, without loading it; a name on the Hub is not looked up.
 
     Args:
-        path: its folder, or its name on the Hub.
-        head: how the class of a checkpoint ends that has a trained head, such as `ForTokenClassification`.
+        path: folder of the checkpoint, or its name on the Hub.
+        head: end of the class name of a checkpoint with the head that is needed, such as `ForTokenClassification`.
 
     Raises:
         MissingError: there is no such folder, and no such name.
@@ -92,14 +108,14 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
     classes = settings.get("architectures") or ()
     if head and classes and not any(str(name).endswith(head) for name in classes):
         raise StoreError(
-            path, f"has no trained head: it is a {classes[0]}, not {head}", "set fine_tune: true"
+            path, f"has no trained head: its class is {classes[0]}, not {head}", "set fine_tune: true"
         )
     _weight_files(folder)
     require_tokenizer(path)
 
 
 def _settings(path: str) -> PlainObject:
-    """The configuration of the checkpoint in the folder `path`."""
+    """Return the configuration of the checkpoint in the folder `path`."""
     folder = Path(path)
     if not (folder / "config.json").is_file():
         _refuse_spacy(path)
@@ -116,33 +132,65 @@ def _settings(path: str) -> PlainObject:
 
 
 def weights_checksum(path: str) -> str:
-    """sha256 (hex) over the files that decide a checkpoint's predictions: weights, configuration, tokenizer.
+    """Return the sha256 (hex) of the files that decide a checkpoint's predictions: weights, configuration, tokenizer.
 
-    The same files in another folder have the same checksum. Raises StoreError when there are no weights.
+    The same files in another folder have the same checksum.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+
+    Raises:
+        StoreError: it has no weights.
     """
     folder = checkpoint_folder(path)
     return _checksum([*_weight_files(folder), *_files(folder, _SETTINGS)])
 
 
 def tokenizer_checksum(path: str) -> str | None:
-    """sha256 (hex) over the tokenizer and the settings in the folder `path`; None of a checkpoint by name."""
+    """Return the sha256 (hex) of the tokenizer and the settings of a checkpoint.
+
+    Args:
+        path: folder of the checkpoint; None is returned for a name on the Hub.
+    """
     return _checksum(_files(Path(path), _SETTINGS)) if Path(path).is_dir() else None
 
 
-def checked_weights(path: str, expected: str | None) -> str:
-    """The checkpoint's checksum. Raises StoreError when another was `expected`."""
-    return unchanged(path, weights_checksum(path), expected)
+def verified_weights_checksum(path: str, expected: str | None) -> str:
+    """Return the checkpoint's checksum, compared with the expected one.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+        expected: checksum that it had before; None where there is none.
+
+    Raises:
+        StoreError: the checksum is not the expected one.
+    """
+    return require_checksum(path, weights_checksum(path), expected)
 
 
-def unchanged(path: str, found: str, expected: str | None) -> str:
-    """The checksum that was found. Raises StoreError when another was `expected`."""
-    if expected not in (None, found):
+def require_checksum(path: str, checksum: str, expected: str | None) -> str:
+    """Return the checksum of a file, compared with the expected one.
+
+    Args:
+        path: name of the file in the error.
+        checksum: its checksum now.
+        expected: checksum that it had before; None where there is none.
+
+    Raises:
+        StoreError: the checksum is not the expected one.
+    """
+    if expected not in (None, checksum):
         raise StoreError(path, "changed since its checksum was taken", "run again from the beginning")
-    return found
+    return checksum
 
 
 def reading_limit(model: nn.Module, folder: str | Path) -> int:
-    """The most pieces that the checkpoint's model reads at once, special ones included."""
+    """Return the largest number of pieces that a checkpoint's model reads at once, special ones included.
+
+    Args:
+        model: the model of the checkpoint.
+        folder: its folder.
+    """
     from torch import nn
     from transformers import AutoTokenizer
 
@@ -153,12 +201,17 @@ def reading_limit(model: nn.Module, folder: str | Path) -> int:
             limits.append(
                 module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
             )
-    known = [limit for limit in limits if limit < _NO_LIMIT]
-    return min(known, default=_NO_LIMIT)
+    finite_limits = [limit for limit in limits if limit < _NO_LIMIT]
+    return min(finite_limits, default=_NO_LIMIT)
 
 
-def reads_types(model: nn.Module, folder: str | Path) -> bool:
-    """Whether the checkpoint's model reads which pieces are of the second text of a pair, as its tokenizer gives it."""
+def reads_token_types(model: nn.Module, folder: str | Path) -> bool:
+    """Return True if the tokenizer marks the pieces of the second text of a pair, and the model reads the marks.
+
+    Args:
+        model: the model of the checkpoint.
+        folder: its folder.
+    """
     from transformers import AutoTokenizer
 
     types = AutoTokenizer.from_pretrained(str(folder))("a", "a").get("token_type_ids", ())
@@ -168,43 +221,58 @@ def reads_types(model: nn.Module, folder: str | Path) -> bool:
 
 @lru_cache(maxsize=16)
 def embedding_dim(folder: str) -> int:
-    """Components of the vectors of pieces of the checkpoint in `folder`, by its configuration alone."""
+    """Return the number of components of the piece vectors of a checkpoint, from its configuration alone.
+
+    Args:
+        folder: folder of the checkpoint.
+    """
     import torch
     from transformers import AutoConfig, AutoModel
 
-    with torch.device("meta"), quietly():
+    with torch.device("meta"), quiet_transformers():
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         return AutoModel.from_config(config).get_input_embeddings().weight.shape[1]
 
 
 def embedding_matrix(path: str, checksum: str) -> Tensor:
-    """The vectors of pieces [V, D] of a checkpoint as it is, in float32.
+    """Return the piece vectors [V, D] of a checkpoint as published, in float32.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+        checksum: its checksum.
 
     Raises:
-        StoreError: it cannot be read, or is not the one with this checksum.
+        StoreError: it cannot be read, or has another checksum.
     """
     import torch
 
-    checked_weights(path, checksum)
-    # What the checkpoint does not hold (for example a pooler) is drawn at random.
+    verified_weights_checksum(path, checksum)
+    # Parameters that the checkpoint does not hold (for example a pooler's) are drawn at random.
     with torch.random.fork_rng(devices=[]):
         model, _ = read_model(path, "AutoModel")
     return model.get_input_embeddings().get_parameter("weight").detach()
 
 
 def read_model(path: str, auto_class: str, **options: object) -> tuple[PreTrainedModel, list[str]]:
-    """A checkpoint as `auto_class` of Transformers reads it with these options, in float32, and what of that class it
-    lacks, which is drawn from torch's generator.
+    """Load a checkpoint with a class of Transformers, in float32.
+
+    Args:
+        path: folder of the checkpoint, or its name on the Hub.
+        auto_class: name of the class, such as `AutoModel`.
+        **options: options of its `from_pretrained`.
+
+    Returns:
+        The model, and the names of parameters that the checkpoint lacks; these are drawn from torch's generator.
 
     Raises:
-        StoreError: there is no such checkpoint, or that class does not read it.
+        StoreError: there is no such checkpoint, or the class cannot read it.
     """
     import torch
     import transformers
 
     folder = checkpoint_folder(path)
     try:
-        with quietly():
+        with quiet_transformers():
             model, report = getattr(transformers, auto_class).from_pretrained(
                 str(folder), dtype=torch.float32, output_loading_info=True, **_SAFE, **options
             )
@@ -214,21 +282,24 @@ def read_model(path: str, auto_class: str, **options: object) -> tuple[PreTraine
     return model, sorted(report["missing_keys"])
 
 
-def untrained(auto_class: str, config: PlainObject) -> PreTrainedModel:
-    """The model that `auto_class` of Transformers makes of a configuration as plain data, with weights that are drawn
-    from torch's generator, in float32.
+def untrained_model(auto_class: str, config: PlainObject) -> PreTrainedModel:
+    """Build a Transformers model with weights drawn from torch's generator, in float32.
+
+    Args:
+        auto_class: name of the class, such as `AutoModel`.
+        config: the model's configuration as plain data.
     """
     import torch
     import transformers
 
-    with quietly():
-        own = transformers.AutoConfig.for_model(**config)
-        return getattr(transformers, auto_class).from_config(own, dtype=torch.float32)
+    with quiet_transformers():
+        model_config = transformers.AutoConfig.for_model(**config)
+        return getattr(transformers, auto_class).from_config(model_config, dtype=torch.float32)
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Transformers without its progress bar and its warnings of parts that a checkpoint lacks or has in excess."""
+def quiet_transformers() -> Iterator[None]:
+    """Silence the progress bar of Transformers and its warnings of missing and superfluous parameters."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -243,7 +314,7 @@ def quietly() -> Iterator[None]:
 
 def _refuse_spacy(path: str) -> None:
     if all((Path(path) / name).is_file() for name in _SPACY):
-        raise StoreError(path, "is a pipeline of spaCy, no checkpoint of Transformers", _EXPECTED)
+        raise StoreError(path, "is a spaCy pipeline, not a checkpoint of Transformers", _EXPECTED)
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -251,8 +322,8 @@ def _weight_files(folder: Path) -> list[Path]:
         return files
     _refuse_spacy(str(folder))
     hint = (
-        f"a checkpoint has {_WEIGHTS} next to its config.json; one with pytorch_model.bin, which is a pickle and may "
-        "run code, is loaded by Transformers where you trust it, and stored again by its save_pretrained"
+        f"a checkpoint has {_WEIGHTS} next to its config.json; if it has pytorch_model.bin, a pickle that may run "
+        "code, and you trust it, load it with Transformers and store it again with save_pretrained"
     )
     raise StoreError(str(folder), "holds no weights in safetensors", hint)
 

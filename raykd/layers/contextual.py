@@ -1,8 +1,8 @@
-"""What a model reads next to its own embeddings: vectors of words from frozen encoders and from word-vector files.
+"""Frozen inputs of a model beside its own embeddings: word vectors from frozen encoders and from word-vector files.
 
-What is frozen is no submodule: it is not trained, not stored with the model's weights, and named by its checksum. What
-it gives for a sentence never changes, so it is computed once and stored (`precompute/features.py`); a model in
-training reads it from there, and loads the encoder only where it meets text that has not been read before.
+A frozen encoder is no submodule: it is not trained, not stored with the model's weights, and identified by its
+checksum. Its vectors for a sentence never change, so they are computed once and stored (`precompute/features.py`). A
+model in training reads them from there, and loads the encoder only for text without stored vectors.
 
 Shapes: B batch, T time (words), D size.
 """
@@ -29,22 +29,26 @@ if TYPE_CHECKING:
 
 
 class FrozenFeatures(Protocol):
-    """One encoder or one table of vectors, loaded when it first computes."""
+    """One frozen encoder or one table of word vectors, loaded on first use."""
 
     output_size: int
     key: str
-    """What it is, wherever it lies: parts with the same key share their weights."""
+    """Identity of the weights, wherever their file lies: parts with the same key share their weights."""
 
     def compute(self, batch: TokenBatch) -> Float[Tensor, "batch time size"]:
-        """The vectors of the words of `batch`, which is in its own pieces, in float16; meaningless on padding."""
+        """Return the vectors of the words of `batch` in float16; those of padding have no meaning.
+
+        Args:
+            batch: sentences in the pieces of this encoder or table.
+        """
         ...
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """Its parameters, without their values."""
+        """Return the parameters without their values."""
         ...
 
     def __deepcopy__(self, memo: object) -> FrozenFeatures:
-        """Itself: what is frozen is shared."""
+        """Return the same object: frozen parts are shared."""
         ...
 
 
@@ -62,22 +66,29 @@ class EncoderConfig(Frozen):
     """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
+        """Check that the checkpoint exists, without loading it.
+
+        Raises:
+            MissingError: there is no such folder, and no such name.
+            StoreError: the folder holds no checkpoint.
+        """
         refuse_unreadable(self.path)
 
     def pinned(self, language: str | None = None) -> EncoderConfig:
-        """The same encoder with its checksum, which makes its identity that of the weights, and its whole path: Ray's
-        workers have other working directories.
+        """Return the configuration with the checkpoint's checksum and absolute path.
+
+        The checksum makes the identity that of the weights; the path is absolute because Ray's workers have other
+        working directories.
         """
         path = str(Path(self.path).absolute()) if Path(self.path).is_dir() else self.path
         return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
 
     def vocabulary(self) -> HFVocabulary:
-        """The encoder's own tokenizer."""
+        """Return the encoder's own tokenizer."""
         return HFVocabulary.load(str(checkpoint_folder(self.path)))
 
     def build(self) -> FrozenFeatures:
-        """The encoder; its weights are read when it first computes.
+        """Return the encoder; its weights are read when it first computes.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no such layers.
@@ -87,17 +98,17 @@ class EncoderConfig(Frozen):
         return encoder_features(self)
 
     def shape(self) -> PlainObject:
-        """What latency depends on."""
+        """Return the settings that latency depends on."""
         return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
 
     @property
     def id(self) -> str:
-        """The identity of what it gives."""
+        """Identity of the vectors."""
         return identity("encoder", self.shape())
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """Name in messages."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 
@@ -117,7 +128,11 @@ FrozenConfig = Annotated[
 
 
 def part_class(plain: PlainObject) -> type[EncoderConfig] | type[WordVectorsConfig]:
-    """The configuration that `plain` was dumped from."""
+    """Return the configuration class that plain data was dumped from.
+
+    Args:
+        plain: a dumped `EncoderConfig` or `WordVectorsConfig`.
+    """
     return WordVectorsConfig if _form(plain) == "a table" else EncoderConfig
 
 
@@ -129,16 +144,35 @@ ContextualConfig = Annotated[
 """One frozen encoder or word-vector file, or several side by side."""
 
 
-def parts_of(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]:
-    """The encoders and tables of a section `contextual`; none where it is None."""
+def contextual_parts(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]:
+    """Return the encoders and tables of a section `contextual`.
+
+    Args:
+        config: one of them, several, or None for none.
+    """
     return () if config is None else config if isinstance(config, tuple) else (config,)
 
 
-def pinned(config: Part | tuple[Part, ...] | None, language: str | None = None) -> tuple[Part, ...] | None:
-    """The same with checksums, which make the identity that of the weights, and `{lang}` filled in."""
-    return tuple(part.pinned(language) for part in parts_of(config)) or None
+def pinned_parts(
+    config: Part | tuple[Part, ...] | None, language: str | None = None
+) -> tuple[Part, ...] | None:
+    """Return the parts with their checksums, and with `{lang}` filled in; None where there are none.
+
+    Args:
+        config: one of them, several, or None for none.
+        language: the model's language; None for a model of several.
+    """
+    return tuple(part.pinned(language) for part in contextual_parts(config)) or None
 
 
-def shape_of(config: Part | tuple[Part, ...] | None) -> PlainObject:
-    """What latency depends on."""
-    return {"contextual": [part.shape() for part in parts_of(config)]} if parts_of(config) else {}
+def contextual_shape(config: Part | tuple[Part, ...] | None) -> PlainObject:
+    """Return the settings that latency depends on, under the key `contextual`; empty where there are no parts.
+
+    Args:
+        config: one of them, several, or None for none.
+    """
+    return (
+        {"contextual": [part.shape() for part in contextual_parts(config)]}
+        if contextual_parts(config)
+        else {}
+    )

@@ -1,4 +1,4 @@
-"""Words' vectors from a frozen Transformers encoder (Wang et al., ACL 2020, §4.1).
+"""Word vectors from a frozen Transformers encoder (Wang et al., ACL 2020, §4.1).
 
 Shapes: B batch, P pieces (of the encoder's tokenizer), T time (words), D size.
 """
@@ -17,14 +17,14 @@ from raykd.corpora.encoded_text import TokenBatch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.layers.checkpoint import (
-    checked_weights,
     checkpoint_folder,
-    quietly,
+    quiet_transformers,
     read_model,
     reading_limit,
+    verified_weights_checksum,
 )
-from raykd.layers.piece_vectors import first_of_pieces, in_half, mean_of_pieces
-from raykd.layers.windows import in_windows
+from raykd.layers.piece_vectors import first_of_pieces, mean_of_pieces, to_float16
+from raykd.layers.windows import read_in_windows
 from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """A frozen encoder in memory: its model, how many pieces it reads at once, and its special pieces."""
+    """A frozen encoder in memory.
+
+    Attributes:
+        model: the network.
+        limit: most pieces that it reads at once.
+        special: its special pieces.
+    """
 
     model: nn.Module
     limit: int
@@ -45,8 +51,9 @@ class Encoder:
 
 
 class EncoderFeatures:
-    """Vectors of words by a frozen encoder, in float16. Rounding aside they do not depend on the sentences they are
-    computed with.
+    """Word vectors from a frozen encoder, in float16.
+
+    Apart from rounding, the vectors of a sentence do not depend on the other sentences of its batch.
     """
 
     def __init__(self, outline: PreTrainedModel, config: EncoderConfig, folder: str):
@@ -57,47 +64,54 @@ class EncoderFeatures:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """The encoder, read now."""
-        return _load(self._folder, checked_weights(self._folder, self.config.checksum))
+        """The encoder, read from its files on first use."""
+        return _load(self._folder, verified_weights_checksum(self._folder, self.config.checksum))
 
     def __deepcopy__(self, memo: object) -> EncoderFeatures:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """The encoder's parameters, without their values."""
+        """Return the encoder's parameters without their values."""
         return tuple(self._outline.parameters())
 
     @torch.no_grad()
     def compute(self, batch: TokenBatch) -> Tensor:
-        """The features [B, T, D] of `batch`, which is in the encoder's own pieces; meaningless on padding."""
+        """Return the vectors [B, T, D] of the words; those of padding have no meaning.
+
+        Args:
+            batch: sentences in the encoder's own pieces.
+        """
         special, device = self.encoder.special, batch.pieces_BP.device
-        # One encoder serves all models of a process, so it is moved to where it is called.
+        # One encoder serves all models of a process, so it moves to the device of each caller.
         self.encoder.model.to(device)
         with torch.autocast(device.type, enabled=False):
-            states_BPD = in_windows(
+            states_BPD = read_in_windows(
                 self._read, batch.pieces_BP, batch.piece_lengths_B,
                 limit=self.encoder.limit, prefix=len(special.prefix), suffix=len(special.suffix),
             )  # fmt: skip
         if self.config.pooling == "first":
-            return in_half(first_of_pieces(states_BPD, batch))
-        return in_half(mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)))
+            return to_float16(first_of_pieces(states_BPD, batch))
+        return to_float16(mean_of_pieces(states_BPD, batch, suffix=len(special.suffix)))
 
     def _read(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
         mask_BP = length_mask(lengths_B, pieces_BP.shape[1])
-        model, asked = self.encoder.model, self.config
+        model, config = self.encoder.model, self.config
         output = model(input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=True)
-        states = [output.hidden_states[layer].float() for layer in asked.layers]
-        return torch.cat(states, -1) if asked.combine == "concat" else torch.stack(states).mean(0)
+        states = [output.hidden_states[layer].float() for layer in config.layers]
+        return torch.cat(states, -1) if config.combine == "concat" else torch.stack(states).mean(0)
 
 
 def encoder_features(config: EncoderConfig) -> EncoderFeatures:
-    """The encoder of `config`; its weights are read when it first computes.
+    """Return the frozen encoder of a configuration; its weights are read when it first computes.
+
+    Args:
+        config: the encoder's configuration.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, or it has no such layers.
     """
     folder = str(checkpoint_folder(config.path))
-    outline = _outline(folder, checked_weights(config.path, config.checksum))
+    outline = _outline(folder, verified_weights_checksum(config.path, config.checksum))
     states = outline.config.num_hidden_layers + 1
     if wrong := [layer for layer in config.layers if not -states <= layer < states]:
         hint = f"choose from -{states} to {states - 1}"
@@ -112,10 +126,10 @@ def _outline(folder: str, checksum: str) -> PreTrainedModel:
     from transformers import AutoConfig, AutoModel
 
     try:
-        with torch.device("meta"), quietly():
+        with torch.device("meta"), quiet_transformers():
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            # As `_load` reads it, whatever it is stored in.
-            return _of_words(AutoModel.from_config(config, dtype=torch.float32))
+            # In float32 as in `_load`, whatever the checkpoint is stored in.
+            return _without_pooler(AutoModel.from_config(config, dtype=torch.float32))
     except (OSError, ValueError) as error:
         hint = "give a checkpoint that AutoModel reads"
         raise StoreError(folder, f"cannot be loaded ({error})", hint) from error
@@ -124,15 +138,15 @@ def _outline(folder: str, checksum: str) -> PreTrainedModel:
 # Models of one process share their encoder: several teachers may be in memory at once.
 @lru_cache(maxsize=2)
 def _load(folder: str, checksum: str) -> Encoder:
-    # What the checkpoint does not hold (for example a pooler) is drawn at random.
+    # Parameters that the checkpoint does not hold (for example a pooler's) are drawn at random.
     with torch.random.fork_rng(devices=[]):
-        model = _of_words(read_model(folder, "AutoModel")[0])
+        model = _without_pooler(read_model(folder, "AutoModel")[0])
     model.requires_grad_(False).eval()
     return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
 
 
-def _of_words(model: PreTrainedModel) -> PreTrainedModel:
-    """The model without its pooler, which is of sentences."""
+def _without_pooler(model: PreTrainedModel) -> PreTrainedModel:
+    # A pooler computes one vector of a sentence; only those of words are read.
     if getattr(model, "pooler", None) is not None:
         model.register_module("pooler", None)
     return model

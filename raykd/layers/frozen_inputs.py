@@ -1,4 +1,4 @@
-"""The vectors of words that a model reads of frozen encoders and word-vector files, side by side.
+"""The vectors that a model reads from frozen encoders and word-vector files, side by side.
 
 Shapes: B batch, T time (words), D size.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from raykd.layers.contextual import parts_of
+from raykd.layers.contextual import contextual_parts
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from raykd.layers.contextual import ContextualConfig, FrozenFeatures
 
 
-class Context(nn.Module):
-    """The vectors of several encoders and tables side by side."""
+class FrozenInputs(nn.Module):
+    """The word vectors of several frozen encoders and tables, concatenated.
+
+    Args:
+        parts: the encoders and tables, in the order of their vectors.
+    """
 
     def __init__(self, parts: Sequence[FrozenFeatures]):
         super().__init__()
@@ -30,16 +34,26 @@ class Context(nn.Module):
         self.output_size = sum(part.output_size for part in self.parts)
 
     @staticmethod
-    def of(config: ContextualConfig | None) -> Context | None:
-        """What a section `contextual` describes; None where it is None.
+    def from_config(config: ContextualConfig | None) -> FrozenInputs | None:
+        """Return the encoders and tables of a section `contextual`; None where there are none.
+
+        Args:
+            config: the section.
 
         Raises:
             StoreError: there is no such checkpoint or file, it changed, or has no such layers.
         """
-        return Context([part.build() for part in parts_of(config)]) if parts_of(config) else None
+        return (
+            FrozenInputs([part.build() for part in contextual_parts(config)])
+            if contextual_parts(config)
+            else None
+        )
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch time size"]:
-        """The vectors of the words of `batch`: those that it brings, or else computed from its `context`.
+        """Return the vectors of the words: those stored in the batch, else computed from its `context`.
+
+        Args:
+            batch: sentences with `features_BTD`, or with the pieces of each encoder in `context`.
 
         Raises:
             ValueError: it has neither.
@@ -51,9 +65,9 @@ class Context(nn.Module):
                 f"the model reads {len(self.parts)} encoders, the batch has pieces of {len(batch.context)}"
             )
             raise ValueError(f"{problem}: encode it with the model's vocabulary")
-        parts = [part.compute(own) for part, own in zip(self.parts, batch.context, strict=True)]
+        parts = [part.compute(part_batch) for part, part_batch in zip(self.parts, batch.context, strict=True)]
         return torch.cat(parts, -1).float()
 
-    def frozen(self) -> dict[str, Sequence[nn.Parameter]]:
-        """By key, the parameters of each encoder and table."""
+    def external_parameters(self) -> dict[str, Sequence[nn.Parameter]]:
+        """Return the parameters of each encoder and table by key."""
         return {part.key: part.parameters() for part in self.parts}

@@ -1,7 +1,8 @@
 """A model as an ONNX graph, built node by node.
 
-A layer that can be exported has `add_to(graph, …)` next to its `forward`: the same computation, from names of values of
-the graph to the name of its output. Names have the shape suffixes of the tensors that they stand for.
+A layer that can be exported has a method `add_to(graph, …)` next to its `forward`. It adds nodes for the same
+computation: its arguments are names of values of the graph, and it returns the name of its output. Names have the shape
+suffixes of the tensors that they stand for.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
     from raykd.corpora.encoded_text import TokenBatch
 
 Value = str
-"""The name of a value of a graph."""
+"""Name of a value of a graph."""
 Kind = tuple[int, Sequence[int | str] | None]
-"""The type of a value's numbers, as ONNX counts types, and its shape; None: of any."""
+"""Element type of a value, by ONNX's number for it, and its shape; None: any shape."""
 Attribute = int | float | str | Sequence[int] | onnx.GraphProto
-"""What a node's operator is told beside its inputs."""
+"""An attribute of a node: an argument of its operator that is no value of the graph."""
 
 Dtype = Literal["float32", "int32", "int64"]
 _TYPES = {"float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
 
 OPSET, IR_VERSION = 20, 10
-"""ONNX Runtime reads these from 1.17 on."""
+"""ONNX Runtime reads these versions from release 1.17 on."""
 
 INPUTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -46,15 +47,16 @@ INPUTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "character_lengths": ("batch", "word"),
     }
 )
-"""What a graph reads: the numbers of a `TokenBatch`, all int64. The last two where the model reads characters."""
-SPELLING = ("characters", "character_lengths")
+"""Inputs of a graph and their axes: the arrays of a `TokenBatch`, all int64. The last two only where the model reads
+characters."""
+CHARACTER_INPUTS = ("characters", "character_lengths")
 LABELS, SCORES = "labels", "scores"
-"""What it gives: the best labels, int64 [B, T], 0 on padding; and their emission scores, float32 [B, T, Y]."""
+"""Outputs of a graph: the best labels, int64 [B, T], 0 on padding; and the emission scores, float32 [B, T, Y]."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The inputs of a graph, under the names of a `TokenBatch`."""
+    """Names of the inputs of a graph, under the field names of a `TokenBatch`."""
 
     pieces_BP: Value = "pieces"
     piece_lengths_B: Value = "piece_lengths"
@@ -64,21 +66,29 @@ class Batch:
     character_lengths_BT: Value = "character_lengths"
 
 
-def numbers_of(batch: TokenBatch, names: Iterable[str] = INPUTS) -> dict[str, np.ndarray]:
-    """The inputs of a graph, for one batch. Raises ValueError where it has not what the graph reads."""
-    own = {field.default: getattr(batch, field.name) for field in fields(Batch)}
-    numbers = {name: own[name] for name in names}
-    lacking = [name for name, value in numbers.items() if value is None]
-    if lacking:
+def graph_inputs(batch: TokenBatch, names: Iterable[str] = INPUTS) -> dict[str, np.ndarray]:
+    """Return the inputs of a graph for one batch.
+
+    Args:
+        batch: encoded sentences.
+        names: inputs that the graph reads, keys of `INPUTS`.
+
+    Raises:
+        ValueError: the batch lacks one of them.
+    """
+    arrays = {field.default: getattr(batch, field.name) for field in fields(Batch)}
+    inputs = {name: arrays[name] for name in names}
+    missing = [name for name, value in inputs.items() if value is None]
+    if missing:
         raise ValueError(
-            f"the graph reads {', '.join(lacking)}, the batch has none: encode it with its characters"
+            f"the graph reads {', '.join(missing)}, which the batch lacks: encode it with its characters"
         )
-    return {name: value.cpu().numpy() for name, value in numbers.items() if value is not None}
+    return {name: value.cpu().numpy() for name, value in inputs.items() if value is not None}
 
 
 @contextmanager
-def without_notes() -> Iterator[None]:
-    """For exporters: without warnings, and without what libraries log on the root logger below the level of errors."""
+def quiet_export() -> Iterator[None]:
+    """Silence warnings, and log records below the level of errors: exporters write both."""
     root, silent, disabled = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
     # Python's logging.warning() adds a handler of its own to a root logger that has none.
     root.addHandler(silent)
@@ -93,7 +103,11 @@ def without_notes() -> Iterator[None]:
 
 
 class Graph:
-    """A graph that grows. `prefix` begins its values' names, which must differ from those of a graph around it."""
+    """A graph that nodes are added to.
+
+    Args:
+        prefix: beginning of the names of its values, which must differ from those of a surrounding graph.
+    """
 
     def __init__(self, prefix: str = ""):
         self._prefix = prefix
@@ -101,11 +115,24 @@ class Graph:
         self._constants: list[TensorProto] = []
 
     def add(self, op: str, *inputs: Value, **attributes: Attribute) -> Value:
-        """Add a node of the operator `op`; the name of its output."""
-        return self.several(op, *inputs, outputs=1, **attributes)[0]
+        """Add a node and return the name of its output.
 
-    def several(self, op: str, *inputs: Value, outputs: int, **attributes: Attribute) -> list[Value]:
-        """Add a node with several outputs; their names."""
+        Args:
+            op: its ONNX operator.
+            *inputs: names of its inputs.
+            **attributes: its attributes.
+        """
+        return self.add_with_outputs(op, *inputs, outputs=1, **attributes)[0]
+
+    def add_with_outputs(self, op: str, *inputs: Value, outputs: int, **attributes: Attribute) -> list[Value]:
+        """Add a node with several outputs and return their names.
+
+        Args:
+            op: its ONNX operator.
+            *inputs: names of its inputs.
+            outputs: number of outputs.
+            **attributes: its attributes.
+        """
         name = f"{self._prefix}{op}_{len(self._nodes)}"
         names = [f"{name}_{place}" for place in range(outputs)]
         node = helper.make_node(op, list(inputs), names, name=name)
@@ -114,7 +141,11 @@ class Graph:
         return names
 
     def constant(self, value: Tensor | np.ndarray | list[int] | int | float) -> Value:
-        """A constant: a tensor with its own type, Python's integers as int64, its other numbers as float32."""
+        """Add a constant and return its name.
+
+        Args:
+            value: a tensor, stored in its own type (float64 as float32), or Python numbers, stored as int64 or float32.
+        """
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)  # type: ignore[union-attr]
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -123,46 +154,56 @@ class Graph:
         return name
 
     def cast(self, value: Value, dtype: Dtype) -> Value:
-        """`value` in another type."""
+        """Convert a value to another type."""
         return self.add("Cast", value, to=_TYPES[dtype])
 
     def linear(self, layer: nn.Linear, inputs: Value) -> Value:
-        """A linear layer on the last axis."""
+        """Apply a linear layer to the last axis."""
         product = self.add("MatMul", inputs, self.constant(layer.weight.T))
         return self.add("Add", product, self.constant(layer.bias))
 
     def norm(self, layer: nn.LayerNorm, inputs: Value) -> Value:
-        """Layer normalisation of the last axis."""
+        """Apply layer normalisation to the last axis."""
         weights = self.constant(layer.weight), self.constant(layer.bias)
         return self.add("LayerNormalization", inputs, *weights, epsilon=layer.eps)
 
     def unsqueeze(self, value: Value, *axes: int) -> Value:
-        """`value` with axes of length 1."""
+        """Insert axes of length 1."""
         return self.add("Unsqueeze", value, self.constant(list(axes)))
 
     def reshape(self, value: Value, *sizes: int | Value) -> Value:
-        """`value` in another shape: each size is a number, 0 for the axis as it is, -1 for the rest, or a value [1]."""
+        """Give a value another shape.
+
+        Args:
+            value: name of the value.
+            *sizes: a number for each axis, 0 to keep its size, -1 for the rest; or the name of a value [1].
+        """
         if all(isinstance(size, int) for size in sizes):
             return self.add("Reshape", value, self.constant([int(size) for size in sizes]))
         parts = [size if isinstance(size, str) else self.constant([size]) for size in sizes]
         return self.add("Reshape", value, self.add("Concat", *parts, axis=0))
 
     def size(self, value: Value, axis: int) -> Value:
-        """The length of an axis, [1]."""
+        """Return the length of an axis, [1]."""
         return self.add("Shape", value, start=axis, end=axis + 1)
 
-    def places(self, value: Value, axis: int) -> Value:
-        """0, 1, … along an axis."""
+    def positions(self, value: Value, axis: int) -> Value:
+        """Return 0, 1, … along an axis."""
         return self.add(
             "Range", self.constant(0), self.add("Squeeze", self.size(value, axis)), self.constant(1)
         )
 
-    def inside(self, places_T: Value, lengths_B: Value) -> Value:
-        """Which places [B, T] are within the lengths."""
-        return self.add("Less", places_T, self.unsqueeze(lengths_B, 1))
+    def length_mask(self, positions_T: Value, lengths_B: Value) -> Value:
+        """Return a mask [B, T] of the positions within the lengths."""
+        return self.add("Less", positions_T, self.unsqueeze(lengths_B, 1))
 
     def take(self, vectors_BPD: Value, places_BT: Value) -> Value:
-        """The vectors [B, T, D] at the places of each sentence."""
+        """Return the vectors [B, T, D] at given places of each sentence.
+
+        Args:
+            vectors_BPD: name of the vectors.
+            places_BT: name of the places, from 0 to P − 1.
+        """
         return self.add("GatherND", vectors_BPD, self.unsqueeze(places_BT, 2), batch_dims=1)
 
     def scan(
@@ -174,28 +215,50 @@ class Graph:
         dtype: Dtype,
         reverse: bool = False,
     ) -> Value:
-        """Walk along the first axis of `rows`, or back: step(graph, state, row) gives the next state and a row of the
-        output. All of them have the same `dtype`.
+        """Apply a step to the rows of an array in turn, carrying a state.
+
+        Args:
+            step: step(graph, state, row) adds the nodes of one step and returns the next state and a row of the output.
+            state: name of the first state.
+            rows: name of the array; its first axis is walked along.
+            dtype: type of states, rows and output.
+            reverse: walk from the last row to the first.
+
+        Returns:
+            Name of the output, with one row for each row of `rows`.
         """
         body = Graph(f"{self._prefix}scan_{len(self._nodes)}_")
-        before, row = f"{body._prefix}state", f"{body._prefix}row"
-        after, output = step(body, before, row)
+        state_before, row = f"{body._prefix}state", f"{body._prefix}row"
+        state_after, output = step(body, state_before, row)
         kind = (_TYPES[dtype], None)
-        inner = body.graph("step", {before: kind, row: kind}, {after: kind, output: kind})
-        way = {"scan_input_directions": [int(reverse)], "scan_output_directions": [int(reverse)]}
-        return self.several("Scan", state, rows, outputs=2, body=inner, num_scan_inputs=1, **way)[1]
+        inner = body.graph_proto("step", {state_before: kind, row: kind}, {state_after: kind, output: kind})
+        directions = {"scan_input_directions": [int(reverse)], "scan_output_directions": [int(reverse)]}
+        return self.add_with_outputs(
+            "Scan", state, rows, outputs=2, body=inner, num_scan_inputs=1, **directions
+        )[1]
 
-    def graph(self, name: str, inputs: Mapping[str, Kind], outputs: Mapping[str, Kind]) -> onnx.GraphProto:
-        """What it is now, between inputs and outputs: name → (type, shape)."""
-        begin, end = (
+    def graph_proto(
+        self, name: str, inputs: Mapping[str, Kind], outputs: Mapping[str, Kind]
+    ) -> onnx.GraphProto:
+        """Return the nodes added so far as a graph between inputs and outputs.
+
+        Args:
+            name: name of the graph.
+            inputs: type and shape of each input.
+            outputs: type and shape of each output.
+        """
+        input_infos, output_infos = (
             [helper.make_tensor_value_info(value, *kind) for value, kind in side.items()]
             for side in (inputs, outputs)
         )
-        return helper.make_graph(self._nodes, name, begin, end, self._constants)
+        return helper.make_graph(self._nodes, name, input_infos, output_infos, self._constants)
 
     def add_labels_to(self, model: onnx.ModelProto, labels_BT: Value) -> None:
-        """Add its nodes, which read values of `model`, to that model, whose first output the labels become; its other
-        one is the scores.
+        """Append the nodes to a finished model and make the best labels its first output.
+
+        Args:
+            model: a model with the scores as its only output, whose values the nodes read.
+            labels_BT: name of the best labels.
         """
         self._nodes.append(helper.make_node("Identity", [labels_BT], [LABELS], name=LABELS))
         (scores,) = model.graph.output
@@ -204,23 +267,34 @@ class Graph:
         model.graph.node.extend(self._nodes)
         model.graph.initializer.extend(self._constants)
 
-    def model(
+    def model_proto(
         self,
         labels_BT: Value,
         scores_BTY: Value,
         *,
         unit: Literal["word", "sentence"],
-        spelling: bool,
+        reads_characters: bool,
     ) -> onnx.ModelProto:
-        """The finished model, which gives labels and scores of a batch of sentences."""
+        """Return the finished model from a batch of sentences to labels and scores.
+
+        Args:
+            labels_BT: name of the best labels.
+            scores_BTY: name of the emission scores.
+            unit: one label for each word, or for each sentence.
+            reads_characters: keep the inputs that only a model with characters reads.
+        """
         for value, name in ((labels_BT, LABELS), (scores_BTY, SCORES)):
             self._nodes.append(helper.make_node("Identity", [value], [name], name=name))
         label = ("batch", "word" if unit == "word" else 1)
-        inputs = {k: (TensorProto.INT64, v) for k, v in INPUTS.items() if spelling or k not in SPELLING}
+        inputs = {
+            k: (TensorProto.INT64, v)
+            for k, v in INPUTS.items()
+            if reads_characters or k not in CHARACTER_INPUTS
+        }
         outputs = {LABELS: (TensorProto.INT64, label), SCORES: (TensorProto.FLOAT, (*label, "tag"))}
         opset = helper.make_opsetid("", OPSET)
         return helper.make_model(
-            self.graph("model", inputs, outputs),
+            self.graph_proto("model", inputs, outputs),
             opset_imports=[opset],
             ir_version=IR_VERSION,
             producer_name="raykd",

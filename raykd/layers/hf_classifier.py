@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
-from raykd.layers.checkpoint import checkpoint_folder, reads_types, untrained
-from raykd.layers.heads import Places
+from raykd.layers.checkpoint import checkpoint_folder, reads_token_types, untrained_model
+from raykd.layers.heads import TagMask
 from raykd.layers.hf_config import CLASSES
 from raykd.layers.hf_tagger import HFTagger
 from raykd.layers.label_map import match_labels
@@ -28,11 +28,15 @@ def classifier(
     labels: Mapping[str, str | None] | None = None,
     precision: Literal["float32", "bf16"] = "float32",
 ) -> HFTagger:
-    """The checkpoint of `config` as a tagger.
+    """Load a checkpoint as a tagger.
 
     Args:
-        labels: other names for the labels of its own head, which are matched to the tags by name; None gives it a new
-            head, drawn from torch's generator.
+        config: the checkpoint.
+        inputs: tags, unit and vocabulary of the task.
+        pools: one label for a sentence, by the checkpoint's own pooling.
+        labels: other names for the labels of the checkpoint's own head, which are matched to the tags by name. None: a
+            new head, drawn from torch's generator.
+        precision: precision of its outputs outside training.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, it has no trained head and gets no new one, its labels do
@@ -45,20 +49,24 @@ def classifier(
         head |= {"num_labels": len(inputs.tag_set), "ignore_mismatched_sizes": True}
     model, missing = config.loaded(CLASSES[pools], **head)
     if labels is not None and missing:
-        what = "sequence-classification" if pools else "token-classification"
-        raise StoreError(config.path, f"has no trained {what} head ({missing[0]})", "set fine_tune: true")
+        head_name = "sequence-classification" if pools else "token-classification"
+        raise StoreError(
+            config.path, f"has no trained {head_name} head ({missing[0]})", "set fine_tune: true"
+        )
     sizes: dict[str, Any] = config.sizes(model)
     if inputs.unit == "sentence":
         folder = checkpoint_folder(config.path)
         special = HFVocabulary.load(str(folder)).special
-        places = {old: new for new, old in enumerate(inputs.kept)} if inputs.kept is not None else {}
-        sizes["separator"] = [places.get(piece, piece) for piece in special.separator]
-        sizes["types"] = reads_types(model, folder)
+        new_ids = (
+            {old: new for new, old in enumerate(inputs.kept_pieces)} if inputs.kept_pieces is not None else {}
+        )
+        sizes["separator"] = [new_ids.get(piece, piece) for piece in special.separator]
+        sizes["types"] = reads_token_types(model, folder)
     tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
-    return tagger.pruned(inputs.kept)
+    return tagger.pruned(inputs.kept_pieces)
 
 
-def rebuilt(
+def rebuild_classifier(
     config: HFConfig,
     architecture: PlainObject,
     inputs: BuildInputs,
@@ -67,8 +75,17 @@ def rebuilt(
     labels: Mapping[str, str | None] | None = None,
     precision: Literal["float32", "bf16"] = "float32",
 ) -> HFTagger:
-    """The tagger of an `architecture` that `HFTagger.architecture` gave, without the checkpoint and its weights."""
-    model = untrained(CLASSES[pools], architecture["config"])
+    """Build the tagger of a stored architecture, without the checkpoint and its weights.
+
+    Args:
+        config: the checkpoint's configuration.
+        architecture: result of `HFTagger.architecture`.
+        inputs: tags, unit and vocabulary of the task.
+        pools: as of `classifier`.
+        labels: as of `classifier`.
+        precision: as of `classifier`.
+    """
+    model = untrained_model(CLASSES[pools], architecture["config"])
     names = ("limit", "prefix", "suffix", "separator", "types")
     sizes = {name: architecture[name] for name in names}
     return _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
@@ -86,5 +103,5 @@ def _tagger(
     label_map = match_labels(names, inputs.tag_set, labels or {}, checkpoint=config.path)
     return HFTagger(
         model, label_map, unit=inputs.unit, freeze=config.freeze,
-        places=Places(inputs.tag_set.allowed_places()), **options,
+        tag_mask=TagMask(inputs.tag_set.allowed_places()), **options,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the configurations of models that start as a Transformers checkpoint have in common, teachers and students."""
+"""The configuration of models that start as a Transformers checkpoint, teachers and students alike."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import Field
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import PretrainedConfig
 from raykd.layers.checkpoint import (
-    checked_weights,
     checkpoint_folder,
     embedding_dim,
     read_model,
     reading_limit,
     refuse_unreadable,
+    verified_weights_checksum,
     weights_checksum,
 )
 from raykd.spec import Frozen
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
-"""What reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
+"""Class that reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
 
 
 class HFConfig(Frozen):
@@ -37,7 +37,7 @@ class HFConfig(Frozen):
     """`pruned`: to the pieces of its training and unlabelled text, which it reads exactly as before; other text is
     split into these pieces. The embeddings of multilingual checkpoints are most of their parameters."""
     freeze: tuple[Literal["embeddings"] | Annotated[int, Field(ge=1)], ...] = ()
-    """What is not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
+    """Parts that are not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     shows_pieces: ClassVar[bool] = True
@@ -47,44 +47,62 @@ class HFConfig(Frozen):
 
     @property
     def tokenizer(self) -> PretrainedConfig:
-        """The checkpoint's own."""
+        """The checkpoint's own tokenizer."""
         return PretrainedConfig(kind="pretrained", path=self.path, pruned=self.vocabulary == "pruned")
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where there is no such checkpoint; MissingError where there is nothing."""
+        """Check that the checkpoint exists, without loading it.
+
+        Raises:
+            MissingError: there is no such folder, and no such name.
+            StoreError: the folder holds no checkpoint.
+        """
         refuse_unreadable(self.path)
 
     def pinned(self, language: str | None = None) -> Self:
-        """The same with its checkpoint's checksum, which makes its identity that of the weights."""
+        """Return the configuration with the checkpoint's checksum, which makes its identity that of the weights."""
         return self.model_copy(update={"checksum": weights_checksum(self.path)})
 
     @property
     def embedding_dim(self) -> int:
-        """Components of its vectors of pieces."""
+        """Number of components of the checkpoint's piece vectors."""
         return embedding_dim(str(checkpoint_folder(self.path)))
 
     def hidden_size(self, layer: int) -> int:
-        """Components of the hidden states of `layer`; ValueError where it has no such layer."""
+        """Return the number of components of the hidden states of a layer.
+
+        Args:
+            layer: number of the layer; 0 is the encoder's input.
+
+        Raises:
+            ValueError: the checkpoint has no such layer.
+        """
         from transformers import AutoConfig  # takes seconds to import
 
-        from raykd.layers.model import checked_layer
+        from raykd.layers.model import resolve_layer
 
         config = AutoConfig.from_pretrained(str(checkpoint_folder(self.path)))
-        checked_layer(layer, config.num_hidden_layers, self.path)
+        resolve_layer(layer, config.num_hidden_layers, self.path)
         return config.hidden_size
 
     def loaded(self, auto_class: str, **options: object) -> tuple[PreTrainedModel, Sequence[str]]:
-        """The checkpoint as `auto_class` of Transformers reads it, and what of that class it lacks, which is drawn from
-        torch's generator.
+        """Load the checkpoint with a class of Transformers.
+
+        Args:
+            auto_class: name of the class, such as `AutoModel`.
+            **options: options of its `from_pretrained`.
+
+        Returns:
+            The model, and the names of parameters that the checkpoint lacks; these are drawn from torch's generator.
 
         Raises:
-            StoreError: there is no such checkpoint, it changed, or that class does not read it.
+            StoreError: there is no such checkpoint, it changed, or the class cannot read it.
         """
-        checked_weights(self.path, self.checksum)
+        verified_weights_checksum(self.path, self.checksum)
         return read_model(self.path, auto_class, **options)
 
     def sizes(self, model: PreTrainedModel) -> dict[str, int]:
-        """How much it reads at once, and the special pieces around a sentence."""
+        """Return how many pieces the model reads at once, and how many special pieces stand around a sentence."""
         folder = checkpoint_folder(self.path)
         special = HFVocabulary.load(str(folder)).special
         return {

@@ -1,4 +1,4 @@
-"""Masked language models that start as a Transformers checkpoint: teachers, and students that are pretrained on."""
+"""Masked language models that start as a Transformers checkpoint: teachers, and students with continued pretraining."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
-from raykd.layers.checkpoint import untrained
-from raykd.layers.encoder import MaskedLanguageModel
+from raykd.layers.checkpoint import untrained_model
+from raykd.layers.masked_language_model import MaskedLanguageModel
 
 if TYPE_CHECKING:
     from raykd.layers.hf_config import HFConfig
@@ -17,12 +17,14 @@ AUTO_CLASS = "AutoModelForMaskedLM"
 
 
 def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: bool) -> MaskedLanguageModel:
-    """The checkpoint of `config` with its own head; what that lacks is drawn from torch's generator, its last layer is
-    the transposed embedding.
+    """Load a checkpoint with its own masked-language-model head.
+
+    Parameters that the head lacks are drawn from torch's generator. Its last layer is the transposed embedding.
 
     Args:
-        inputs: its embedding may have rows behind those of the vocabulary.
-        trained: it is trained on; one that is not must have a trained head.
+        config: the checkpoint.
+        inputs: the vocabulary; the checkpoint's embedding may have more rows.
+        trained: train the model further; else the checkpoint must have a trained head.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it has
@@ -30,20 +32,23 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
     """
     model, missing = config.loaded(AUTO_CLASS)
     if missing and not trained:
-        problem = f"has no trained head of a masked language model ({missing[0]})"
+        problem = f"has no trained masked-language-model head ({missing[0]} is missing)"
         raise StoreError(config.path, problem, "set fine_tune: true")
-    pieces, kept = inputs.vocabulary_size, inputs.kept
-    more = pieces if len(model.get_input_embeddings().get_parameter("weight")) > pieces else None
-    encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=more)
-    return encoder.pruned(kept)
+    pieces, kept_pieces = inputs.vocabulary_size, inputs.kept_pieces
+    used_rows = pieces if len(model.get_input_embeddings().get_parameter("weight")) > pieces else None
+    encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=used_rows)
+    return encoder.pruned(kept_pieces)
 
 
-def rebuilt_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:
-    """The model of an `architecture` that `MaskedLanguageModel.architecture` gave, without the checkpoint and its
-    weights.
+def rebuild_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:
+    """Build the model of a stored architecture, without the checkpoint and its weights.
+
+    Args:
+        config: the checkpoint's configuration.
+        architecture: result of `MaskedLanguageModel.architecture`.
     """
-    model = untrained(AUTO_CLASS, architecture["config"])
+    model = untrained_model(AUTO_CLASS, architecture["config"])
     names = ("limit", "prefix", "suffix", "pieces")
-    # One of as many pieces as rows does not say it.
+    # A model with as many pieces as rows has no entry `pieces`.
     sizes = {name: architecture[name] for name in names if name in architecture}
     return MaskedLanguageModel(model, **sizes, freeze=config.freeze)

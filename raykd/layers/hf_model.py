@@ -1,6 +1,6 @@
-"""What all models that are Transformers encoders have in common: how they read, and what of their inside they give.
+"""The base of all models that are Transformers encoders: how they read text, and how their inner states are read.
 
-Shapes: B batch, P pieces, D what is read of a piece, H heads.
+Shapes: B batch, P pieces, D components of the output for a piece, H heads.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.errors import StoreError
 from raykd.identity import PlainObject
 from raykd.layers.attention_scores import attention_scores, encoder_layers
-from raykd.layers.dropout import OwnDropout, of_sentences
-from raykd.layers.model import Model, checked_layer
-from raykd.layers.windows import in_windows
+from raykd.layers.dropout import ReproducibleDropout, masks_by_sentence
+from raykd.layers.model import Model, resolve_layer
+from raykd.layers.windows import read_in_windows
 from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
@@ -35,12 +36,14 @@ Frozen = Literal["embeddings"] | int
 
 
 class HFModel(Model):
-    """A Transformers model. Sentences longer than `limit` are read in overlapping windows (`layers/windows.py`).
+    """A Transformers model; sentences longer than `limit` are read in overlapping windows (`layers/windows.py`).
 
     Args:
-        model: of a class of Transformers with a head.
-        limit: the most pieces that it reads at once, `prefix` and `suffix` special ones around a sentence included.
-        freeze: what is never trained: the embeddings, and layers by their numbers from 1.
+        model: a model of Transformers with a head.
+        limit: most pieces that it reads at once, the special ones around a sentence included.
+        prefix: special pieces before a sentence.
+        suffix: special pieces after a sentence.
+        freeze: parts that are never trained: `embeddings`, and layers by their numbers from 1.
     """
 
     def __init__(
@@ -52,125 +55,176 @@ class HFModel(Model):
         self._freeze = tuple(freeze)
         self._attention: str = self.model.config._attn_implementation
 
+    @override
     def train(self, mode: bool = True) -> Self:
-        # The fused kernels of attention draw their dropout themselves, by the rows that one worker has.
-        dropped = mode and getattr(self.model.config, "attention_probs_dropout_prob", 1.0) > 0
-        self.model.set_attn_implementation("eager" if dropped else self._attention)
+        """Set the training mode; attention is computed without fused kernels while it has dropout."""
+        # Fused attention kernels draw their own dropout masks, which would depend on the rows of one worker.
+        has_dropout = mode and getattr(self.model.config, "attention_probs_dropout_prob", 1.0) > 0
+        self.model.set_attn_implementation("eager" if has_dropout else self._attention)
         return super().train(mode)
 
     @property
     def depth(self) -> int:
-        """Layers of the encoder."""
+        """Number of layers of the encoder."""
         return self.model.config.num_hidden_layers
 
     @property
+    @override
     def piece_limit(self) -> int:
         return self._limit
 
-    def pruned(self, kept: Sequence[int] | None) -> Self:
-        """Itself, with these rows alone of its embedding of pieces; None: with all of them.
+    def pruned(self, kept_pieces: Sequence[int] | None) -> Self:
+        """Prune the embedding of pieces and return the model itself.
+
+        Args:
+            kept_pieces: rows that stay; None: all of them.
 
         Raises:
             StoreError: it cannot be pruned, or has no layer that `freeze` names.
         """
-        if kept is not None:
-            self.keep_rows(kept)
-        self.fixed()  # refuses layers that are not there
+        if kept_pieces is not None:
+            self.prune_embedding(kept_pieces)
+        self.fixed_parameters()  # refuses a `freeze` that names missing layers
         return self
 
-    def keep_rows(self, kept: Sequence[int]) -> None:
-        """Keep these rows alone of the embedding of pieces: ids are then places in `kept`."""
+    def prune_embedding(self, kept_pieces: Sequence[int]) -> None:
+        """Keep only some rows of the embedding of pieces; ids become places in `kept_pieces`.
+
+        Args:
+            kept_pieces: rows that stay.
+        """
         whole = self.model.get_input_embeddings()
-        rows = whole.weight.detach()[torch.tensor(kept, dtype=torch.long)].clone()
+        rows = whole.weight.detach()[torch.tensor(kept_pieces, dtype=torch.long)].clone()
         self.model.set_input_embeddings(
             nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=whole.padding_idx)
         )
         self.model.config.vocab_size = len(rows)
 
+    @override
     def architecture(self) -> PlainObject:
         # As JSON, since a Transformers configuration holds types and numbers as keys.
         config = json.loads(self.model.config.to_json_string(use_diff=False))
         return {"config": config, "limit": self._limit, "prefix": self._prefix, "suffix": self._suffix}
 
+    @override
     def embedding_matrix(self) -> Tensor:
         return self.model.get_input_embeddings().weight
 
+    @override
     def hidden_size(self, layer: int) -> int:
-        self.checked(layer)
+        self.layer_number(layer)
         return self.model.config.hidden_size
 
-    def checked(self, layer: int) -> int:
-        """A layer's number from 0; ValueError where there is none."""
-        return checked_layer(layer, self.depth, "the checkpoint")
+    def layer_number(self, layer: int) -> int:
+        """Return the number of a layer from 0.
 
-    def fixed(self) -> Sequence[nn.Parameter]:
+        Args:
+            layer: its number; a negative one counts from the last layer.
+
+        Raises:
+            ValueError: there is no such layer.
+        """
+        return resolve_layer(layer, self.depth, "the checkpoint")
+
+    @override
+    def fixed_parameters(self) -> Sequence[nn.Parameter]:
         parts = [self._embeddings() if part == "embeddings" else self._layer(part) for part in self._freeze]
         return [parameter for part in parts for parameter in part.parameters()]
 
+    @override
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
         embeddings = [*self._embeddings().parameters()]
         body = {id(p): p for p in self.model.base_model.parameters()}
-        known = {id(p) for p in embeddings}
+        embedding_ids = {id(p) for p in embeddings}
         return {
             "head": [p for p in self.model.parameters() if id(p) not in body],
-            "encoder": [p for key, p in body.items() if key not in known],
+            "encoder": [p for key, p in body.items() if key not in embedding_ids],
             "embeddings": embeddings,
         }
 
-    def states_of(
+    def read_states(
         self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int], *, head: int = 0
     ) -> tuple[Tensor, dict[int, Tensor], Scores]:
-        """What the head gives of each piece [B, P, `head`], the states [B, P, D] of `layers`, under the numbers that
-        they are asked for by, and the attention scores of others.
+        """Return the head's output, hidden states and attention scores of a batch.
+
+        Args:
+            batch: sentences of any length.
+            layers: layers whose states are returned.
+            attention: layers whose attention scores are returned.
+            head: components of the head's output, which `read_whole` puts before the states; 0: none.
+
+        Returns:
+            The head's output [B, P, head]; the states [B, P, D] by the layer numbers of `layers`; the attention scores
+            [B, H, P, P] by layer.
         """
-        number = {layer: self.checked(layer) for layer in layers}
-        read = tuple(dict.fromkeys(number.values()))
-        read_BPD, scores = self.read(batch, read, attention)
-        sizes = [head, *(self.model.config.hidden_size for _ in read)]
+        number = {layer: self.layer_number(layer) for layer in layers}
+        read_layers = tuple(dict.fromkeys(number.values()))
+        read_BPD, scores = self.read_batch(batch, read_layers, attention)
+        sizes = [head, *(self.model.config.hidden_size for _ in read_layers)]
         head_BPX, *states = read_BPD.split(sizes, -1)
-        by_number = dict(zip(read, states, strict=True))
+        by_number = dict(zip(read_layers, states, strict=True))
         return head_BPX, {layer: by_number[place] for layer, place in number.items()}, scores
 
-    def read(
+    def read_batch(
         self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int]
     ) -> tuple[Tensor, Scores]:
-        """What `read_whole` gives [B, P, D] for sentences of any length, and the attention scores of these layers."""
-        own = partial(self.read_whole, tuple(layers))
-        windows = partial(in_windows, limit=self._limit, prefix=self._prefix, suffix=self._suffix)
+        """Return the output of `read_whole` for sentences of any length, and attention scores.
+
+        Args:
+            batch: sentences of any length.
+            layers: layers for `read_whole`.
+            attention: layers whose attention scores are returned.
+
+        Returns:
+            The output [B, P, D], and the attention scores [B, H, P, P] by layer.
+        """
+        read_whole = partial(self.read_whole, tuple(layers))
+        windows = partial(read_in_windows, limit=self._limit, prefix=self._prefix, suffix=self._suffix)
         pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
-        with OwnDropout() if self.training else nullcontext():
+        with ReproducibleDropout() if self.training else nullcontext():
             if not attention:
-                return windows(own, pieces_BP, lengths_B), {}
+                return windows(read_whole, pieces_BP, lengths_B), {}
             fits_B = lengths_B <= self._limit
             if bool(fits_B.all()):
-                with attention_scores(self.model.base_model, attention) as found:
-                    return own(pieces_BP, lengths_B), found
-            return windows(own, pieces_BP, lengths_B), self._of_those_that_fit(batch, fits_B, attention)
+                with attention_scores(self.model.base_model, attention) as scores:
+                    return read_whole(pieces_BP, lengths_B), scores
+            return windows(read_whole, pieces_BP, lengths_B), self._scores_within_limit(
+                batch, fits_B, attention
+            )
 
     def read_whole(self, layers: tuple[int, ...], pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        """The states of these layers [B, P, D], side by side, or of the last one where none is named, of sentences
-        that it reads at once; a classifier's begin with what its head gives.
+        """Return the states of some layers side by side, for sentences within the limit.
+
+        A classifier puts its head's output before them.
+
+        Args:
+            layers: numbers of the layers from 0; empty for the last layer only.
+            pieces_BP: pieces of the sentences.
+            lengths_B: pieces of each sentence.
+
+        Returns:
+            The states [B, P, D].
         """
         mask_BP = length_mask(lengths_B, pieces_BP.shape[1])
-        more = any(layer != self.depth for layer in layers)
-        found = self.model.base_model(
-            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=more
+        all_layers = any(layer != self.depth for layer in layers)
+        output = self.model.base_model(
+            input_ids=pieces_BP, attention_mask=mask_BP.long(), output_hidden_states=all_layers
         )
-        if not more:
-            return found.last_hidden_state
-        return torch.cat([found.hidden_states[layer] for layer in layers], -1)
+        if not all_layers:
+            return output.last_hidden_state
+        return torch.cat([output.hidden_states[layer] for layer in layers], -1)
 
-    def _of_those_that_fit(self, batch: TokenBatch, fits_B: Tensor, attention: Sequence[int]) -> Scores:
+    def _scores_within_limit(self, batch: TokenBatch, fits_B: Tensor, attention: Sequence[int]) -> Scores:
         rows = fits_B.nonzero()[:, 0]
         pieces, heads = batch.pieces_BP.shape[1], self.model.config.num_attention_heads
         empty = torch.full((len(fits_B), heads, pieces, pieces), -math.inf, device=rows.device)
         if not len(rows):
             return dict.fromkeys(attention, empty)
         lengths = batch.piece_lengths_B[rows]
-        most = int(lengths.max())
-        with attention_scores(self.model.base_model, attention) as found, of_sentences(rows):
-            self.read_whole((), batch.pieces_BP[rows, :most], lengths)
-        return {layer: _placed(scores, rows, empty) for layer, scores in found.items()}
+        longest = int(lengths.max())
+        with attention_scores(self.model.base_model, attention) as found_scores, masks_by_sentence(rows):
+            self.read_whole((), batch.pieces_BP[rows, :longest], lengths)
+        return {layer: _scatter_rows(scores, rows, empty) for layer, scores in found_scores.items()}
 
     def _embeddings(self) -> nn.Module:
         base = self.model.base_model
@@ -188,8 +242,8 @@ class HFModel(Model):
         return layers[number - 1]
 
 
-def _placed(scores_RHQQ: Tensor, rows: Tensor, empty_BHPP: Tensor) -> Tensor:
-    """The scores of some sentences in their places among all."""
+def _scatter_rows(scores_RHQQ: Tensor, rows: Tensor, empty_BHPP: Tensor) -> Tensor:
+    """Return an array of all sentences with the scores of some of them filled in."""
     free = empty_BHPP.shape[-1] - scores_RHQQ.shape[-1]
     padded_RHPP = nn.functional.pad(scores_RHQQ, (0, free, 0, free))
     return empty_BHPP.to(padded_RHPP.dtype).index_copy(0, rows, padded_RHPP)

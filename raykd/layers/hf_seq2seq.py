@@ -1,11 +1,11 @@
-"""Pointer-generators: what teachers and students that put a new decoder on a Transformers encoder have in common."""
+"""Pointer-generators: teachers and students with a new decoder on a Transformers encoder."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from raykd.identity import PlainObject
-from raykd.layers.checkpoint import quietly, untrained
+from raykd.layers.checkpoint import quiet_transformers, untrained_model
 from raykd.layers.pointer_generator import STEPS, PointerGenerator
 
 if TYPE_CHECKING:
@@ -30,13 +30,24 @@ def pointer_generator(
     freeze: Sequence[Frozen] = (),
     **sizes: int,
 ) -> PointerGenerator:
-    """An `encoder` of Transformers with a decoder that is drawn from torch's generator, of the encoder's size and
-    attention heads; `sizes` are those of its reading, as of every `HFModel`.
+    """Put a new decoder, drawn from torch's generator, on a Transformers encoder.
+
+    The decoder has the size and the attention heads of the encoder.
+
+    Args:
+        encoder: the encoder.
+        labels: labels that are generated.
+        decoder_layers: layers of the decoder.
+        decoder_feed_forward_dim: hidden size of the linear layers that follow its attention.
+        dropout: dropout of the decoder.
+        beam: hypotheses kept for a sentence; 1 is greedy.
+        freeze: parts of the encoder that are not trained.
+        **sizes: `limit`, `prefix` and `suffix` of `HFModel`.
     """
     from transformers import BertConfig, BertModel  # takes seconds to import
 
     if getattr(encoder, "pooler", None) is not None:
-        encoder.register_module("pooler", None)  # reads the first piece alone, and nothing reads it
+        encoder.register_module("pooler", None)  # its output is never read
     config = BertConfig(
         vocab_size=len(labels) + 1, hidden_size=encoder.config.hidden_size,
         num_hidden_layers=decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
@@ -44,13 +55,20 @@ def pointer_generator(
         pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
         is_decoder=True, add_cross_attention=True,
     )  # fmt: skip
-    with quietly():
+    with quiet_transformers():
         decoder = BertModel(config, add_pooling_layer=False)
     return PointerGenerator(encoder, decoder, labels, beam=beam, freeze=freeze, **sizes)
 
 
-def of_checkpoint(config: HFConfig, inputs: BuildInputs, **decoder: int) -> PointerGenerator:
-    """The encoder of `config`'s checkpoint, with its dropout, and a new decoder.
+def pointer_generator_from_checkpoint(
+    config: HFConfig, inputs: BuildInputs, **decoder: int
+) -> PointerGenerator:
+    """Load the encoder of a checkpoint, with its own dropout, and put a new decoder on it.
+
+    Args:
+        config: the checkpoint.
+        inputs: tags, vocabulary and dropout of the decoder.
+        **decoder: settings of the decoder, see `pointer_generator`.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
@@ -58,15 +76,20 @@ def of_checkpoint(config: HFConfig, inputs: BuildInputs, **decoder: int) -> Poin
     encoder, _ = config.loaded("AutoModel")
     sizes = {**config.sizes(encoder), **decoder}
     model = pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, freeze=config.freeze, **sizes)
-    return model.pruned(inputs.kept)
+    return model.pruned(inputs.kept_pieces)
 
 
-def rebuilt_pointer_generator(
+def rebuild_pointer_generator(
     architecture: PlainObject, labels: TagSet, *, freeze: Sequence[Frozen], **decoder: int
 ) -> PointerGenerator:
-    """The model of an `architecture` that `PointerGenerator.architecture` gave, without the checkpoint and its
-    weights.
+    """Build the model of a stored architecture, without the checkpoint and its weights.
+
+    Args:
+        architecture: result of `PointerGenerator.architecture`.
+        labels: labels that are generated.
+        freeze: parts of the encoder that are not trained.
+        **decoder: settings of the decoder, see `pointer_generator`.
     """
-    encoder = untrained("AutoModel", architecture["config"])
+    encoder = untrained_model("AutoModel", architecture["config"])
     sizes = {name: architecture[name] for name in ("limit", "prefix", "suffix")}
     return pointer_generator(encoder, labels, freeze=freeze, **sizes, **decoder)

@@ -36,10 +36,14 @@ _NAMELESS = re.compile(r"LABEL_\d+")
 
 @dataclass(frozen=True)
 class LabelMap:
-    """How a checkpoint's labels stand for the tags of a task. Build it with `match_labels`.
+    """The correspondence of a checkpoint's labels and the tags of a task. Build it with `match_labels`.
 
-    `groups` gives for each name the labels that stand for it. With scheme "iob2" the names are O, all B-X,
-    all I-X (X in the order of `types`); else they are the tags themselves, in their order.
+    Attributes:
+        groups: for each name, the labels that stand for it. With scheme `iob2` the names are O, all B-X, all I-X (X in
+            the order of `types`); else they are the tags themselves, in their order.
+        scheme: `iob2` where names become BIOES tags, else `same`.
+        types: the span types X; empty with scheme `same`.
+        order: for each tag, its place among the tags that the names give.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -50,18 +54,23 @@ class LabelMap:
     def emissions(
         self, logits_BTL: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch time tag"]:
-        """Log-probabilities of the tags [B, T, Y]; −∞ for what is impossible (B-X at the last word)."""
-        names_BTN = [_together(logits_BTL, group) for group in self.groups]
+        """Return the log-probabilities of the tags [B, T, Y], −∞ for impossible ones (B-X at the last word).
+
+        Args:
+            logits_BTL: scores of the checkpoint's labels.
+            lengths_B: words of each sentence.
+        """
+        names_BTN = [_group_logits(logits_BTL, group) for group in self.groups]
         log_BTN = torch.log_softmax(torch.stack(names_BTN, -1), -1)
         return log_BTN if self.scheme == "same" else self._bioes(log_BTN, lengths_B)
 
     def _bioes(self, log_BTN: Tensor, lengths_B: Tensor) -> Tensor:
         X = len(self.types)
         begin_BTX, inside_BTX = log_BTN[..., 1 : X + 1], log_BTN[..., X + 1 :]
-        goes_on_BTX, ends_BTX = _next_word(inside_BTX, _complement(log_BTN, first=X + 1), lengths_B)
+        continues_BTX, ends_BTX = _next_word(inside_BTX, _complement(log_BTN, first=X + 1), lengths_B)
         parts = [
-            begin_BTX + goes_on_BTX,
-            inside_BTX + goes_on_BTX,
+            begin_BTX + continues_BTX,
+            inside_BTX + continues_BTX,
             inside_BTX + ends_BTX,
             begin_BTX + ends_BTX,
         ]
@@ -69,15 +78,15 @@ class LabelMap:
         return tags_BTY.index_select(-1, index_tensor(self.order, tags_BTY.device))
 
 
-def _together(logits_BTL: Tensor, group: tuple[int, ...]) -> Tensor:
-    """The logarithm of the summed exponentials of a group of labels."""
+def _group_logits(logits_BTL: Tensor, group: tuple[int, ...]) -> Tensor:
+    """Return the logarithm of the summed exponentials of a group of labels."""
     if len(group) == 1:
         return logits_BTL[..., group[0]]
     return torch.logsumexp(logits_BTL.index_select(-1, index_tensor(group, logits_BTL.device)), -1)
 
 
 def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
-    """log(1 − p) of the names from `first` on, as the sum of all others: exact where p is near 1."""
+    """Return log(1 − p) of the names from `first` on, as the sum of all others: exact where p is near 1."""
     names = log_BTN.shape[-1]
     places_N = torch.arange(names, device=log_BTN.device)
     excluded_XN = places_N[first:, None] == places_N
@@ -85,54 +94,60 @@ def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
 
 
 def _next_word(inside_BTX: Tensor, outside_BTX: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probabilities that the next word is inside, and is not; nothing follows the last word."""
+    """Return the log-probabilities that the next word is inside and that it is not; nothing follows the last word."""
     last_BT1 = (torch.arange(inside_BTX.shape[1], device=lengths_B.device) >= lengths_B[:, None] - 1)[
         ..., None
     ]
-    goes_on_BTX = inside_BTX.roll(-1, dims=1).masked_fill(last_BT1, float("-inf"))
-    return goes_on_BTX, outside_BTX.roll(-1, dims=1).masked_fill(last_BT1, 0.0)
+    continues_BTX = inside_BTX.roll(-1, dims=1).masked_fill(last_BT1, float("-inf"))
+    return continues_BTX, outside_BTX.roll(-1, dims=1).masked_fill(last_BT1, 0.0)
 
 
 def match_labels(
     labels: Sequence[str], tag_set: TagSet, renamed: Mapping[str, str | None], *, checkpoint: str
 ) -> LabelMap:
-    """Match a checkpoint's `labels`, in their order, to the tags of `tag_set`.
+    """Match a checkpoint's labels to the tags of a task by name.
 
-    `renamed` gives labels another name, several possibly the same one (their probabilities add up); None
-    leaves a label out and the others' probabilities are renormalised.
+    Args:
+        labels: the checkpoint's labels, in their order.
+        tag_set: the tags.
+        renamed: other names for labels. Probabilities of labels with the same name add up; None leaves a label out, and
+            those of the others are renormalised.
+        checkpoint: name of the checkpoint in errors.
 
     Raises:
         StoreError: labels have no names, `renamed` names no label, or names and tags do not correspond.
     """
     unknown = [label for label in renamed if label not in labels]
     if unknown:
-        raise StoreError(checkpoint, f"has no label {unknown[0]!r}", f"labels may name {', '.join(labels)}")
+        raise StoreError(checkpoint, f"has no label {unknown[0]!r}", f"choose from {', '.join(labels)}")
     names = [renamed.get(label, label) for label in labels]
     nameless = [name for name in names if name is not None and _NAMELESS.fullmatch(name)]
     if nameless:
-        hint = f"set teachers.labels to what they stand for, e.g. {{{nameless[0]}: O}}"
+        hint = f"name their tags in teachers.labels, e.g. {{{nameless[0]}: O}}"
         raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", hint)
     spans = tag_set.form.bioes and not any(name and name[:2] in ("E-", "S-") for name in names)
     types = tuple(tag_set.labels) if spans else ()
-    wanted = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
-    _check_names(names, wanted, tag_set, checkpoint)
-    groups = tuple(tuple(i for i, name in enumerate(names) if name == want) for want in wanted)
-    made = ("O", *(f"{letter}-{x}" for letter in "BIES" for x in types)) if spans else tag_set.tags
-    order = tuple(made.index(tag) for tag in tag_set.tags)
+    expected = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
+    _check_names(names, expected, tag_set, checkpoint)
+    groups = tuple(
+        tuple(i for i, name in enumerate(names) if name == expected_name) for expected_name in expected
+    )
+    converted = ("O", *(f"{letter}-{x}" for letter in "BIES" for x in types)) if spans else tag_set.tags
+    order = tuple(converted.index(tag) for tag in tag_set.tags)
     return LabelMap(groups, "iob2" if spans else "same", types, order)
 
 
 def _check_names(
-    names: Sequence[str | None], wanted: Sequence[str], tag_set: TagSet, checkpoint: str
+    names: Sequence[str | None], expected: Sequence[str], tag_set: TagSet, checkpoint: str
 ) -> None:
-    missing = [want for want in wanted if want not in names]
-    extra = [name for name in dict.fromkeys(names) if name is not None and name not in wanted]
+    missing = [expected_name for expected_name in expected if expected_name not in names]
+    extra = [name for name in dict.fromkeys(names) if name is not None and name not in expected]
     if not missing and not extra:
         return
-    lacks = f"has no label for {', '.join(missing)}" if missing else ""
-    adds = f"has labels that are no tags of the corpus ({', '.join(extra)})" if extra else ""
+    missing_text = f"has no label for {', '.join(missing)}" if missing else ""
+    extra_text = f"has labels that are not among the tags of the corpus ({', '.join(extra)})" if extra else ""
     hint = (
         "rename labels in teachers.labels (LABEL: TAG; LABEL: null leaves one out) or set fine_tune: true; "
         f"the corpus has {', '.join(tag_set.labels)}"
     )
-    raise StoreError(checkpoint, " and ".join(part for part in (lacks, adds) if part), hint)
+    raise StoreError(checkpoint, " and ".join(part for part in (missing_text, extra_text) if part), hint)

@@ -1,4 +1,4 @@
-"""The one interface of teachers and students: what a model is asked for, what it gives, and its weights as bytes."""
+"""The interface of all models, teachers and students alike: their outputs, their parameters, and their weights as bytes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """What a model gives for a batch.
+    """The output of a model for a batch of sentences.
 
-    `distribution` is over the labels of each sentence: one label per word, or one for the sentence (a chain of
-    length 1). `hidden` holds, of the layers that were asked for, the states [B, T, D] that labels are predicted from: a
-    word's is that of its first piece, so models with other pieces have the same. Layer 0 is the input of the encoder, 1
-    the output of its first layer.
-
-    Of the layers that were asked for `pieces` holds the states [B, P, D] of every piece, and `attention` the scores
-    [B, H, P, P] of each head, q · k / √d before the softmax: −∞ throughout of a sentence that is not read whole.
-    `piece_lengths_B` goes with both. Among the `legal` labellings the best one is sought.
+    Attributes:
+        distribution: distribution over the labels of each sentence: one label per word, or one for the sentence (a
+            chain of length 1).
+        hidden: for each requested layer, the states [B, T, D] that labels are predicted from. A word's state is that of
+            its first piece, so that models with other pieces have states of the same words. Layer 0 is the input of the
+            encoder, 1 the output of its first layer.
+        pieces: for each requested layer, the states [B, P, D] of all pieces.
+        attention: for each requested layer, the attention scores [B, H, P, P] of all heads, q · k / √d before the
+            softmax; −∞ throughout for a sentence that is too long to be read at once.
+        piece_lengths_B: pieces of each sentence, for `pieces` and `attention`.
+        legal: labellings among which the best one is sought; None: all of them.
     """
 
     distribution: Distribution
@@ -48,96 +51,134 @@ class Output:
 
 
 class Model(nn.Module, ABC):
-    """Reads a batch of sentences and gives an `Output`. Teachers and students are both such models.
+    """A network from a batch of sentences to an `Output`: a teacher or a student.
 
-    Transformers encoders take `pieces` and `attention` beside `layers`: the layers of which an output has these.
+    Transformers encoders take the arguments `pieces` and `attention` beside `layers`: layers whose piece states and
+    attention scores the output has.
     """
 
     legal: LegalTransitions | None = None
-    """The labellings among which the best one is sought, in its outputs and its ONNX graph; None: all of them."""
+    """Labellings among which outputs and ONNX graph seek the best one; None: all of them."""
 
     @abstractmethod
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
-        """The output for `batch`, with the hidden states of `layers`; the distribution is at least float32.
+        """Return the output for a batch; scores of the distribution have float32 precision at least.
+
+        Args:
+            batch: encoded sentences.
+            layers: layers whose hidden states the output has.
 
         Raises:
             ValueError: the model has no such layer.
         """
 
     def hidden_size(self, layer: int) -> int:
-        """Components D of the states of `layer`; ValueError where the model has no such layer."""
-        raise ValueError(f"{type(self).__name__} gives no hidden states, so not those of layer {layer}")
+        """Return the number of components D of the states of a layer.
 
-    def projected(self, layer: int) -> bool:
-        """Whether the states of `layer` are the model's own projection to another model's width."""
+        Raises:
+            ValueError: the model has no such layer.
+        """
+        raise ValueError(f"{type(self).__name__} has no hidden states, so none of layer {layer}")
+
+    def is_projection(self, layer: int) -> bool:
+        """Return True if a layer is the model's projection to the width of another model."""
         return False
 
-    def draw_head(self) -> None:
-        """Draw the parameters of its head anew from torch's generator; ValueError where it has no head of its own."""
-        raise ValueError(f"{type(self).__name__} has no head that could be drawn anew")
+    def reset_head(self) -> None:
+        """Draw the parameters of the head anew from torch's generator.
 
-    def fixed(self) -> Sequence[nn.Parameter]:
-        """Those of its `parameters()` that are never trained."""
+        Raises:
+            ValueError: the model has no head of its own.
+        """
+        raise ValueError(f"{type(self).__name__} has no head whose parameters could be drawn anew")
+
+    def fixed_parameters(self) -> Sequence[nn.Parameter]:
+        """Return the parameters among `parameters()` that are never trained."""
         return ()
 
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        """Its parameters by layer group, from the top (`head`) down; the order of gradual unfreezing."""
+        """Return the parameters by layer group, from the top (`head`) down: the order of gradual unfreezing."""
         return {"all": list(self.parameters())}
 
     def embedding_matrix(self) -> Float[Tensor, "piece size"]:
-        """Its vectors of pieces, as its parameter; ValueError where it has none."""
+        """Return the parameter that holds the piece vectors.
+
+        Raises:
+            ValueError: the model has none.
+        """
         raise ValueError(f"{type(self).__name__} has no vectors of pieces")
 
-    def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """What it reads of frozen encoders and is none of its `parameters()`: by key, the parameters of each, without
-        their values. Models with the same key share them.
+    def external_parameters(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        """Return the parameters of frozen encoders and vector tables, by key and without their values.
+
+        They are not among `parameters()`. Models with the same key share them.
         """
         return {}
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """Every parameter that it computes with, once."""
-        every = [*self.parameters(), *(each for own in self.frozen().values() for each in own)]
-        yield from {id(parameter): parameter for parameter in every}.values()
+        """Yield every parameter of the computation once, external ones included."""
+        external = (parameter for group in self.external_parameters().values() for parameter in group)
+        yield from {id(parameter): parameter for parameter in (*self.parameters(), *external)}.values()
 
     @property
     def piece_limit(self) -> int | None:
-        """The most pieces that it reads at once, where there is such a limit. Longer sentences are read in parts, but
-        not by `to_onnx`.
+        """Most pieces that the model reads at once; None: any number.
+
+        Longer sentences are read in parts, but not by the graph of `to_onnx`.
         """
         return None
 
     def to_onnx(self) -> ModelProto:
-        """The model and its decoding as one ONNX graph: from the numbers of a batch to its best labels
-        (`layers/graph.py` has the names of inputs and outputs).
+        """Return the model and its decoding as one ONNX graph, from an encoded batch to its best labels.
+
+        `layers/graph.py` has the names of inputs and outputs.
 
         Raises:
             ExportError: there is no such graph of this model.
         """
-        raise ExportError(
-            f"{type(self).__name__}: no ONNX graph is made of this kind of model; export a student"
-        )
+        raise ExportError(f"{type(self).__name__}: this kind of model has no ONNX form; export a student")
 
     def architecture(self) -> PlainObject | None:
-        """What of its shape only a given checkpoint says, as JSON-able data; None where its configuration says all."""
+        """Return the sizes that only a pretrained checkpoint states, as JSON-able data.
+
+        None where the model's configuration states all sizes.
+        """
         return None
 
 
-def checked_layer(layer: int, depth: int, name: str) -> int:
-    """`layer` from 0 to `depth`; a negative one counts from the end. Raises ValueError where there is none."""
+def resolve_layer(layer: int, depth: int, name: str) -> int:
+    """Return a layer's number, counted from 0.
+
+    Args:
+        layer: from 0 to `depth`; a negative number counts from the last layer.
+        depth: number of layers.
+        name: name of the model in the error.
+
+    Raises:
+        ValueError: there is no such layer.
+    """
     if not -depth - 1 <= layer <= depth:
         raise ValueError(f"{name} has no layer {layer}; choose from 0 (the encoder's input) to {depth}")
     return layer % (depth + 1)
 
 
 def save_weights(model: nn.Module) -> bytes:
-    """Parameters and buffers of `model` as safetensors. The same weights always give the same bytes."""
+    """Return parameters and buffers as safetensors; the same weights always give the same bytes.
+
+    Args:
+        model: the network.
+    """
     state = model.state_dict()
     # Cloned because safetensors refuses tensors that share memory (tied weights, cuDNN's flat LSTM weights).
     return save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
 
 
 def load_weights(model: nn.Module, data: bytes) -> None:
-    """Set parameters and buffers of `model` to what `save_weights` wrote.
+    """Set parameters and buffers to those that `save_weights` wrote.
+
+    Args:
+        model: the network.
+        data: safetensors.
 
     Raises:
         StoreError: the bytes are damaged, or are the weights of a model of another shape.
@@ -148,11 +189,15 @@ def load_weights(model: nn.Module, data: bytes) -> None:
         raise StoreError(
             "weights", f"damaged ({error})", "remove the folder that holds them and run again"
         ) from error
-    own = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    got = {name: tuple(tensor.shape) for name, tensor in stored.items()}
-    unlike = sorted(name for name in own.keys() | got.keys() if own.get(name) != got.get(name))
-    if unlike:
-        first = f"{unlike[0]}: stored {got.get(unlike[0])}, model {own.get(unlike[0])}"
-        problem = f"they belong to another model: {len(unlike)} differences, the first is {first}"
+    model_shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    stored_shapes = {name: tuple(tensor.shape) for name, tensor in stored.items()}
+    different = sorted(
+        name
+        for name in model_shapes.keys() | stored_shapes.keys()
+        if model_shapes.get(name) != stored_shapes.get(name)
+    )
+    if different:
+        first = f"{different[0]}: stored {stored_shapes.get(different[0])}, model {model_shapes.get(different[0])}"
+        problem = f"they belong to another model: {len(different)} differences, the first is {first}"
         raise StoreError("weights", problem, "use the model configuration that is stored with them")
     model.load_state_dict(stored)

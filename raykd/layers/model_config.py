@@ -1,4 +1,4 @@
-"""What the configurations of teachers and students state of themselves, and what their models are built for."""
+"""The configuration that teachers and students have in common, and the inputs that models are built from."""
 
 from __future__ import annotations
 
@@ -21,93 +21,107 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildInputs:
-    """What a model is built for, beside its configuration. A model reads of it what it needs."""
+    """Inputs of `ModelConfig.build` that follow from corpus and vocabulary; a model uses those it needs."""
 
     tag_set: TagSet
-    """The labels that it predicts."""
+    """The labels to predict."""
     unit: Unit = "word"
-    """What gets one label."""
+    """The unit that gets one label."""
     vocabulary_size: int = 0
-    """Pieces (or words) of its embedding."""
+    """Number of pieces (or words) in the vocabulary."""
     special: Special = field(default=Special())
-    """The pieces of its vocabulary that are none of a word."""
-    kept: Sequence[int] | None = None
-    """The pieces of a checkpoint's pruned vocabulary, by their ids in the checkpoint."""
+    """Special pieces of the vocabulary, which belong to no word."""
+    kept_pieces: Sequence[int] | None = None
+    """Pieces of a checkpoint's pruned vocabulary, by their ids in the checkpoint."""
     characters: int = 0
-    """Characters of its character embedding."""
+    """Number of characters in the character vocabulary."""
     dropout: float = 0.0
-    """Active in training alone; a checkpoint has its own."""
+    """Dropout in training; a checkpoint has its own."""
 
 
 class ModelConfig(Frozen):
-    """What every teacher and every student states. Whether two things fit is one rule over two statements
-    (`recipes/`): nothing asks for a kind by its name.
+    """Settings and capabilities of a teacher or a student.
+
+    Whether two configurations fit is one rule over their capabilities (`recipes/`): no code asks for a kind by its
+    name.
     """
 
     forms: ClassVar[tuple[LabelForm, ...]]
-    """The label forms that it predicts."""
+    """Label forms that the model predicts."""
     units: ClassVar[tuple[Unit, ...]] = ("word", "sentence")
-    """What may get one label."""
+    """Units that may get one label."""
     reads_text_pairs: ClassVar[bool] = True
-    """Whether a sentence may be a pair of texts."""
+    """True if a sentence may be a pair of texts."""
     shows_pieces: ClassVar[bool] = False
-    """Whether the states and the attention of every piece can be read: it is a Transformers encoder."""
+    """True if states and attention of every piece can be read: the model is a Transformers encoder."""
     export_obstacle: ClassVar[str] = ""
-    """Why it has no export, in words that follow "it"; empty where it has one."""
+    """Reason why the model has no export, in words that follow "it"; empty where it has one."""
 
     if TYPE_CHECKING:
         kind: str
         trained: bool
-        """Whether raykd trains it, or takes it as it is."""
+        """True if raykd trains the model; False if a checkpoint is used as published."""
         scope: Literal["language", "all"]
-        """One for each language, or one for all."""
+        """One model for each language, or one for all."""
         decoder: Literal["crf", "maxent", "spans", "arcs"]
-        """What gives the distribution over labels."""
+        """The decoder: the layer that gives the distribution over labels."""
         tokenizer: VocabularyConfig
-        """How its text becomes pieces."""
+        """Vocabulary and splitting of text into pieces."""
         reads_characters: bool
-        """Whether it reads words' characters too."""
+        """True if the model reads words' characters too."""
         contextual: ContextualConfig | None
-        """The frozen encoders and word vectors that it reads too."""
+        """Frozen encoders and word vectors that the model reads too."""
         embedding_dim: int | None
-        """Components of its vectors of pieces; 0 or None where it has none of its own."""
+        """Components of piece vectors; 0 or None where the model has none of its own."""
 
     @property
     def depth(self) -> int | None:
-        """Layers that have hidden states; None where only a checkpoint says."""
+        """Number of layers with hidden states; None where only a checkpoint states it."""
         return None
 
     @property
     def has_transitions(self) -> bool:
-        """Whether it scores pairs of neighbouring labels."""
+        """True if the model scores pairs of neighbouring labels."""
         return self.decoder == "crf"
 
     @property
     def gives_chain(self) -> bool:
-        """Whether it gives a chain of labels, among which the best legal labelling is sought."""
+        """True if the model's labels form a chain, in which the best legal labelling is sought."""
         return self.decoder in ("crf", "maxent")
 
     @property
-    def not_exported(self) -> str:
-        """Why such a model has no export, in words that follow "it"; empty where it has one."""
+    def no_export_reason(self) -> str:
+        """Reason why this configuration has no export, in words that follow "it"; empty where it has one."""
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     def pinned(self, language: str | None = None) -> Self:
-        """The same with the checksums of what it is given; with the `language`'s own files, if it has one."""
+        """Return the configuration with the checksums of its input files.
+
+        Args:
+            language: the model's language, for files that differ by language; None for a model of several.
+        """
         return self
 
     def build(self, inputs: BuildInputs) -> Model:
-        """Build the untrained model; what is new of it is drawn from torch's generator.
+        """Build the untrained model; new parameters are drawn from torch's generator.
+
+        Args:
+            inputs: labels, vocabulary and sizes that follow from the corpus.
 
         Raises:
-            StoreError: a checkpoint or file that it reads is missing, changed, or not one that it can read.
+            StoreError: a checkpoint or file is missing, changed, or of an unreadable format.
         """
         raise NotImplementedError(f"{type(self).__name__} has no model")
 
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> Model:
-        """Build the model of an `architecture` that `Model.architecture` gave, without a checkpoint."""
+        """Build the model of a stored architecture, without the checkpoint.
+
+        Args:
+            architecture: result of `Model.architecture`.
+            inputs: labels, vocabulary and sizes that follow from the corpus.
+        """
         return self.build(inputs)
 
     def shape(self) -> PlainObject:
-        """What its latency depends on, apart from the numbers of pieces, characters and labels."""
+        """Return the settings that latency depends on, apart from the numbers of pieces, characters and labels."""
         raise NotImplementedError(f"{type(self).__name__} has no model")

@@ -1,4 +1,4 @@
-"""Pieces to vectors."""
+"""Vectors of pieces."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class TokenEmbedding(nn.Module):
-    """One vector per piece, with word dropout in front.
+    """One trained vector per piece, with word dropout before it.
 
-    Weights are drawn uniformly from ±√(3 / size), which gives a vector length 1 on average (Ma & Hovy 2016,
-    §4.1). Padding has a vector like any piece: what reads a batch reads it within its lengths.
+    Weights are drawn uniformly from ±√(3 / size), which gives a vector length 1 on average (Ma & Hovy 2016, §4.1).
+    Padding has a vector like any piece: a reader of the batch stays within its lengths.
 
     Args:
-        pieces: how many pieces there are.
+        pieces: number of pieces.
         size: components of a vector.
         word_dropout: share of pieces replaced by piece `unknown` in training.
         unknown: the unknown piece.
@@ -36,8 +36,9 @@ class TokenEmbedding(nn.Module):
         nn.init.uniform_(self.table.weight, -bound, bound)
 
     def forward(self, pieces_BP: Int[Tensor, "batch piece"]) -> Float[Tensor, "batch piece size"]:
+        """Return the vectors of the pieces."""
         return self.table(self.words(pieces_BP))
 
     def add_to(self, graph: Graph, pieces: Value) -> Value:
-        """The vectors of `pieces`, in any shape."""
+        """Add the embedding to a graph and return the name of the vectors of `pieces`, in any shape."""
         return graph.add("Gather", graph.constant(self.table.weight), pieces)

@@ -1,4 +1,4 @@
-"""Words and their pieces: vectors carried from one to the other.
+"""Vectors of words and of their pieces: one computed from the other.
 
 Shapes: B batch, P pieces, T time (words), D size.
 """
@@ -25,7 +25,13 @@ _FLOAT16_MAX = torch.finfo(torch.float16).max
 def word_of_piece(
     first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
 ) -> Int[Tensor, "batch piece"]:
-    """Index of the word that each of `pieces` places belongs to, -1 before the first word."""
+    """Return the index of the word that each piece belongs to, -1 before the first word.
+
+    Args:
+        first_BT: place of the first piece of each word.
+        lengths_B: words of each sentence.
+        pieces: number of places P.
+    """
     starts_BT = first_BT.masked_fill(~length_mask(lengths_B, first_BT.shape[1]), pieces)
     places_BP = torch.arange(pieces, device=first_BT.device).expand(len(first_BT), pieces).contiguous()
     return torch.searchsorted(starts_BT, places_BP, right=True) - 1
@@ -34,31 +40,42 @@ def word_of_piece(
 def words_to_pieces(
     words_BTD: Float[Tensor, "batch time size"], batch: TokenBatch
 ) -> Float[Tensor, "batch piece size"]:
-    """The vector of each piece's word, zero for pieces before the first word."""
+    """Return the vector of each piece's word, zero for pieces before the first word.
+
+    Args:
+        words_BTD: vectors of the words.
+        batch: the encoded sentences.
+    """
     word_BP = word_of_piece(batch.first_BT, batch.lengths_B, batch.pieces_BP.shape[1])
     pieces_BPD = words_BTD.take_along_dim(word_BP.clamp_min(0)[:, :, None], 1)
     return pieces_BPD.masked_fill((word_BP < 0)[:, :, None], 0.0)
 
 
 def add_words_to_pieces_to(graph: Graph, words_BTD: Value, batch: Batch) -> Value:
-    """`words_to_pieces`, as nodes of a graph."""
-    places_P = graph.places(batch.pieces_BP, 1)
-    words_BT = graph.inside(graph.places(batch.first_BT, 1), batch.lengths_B)
-    begun_BPT = graph.add(
+    """Add `words_to_pieces` to a graph and return the name of the pieces' vectors."""
+    positions_P = graph.positions(batch.pieces_BP, 1)
+    words_BT = graph.length_mask(graph.positions(batch.first_BT, 1), batch.lengths_B)
+    started_BPT = graph.add(
         "And",
         graph.unsqueeze(words_BT, 1),
-        graph.add("LessOrEqual", graph.unsqueeze(batch.first_BT, 1), graph.unsqueeze(places_P, 1)),
+        graph.add("LessOrEqual", graph.unsqueeze(batch.first_BT, 1), graph.unsqueeze(positions_P, 1)),
     )
-    begun_BP = graph.add("ReduceSum", graph.cast(begun_BPT, "int64"), graph.constant([2]), keepdims=0)
-    word_BP = graph.add("Max", graph.add("Sub", begun_BP, graph.constant(1)), graph.constant(0))
-    some_BP1 = graph.unsqueeze(graph.add("Greater", begun_BP, graph.constant(0)), 2)
-    return graph.add("Where", some_BP1, graph.take(words_BTD, word_BP), graph.constant(0.0))
+    started_BP = graph.add("ReduceSum", graph.cast(started_BPT, "int64"), graph.constant([2]), keepdims=0)
+    word_BP = graph.add("Max", graph.add("Sub", started_BP, graph.constant(1)), graph.constant(0))
+    in_word_BP1 = graph.unsqueeze(graph.add("Greater", started_BP, graph.constant(0)), 2)
+    return graph.add("Where", in_word_BP1, graph.take(words_BTD, word_BP), graph.constant(0.0))
 
 
 def mean_of_pieces(
     pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch, *, suffix: int = 0
 ) -> Float[Tensor, "batch time size"]:
-    """The mean over each word's pieces, zero on padding; the last `suffix` pieces of a sentence are no word's."""
+    """Return the mean over each word's pieces, zero on padding.
+
+    Args:
+        pieces_BPD: vectors of the pieces.
+        batch: the encoded sentences.
+        suffix: number of last pieces of a sentence that belong to no word.
+    """
     pieces, time = pieces_BPD.shape[1], batch.first_BT.shape[1]
     word_BP = word_of_piece(batch.first_BT, batch.lengths_B, pieces)
     inside_BP = (word_BP >= 0) & length_mask(batch.piece_lengths_B - suffix, pieces)
@@ -70,15 +87,23 @@ def mean_of_pieces(
 def first_of_pieces(
     pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch
 ) -> Float[Tensor, "batch time size"]:
-    """Each word's first piece; on padding the sentence's first."""
+    """Return the vector of each word's first piece; padding gets that of the sentence's first piece.
+
+    Args:
+        pieces_BPD: vectors of the pieces.
+        batch: the encoded sentences.
+    """
     return pieces_BPD.take_along_dim(batch.first_BT[:, :, None], 1)
 
 
 def last_states(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
-    """The final states of a bidirectional encoder: its forward half at the last piece, its backward half at the
-    first. States hold the forward half first.
+    """Return the final states of a bidirectional encoder: forward at the last piece, backward at the first.
+
+    Args:
+        states_BPD: states, the forward half first.
+        lengths_B: pieces of each sentence.
     """
     forward_BPH, backward_BPH = states_BPD.chunk(2, dim=-1)
     last_B11 = (lengths_B - 1)[:, None, None]
@@ -86,8 +111,8 @@ def last_states(
 
 
 def add_last_states_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
-    """`last_states`, as nodes of a graph."""
-    forward_BPH, backward_BPH = graph.several("Split", states_BPD, outputs=2, axis=-1, num_outputs=2)
+    """Add `last_states` to a graph and return the name of its output."""
+    forward_BPH, backward_BPH = graph.add_with_outputs("Split", states_BPD, outputs=2, axis=-1, num_outputs=2)
     last_B1 = graph.unsqueeze(graph.add("Sub", lengths_B, graph.constant(1)), 1)
     first_B1H = graph.add("Gather", backward_BPH, graph.constant([0]), axis=1)
     return graph.add("Concat", graph.take(forward_BPH, last_B1), first_B1H, axis=-1)
@@ -96,20 +121,25 @@ def add_last_states_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Val
 def mean_of_sentence(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
-    """The mean over the pieces of each sentence."""
+    """Return the mean over the pieces of each sentence.
+
+    Args:
+        states_BPD: states of the pieces.
+        lengths_B: pieces of each sentence.
+    """
     inside_BP = length_mask(lengths_B, states_BPD.shape[1])
     total_BD = states_BPD.masked_fill(~inside_BP[:, :, None], 0.0).sum(1)
     return (total_BD / lengths_B[:, None])[:, None]
 
 
 def add_mean_of_sentence_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
-    """`mean_of_sentence`, as nodes of a graph."""
-    inside_BP1 = graph.unsqueeze(graph.inside(graph.places(states_BPD, 1), lengths_B), 2)
-    kept_BPD = graph.add("Where", inside_BP1, states_BPD, graph.constant(0.0))
-    total_B1D = graph.add("ReduceSum", kept_BPD, graph.constant([1]), keepdims=1)
+    """Add `mean_of_sentence` to a graph and return the name of its output."""
+    inside_BP1 = graph.unsqueeze(graph.length_mask(graph.positions(states_BPD, 1), lengths_B), 2)
+    masked_BPD = graph.add("Where", inside_BP1, states_BPD, graph.constant(0.0))
+    total_B1D = graph.add("ReduceSum", masked_BPD, graph.constant([1]), keepdims=1)
     return graph.add("Div", total_B1D, graph.unsqueeze(graph.cast(lengths_B, "float32"), 1, 2))
 
 
-def in_half(values: Tensor) -> Tensor:
-    """In float16; what is beyond its range becomes its largest number."""
+def to_float16(values: Tensor) -> Tensor:
+    """Return the values in float16, clamped to its range."""
     return values.clamp(-_FLOAT16_MAX, _FLOAT16_MAX).half()

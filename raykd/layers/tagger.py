@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.errors import ExportError
 from raykd.layers.bilstm import BiLSTM
 from raykd.layers.characters import CharacterEncoder
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.heads import head_of
-from raykd.layers.model import Model, Output, checked_layer
+from raykd.layers.heads import head_builder
+from raykd.layers.model import Model, Output, resolve_layer
 from raykd.layers.piece_embedding import TokenEmbedding
 from raykd.layers.piece_vectors import (
     add_words_to_pieces_to,
@@ -34,14 +35,28 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from raykd.corpora.encoded_text import TokenBatch
-    from raykd.layers.frozen_inputs import Context
+    from raykd.layers.frozen_inputs import FrozenInputs
     from raykd.layers.graph import Batch, Graph, Value
+    from raykd.layers.heads import Head
+    from raykd.layers.sequence_encoder import SequenceEncoder
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggerShape:
-    """Sizes of a `Tagger`. Without `characters` none are read; `projection` is its width, 0 where there is none.
-    `hidden_dim` (per direction) and `layers` are of a tagger that is given no encoder, `decoder` of one without a head.
+    """Sizes of a `Tagger`.
+
+    Attributes:
+        pieces: pieces of the vocabulary.
+        tags: number of tags.
+        embedding_dim: components of a piece's vector; 0: it has none.
+        hidden_dim: hidden size of each direction of the default BiLSTM.
+        layers: layers of the default BiLSTM.
+        projection: width of the projection; 0: there is none.
+        decoder: the default head.
+        unit: one label for each word, or for each sentence.
+        characters: characters of the vocabulary; 0: none are read.
+        character_dim: components of a character's vector.
+        character_hidden: hidden size of each direction of the character encoder.
     """
 
     pieces: int
@@ -57,55 +72,44 @@ class TaggerShape:
     character_hidden: int = 0
 
 
-class SequenceEncoder(Protocol):
-    """What stands between a tagger's inputs and its head: a module with `depth` layers."""
-
-    input_size: int
-    output_size: int
-    depth: int
-
-    def states(self, inputs_BPD: Tensor, lengths_B: Tensor) -> list[Tensor]:
-        """The inputs, and the outputs [B, P, D] of every layer in order."""
-        ...
-
-    def of_sentence(self, states_BPD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 size"]:
-        """The state of each sentence, from the outputs of a layer."""
-        ...
-
-    def add_to(self, graph: Graph, inputs_BPD: Value, lengths_B: Value) -> Value:
-        """The outputs [B, P, D] of the last layer, as nodes of a graph."""
-        ...
-
-    def add_of_sentence_to(self, graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
-        """`of_sentence`, as nodes of a graph."""
-        ...
-
-
 class Projection(nn.Module):
-    """GELU(W h + b): states in the width of another model (Mukherjee & Awadallah 2020, Eq. 5)."""
+    """GELU(W h + b): states in the width of another model (Mukherjee & Awadallah 2020, Eq. 5).
+
+    Args:
+        inputs: components of a state.
+        outputs: components of the other model's states.
+    """
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__()
         self.linear = nn.Linear(inputs, outputs)
 
     def forward(self, states_BTD: Float[Tensor, "batch label size"]) -> Float[Tensor, "batch label width"]:
+        """Return the projected states."""
         return nn.functional.gelu(self.linear(states_BTD))
 
     def add_to(self, graph: Graph, states_BTD: Value) -> Value:
+        """Add the projection to a graph and return the name of its output."""
         return graph.add("Gelu", graph.linear(self.linear, states_BTD))
 
 
 class Tagger(Model):
-    """Reads pieces and predicts one label per word, at the word's first piece; the other pieces have no label. Where
-    the unit is the sentence, it predicts one label from the encoder's state of the sentence.
+    """A sequence encoder between input vectors and a head: one label per word, or one per sentence.
 
-    Where characters or a frozen encoder's features are read, each piece gets its word's vectors next to its own; with
-    `embedding_dim` 0 these are all it reads. `encoder` makes the encoder from the size of its inputs, `head` the head
-    from the size of the states; without them these are a BiLSTM and what `shape.decoder` says. The projection counts as
-    the layer above the encoder's last.
+    A word's label is predicted from the state of its first piece; later pieces have no label. A sentence's label is
+    predicted from the encoder's state of the sentence. Each piece gets its word's character vector and frozen vectors
+    next to its own, where there are any. The projection counts as the layer above the encoder's last.
+
+    Args:
+        shape: sizes.
+        dropout: variational dropout of inputs and outputs of the encoder.
+        word_dropout: share of pieces read as unknown in training.
+        context: frozen vectors.
+        encoder: builds the encoder from the size of its inputs; None: a BiLSTM.
+        head: builds the head from the size of the states; None: the head that `shape.decoder` names.
 
     Raises:
-        ValueError: in `forward`, when the model reads characters or features and the batch has none.
+        ValueError: in `forward`, when the model reads characters or frozen vectors and the batch has none.
     """
 
     def __init__(
@@ -114,9 +118,9 @@ class Tagger(Model):
         *,
         dropout: float = 0.0,
         word_dropout: float = 0.0,
-        context: Context | None = None,
+        context: FrozenInputs | None = None,
         encoder: Callable[[int], SequenceEncoder] | None = None,
-        head: Callable[[int], nn.Module] | None = None,
+        head: Callable[[int], Head] | None = None,
     ):
         super().__init__()
         self.unit: Literal["word", "sentence"] = shape.unit
@@ -137,38 +141,45 @@ class Tagger(Model):
         if shape.projection:
             self.projection = Projection(states, shape.projection)
             self.projection_dropout = VariationalDropout(dropout)
-        head = head or head_of(shape.decoder, shape.tags)
+        head = head or head_builder(shape.decoder, shape.tags)
         self._new_head = partial(head, shape.projection or states)
         self.head: Any = self._new_head()
 
+    @override
     def forward(self, batch: TokenBatch, *, layers: Sequence[int] = ()) -> Output:
-        wanted = {layer: self._place(layer) for layer in layers}
+        layer_numbers = {layer: self._layer_number(layer) for layer in layers}
         states = self.encoder.states(self.input_dropout(self._inputs(batch)), batch.piece_lengths_B)
         top_BTD = self._at_labels(self.output_dropout(states[-1]), batch, of_inputs=False)
         hidden = {
-            layer: self._at_labels(states[place], batch, of_inputs=place == 0)
-            for layer, place in wanted.items()
-            if place < len(states)
+            layer: self._at_labels(states[number], batch, of_inputs=number == 0)
+            for layer, number in layer_numbers.items()
+            if number < len(states)
         }
         if self.projection is not None:
             projected_BTD = self.projection(top_BTD)
-            hidden |= {layer: projected_BTD for layer, place in wanted.items() if place == len(states)}
+            hidden |= {
+                layer: projected_BTD for layer, number in layer_numbers.items() if number == len(states)
+            }
             top_BTD = self.projection_dropout(projected_BTD)
         lengths_B = batch.lengths_B if self.unit == "word" else torch.ones_like(batch.lengths_B)
         return Output(self.head(top_BTD, lengths_B), hidden, legal=self.legal)
 
+    @override
     def hidden_size(self, layer: int) -> int:
-        place = self._place(layer)
-        if self.projection is not None and place == self._depth:
+        number = self._layer_number(layer)
+        if self.projection is not None and number == self._depth:
             return self.projection.linear.out_features
-        return self.encoder.output_size if place else self.encoder.input_size
+        return self.encoder.output_size if number else self.encoder.input_size
 
-    def projected(self, layer: int) -> bool:
-        return self.projection is not None and self._place(layer) == self._depth
+    @override
+    def is_projection(self, layer: int) -> bool:
+        return self.projection is not None and self._layer_number(layer) == self._depth
 
-    def draw_head(self) -> None:
+    @override
+    def reset_head(self) -> None:
         self.head.load_state_dict(self._new_head().state_dict())
 
+    @override
     def layer_groups(self) -> Mapping[str, list[nn.Parameter]]:
         below = [part for part in (self.embedding, self.characters) if part is not None]
         projection = {} if self.projection is None else {"projection": list(self.projection.parameters())}
@@ -179,66 +190,71 @@ class Tagger(Model):
             "embeddings": [parameter for part in below for parameter in part.parameters()],
         }
 
+    @override
     def embedding_matrix(self) -> Tensor:
         return super().embedding_matrix() if self.embedding is None else self.embedding.table.weight
 
-    def frozen(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        return {} if self.context is None else self.context.frozen()
+    @override
+    def external_parameters(self) -> Mapping[str, Sequence[nn.Parameter]]:
+        return {} if self.context is None else self.context.external_parameters()
 
+    @override
     def to_onnx(self) -> ModelProto:
         from raykd.layers.graph import Batch, Graph  # ONNX takes half a second to import
 
         if self.context is not None:
             hint = "export a student without contextual"
-            raise ExportError(f"it reads frozen encoders or word vectors, which are not exported; {hint}")
+            raise ExportError(f"frozen encoders and word vectors cannot be exported; {hint}")
         graph, batch = Graph(), Batch()
         inputs_BPD = self._add_inputs_to(graph, batch)
         states_BPD = self.encoder.add_to(graph, inputs_BPD, batch.piece_lengths_B)
         if self.unit == "word":
             top_BTD, lengths_B = graph.take(states_BPD, batch.first_BT), batch.lengths_B
         else:
-            top_BTD = self.encoder.add_of_sentence_to(graph, states_BPD, batch.piece_lengths_B)
+            top_BTD = self.encoder.add_sentence_state_to(graph, states_BPD, batch.piece_lengths_B)
             lengths_B = graph.add("Min", batch.lengths_B, graph.constant(1))
         if self.projection is not None:
             top_BTD = self.projection.add_to(graph, top_BTD)
         labels_BT, scores_BTY = self.head.add_to(graph, top_BTD, lengths_B, self.legal)
-        return graph.model(labels_BT, scores_BTY, unit=self.unit, spelling=self.characters is not None)
+        return graph.model_proto(
+            labels_BT, scores_BTY, unit=self.unit, reads_characters=self.characters is not None
+        )
 
     def _add_inputs_to(self, graph: Graph, batch: Batch) -> Value:
-        read = [] if self.embedding is None else [self.embedding.add_to(graph, batch.pieces_BP)]
+        inputs = [] if self.embedding is None else [self.embedding.add_to(graph, batch.pieces_BP)]
         if self.characters is not None:
             words_BTD = self.characters.add_to(graph, batch.characters_BTC, batch.character_lengths_BT)
-            read.append(add_words_to_pieces_to(graph, words_BTD, batch))
-        return graph.add("Concat", *read, axis=2) if len(read) > 1 else read[0]
+            inputs.append(add_words_to_pieces_to(graph, words_BTD, batch))
+        return graph.add("Concat", *inputs, axis=2) if len(inputs) > 1 else inputs[0]
 
     @property
     def _depth(self) -> int:
-        """Its layers, the projection among them."""
+        """Number of layers, the projection included."""
         return self.encoder.depth + (self.projection is not None)
 
-    def _place(self, layer: int) -> int:
-        return checked_layer(layer, self._depth, "the model")
+    def _layer_number(self, layer: int) -> int:
+        return resolve_layer(layer, self._depth, "the model")
 
     def _at_labels(self, states_BPD: Tensor, batch: TokenBatch, *, of_inputs: bool) -> Tensor:
-        """The states [B, T, D] that labels are predicted from."""
+        """Return the states [B, T, D] that labels are predicted from."""
         if self.unit == "word":
             return first_of_pieces(states_BPD, batch)
         if of_inputs:
             return mean_of_sentence(states_BPD, batch.piece_lengths_B)
-        return self.encoder.of_sentence(states_BPD, batch.piece_lengths_B)
+        return self.encoder.sentence_state(states_BPD, batch.piece_lengths_B)
 
     def _inputs(self, batch: TokenBatch) -> Tensor:
-        """What the encoder reads of each piece [B, P, D]."""
-        read = [] if self.embedding is None else [self.embedding(batch.pieces_BP)]
+        """Return the encoder's input for each piece [B, P, D]."""
+        inputs = [] if self.embedding is None else [self.embedding(batch.pieces_BP)]
         if self.characters is not None:
-            read.append(words_to_pieces(_spelling(self.characters, batch), batch))
+            inputs.append(words_to_pieces(_character_vectors(self.characters, batch), batch))
         if self.context is not None:
-            read.append(words_to_pieces(self.context(batch), batch))
-        return torch.cat(read, dim=-1)
+            inputs.append(words_to_pieces(self.context(batch), batch))
+        return torch.cat(inputs, dim=-1)
 
 
-def _spelling(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
-    """The character vector of each word [B, T, D]."""
+def _character_vectors(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
+    """Return the character vector of each word [B, T, D]."""
     if batch.characters_BTC is None or batch.character_lengths_BT is None:
-        raise ValueError("the model reads characters, the batch has none: encode it with its characters too")
+        raise ValueError("the model reads characters, which the batch lacks: encode it with its characters")
     return encoder(batch.characters_BTC, batch.character_lengths_BT)

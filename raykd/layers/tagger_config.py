@@ -1,4 +1,4 @@
-"""The configuration that all `Tagger`s share: what they read of a sentence, and how they are built from it."""
+"""The configuration that all `Tagger`s share: their inputs, and how they are built."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.identity import PlainObject
-from raykd.layers.contextual import ContextualConfig, pinned, shape_of
+from raykd.layers.contextual import ContextualConfig, contextual_shape, pinned_parts
 from raykd.layers.model_config import ModelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import nn
-
     from raykd.forms import TagSet
+    from raykd.layers.heads import Head
     from raykd.layers.model_config import BuildInputs
-    from raykd.layers.tagger import SequenceEncoder, Tagger
+    from raykd.layers.sequence_encoder import SequenceEncoder
+    from raykd.layers.tagger import Tagger
 
 Size = Annotated[int, Field(ge=1)]
 
 
 class TaggerConfig(ModelConfig):
-    """Reads pieces, characters and frozen vectors. What extends it adds an encoder and a head. The dropout that it is
-    built with is variational: of the encoder's inputs and outputs, and of a parser's projections.
+    """A tagger of pieces, characters and frozen vectors; subclasses add an encoder and a head.
+
+    Dropout is variational: of the encoder's inputs and outputs, and of a parser's projections.
     """
 
     embedding_dim: Annotated[int, Field(ge=0)]
@@ -40,29 +42,31 @@ class TaggerConfig(ModelConfig):
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
     sizes: ClassVar[tuple[str, ...]]
-    """The keys, beside those above, that latency depends on."""
+    """Further keys that latency depends on, beside those above."""
 
     @model_validator(mode="after")
     def _reads_something(self) -> Self:
         if not (self.embedding_dim or self.character_dim or self.contextual):
-            raise ValueError("it reads nothing; give embedding_dim, character_dim or contextual")
+            raise ValueError("the model has no input; set embedding_dim, character_dim or contextual")
         return self
 
+    @override
     def pinned(self, language: str | None = None) -> Self:
-        return self.model_copy(update={"contextual": pinned(self.contextual, language)})
+        return self.model_copy(update={"contextual": pinned_parts(self.contextual, language)})
 
     @property
     def reads_characters(self) -> bool:
-        """Whether it reads words' characters too."""
+        """True if the tagger reads words' characters too."""
         return self.character_dim > 0
 
     @property
     def projected_size(self) -> int:
-        """Width of its projection, 0 where it has none."""
+        """Width of the projection, 0 where there is none."""
         return 0
 
+    @override
     def build(self, inputs: BuildInputs) -> Tagger:
-        from raykd.layers.frozen_inputs import Context
+        from raykd.layers.frozen_inputs import FrozenInputs
         from raykd.layers.tagger import Tagger, TaggerShape
 
         shape = TaggerShape(
@@ -79,20 +83,21 @@ class TaggerConfig(ModelConfig):
             shape,
             dropout=inputs.dropout,
             word_dropout=self.word_dropout,
-            context=Context.of(self.contextual),
+            context=FrozenInputs.from_config(self.contextual),
             encoder=self._encoder(inputs.dropout),
             head=self._head(inputs.tag_set, inputs.dropout),
         )
 
+    @override
     def shape(self) -> PlainObject:
-        spelling = {"character_dim", "character_hidden"} if self.reads_characters else set()
-        sizes = self.model_dump(include={"kind", "embedding_dim", *self.sizes, *spelling})
-        return {**sizes, **shape_of(self.contextual)}
+        character_keys = {"character_dim", "character_hidden"} if self.reads_characters else set()
+        sizes = self.model_dump(include={"kind", "embedding_dim", *self.sizes, *character_keys})
+        return {**sizes, **contextual_shape(self.contextual)}
 
     @abstractmethod
     def _encoder(self, dropout: float) -> Callable[[int], SequenceEncoder]:
-        """What makes the encoder from the size of its inputs."""
+        """Return a function that builds the encoder from the size of its inputs."""
 
     @abstractmethod
-    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        """What makes the head from the size of the states that it reads."""
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], Head]:
+        """Return a function that builds the head from the size of the states."""

@@ -1,4 +1,4 @@
-"""One thread for what must give the same bytes everywhere, or is timed."""
+"""Computation on one thread: for results with the same bytes everywhere, and for time measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch computes on one thread inside, and as before afterwards."""
+    """Run PyTorch on one thread inside the `with` block."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
+from typing_extensions import override
 
 from raykd.layers.dropout import VariationalDropout
 from raykd.layers.piece_vectors import add_mean_of_sentence_to, mean_of_sentence
+from raykd.layers.sequence_encoder import SequenceEncoder
 from raykd.structures.padding import length_mask
 
 if TYPE_CHECKING:
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 LONGEST_WAVE = 10_000.0
 
 
-class Transformer(nn.Module):
+class Transformer(SequenceEncoder):
     """Stacked layers of BERT (Devlin et al. 2019, §3): post-norm, GELU. Outputs on padding have no meaning.
 
-    Inputs of another size are projected to E. They are normalised, so that they weigh as much as the positions whatever
-    their scale is, and the sines and cosines of Vaswani et al. (2017, §3.5) are added: no length is too long.
+    Inputs of another size are projected to E and normalised, so that they weigh as much as the positions whatever their
+    scale is. The sines and cosines of Vaswani et al. (2017, §3.5) are added as positions, so no length is too long. The
+    state of a sentence is the mean over its pieces.
 
     Args:
         inputs: input size D.
@@ -36,7 +39,7 @@ class Transformer(nn.Module):
         layers: number of stacked layers.
         heads: attention heads of a layer.
         feed_forward: hidden size of the two linear layers that follow the attention.
-        dropout: variational dropout of what attention and linear layers add.
+        dropout: variational dropout of the outputs of attention and linear layers.
     """
 
     def __init__(
@@ -53,10 +56,16 @@ class Transformer(nn.Module):
     def forward(
         self, inputs_BTD: Float[Tensor, "batch time input"], lengths_B: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch time size"]:
+        """Return the outputs [B, T, E] of the last layer; those on padding have no meaning.
+
+        Args:
+            inputs_BTD: input vectors.
+            lengths_B: lengths of the sequences.
+        """
         return self.states(inputs_BTD, lengths_B)[-1]
 
+    @override
     def states(self, inputs_BTD: Tensor, lengths_B: Tensor) -> list[Tensor]:
-        """The inputs, and the outputs [B, T, E] of every layer in order."""
         time = inputs_BTD.shape[1]
         inside_BT = length_mask(lengths_B, time)
         below_BTE = self.norm(self.projection(inputs_BTD)) + self.positions(time)
@@ -66,25 +75,26 @@ class Transformer(nn.Module):
             states.append(below_BTE)
         return states
 
-    def of_sentence(self, states_BTD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 size"]:
-        """The mean over the pieces."""
+    @override
+    def sentence_state(self, states_BTD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 size"]:
         return mean_of_sentence(states_BTD, lengths_B)
 
+    @override
     def add_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
-        """The outputs [B, T, E] of the last layer."""
-        places_T = graph.places(inputs_BTD, 1)
+        positions_T = graph.positions(inputs_BTD, 1)
         projection = self.projection
         inputs_BTE = graph.linear(projection, inputs_BTD) if isinstance(projection, nn.Linear) else inputs_BTD
         states_BTE = graph.add(
-            "Add", graph.norm(self.norm, inputs_BTE), self.positions.add_to(graph, places_T)
+            "Add", graph.norm(self.norm, inputs_BTE), self.positions.add_to(graph, positions_T)
         )
-        inside_B11T = graph.unsqueeze(graph.inside(places_T, lengths_B), 1, 2)
+        inside_B11T = graph.unsqueeze(graph.length_mask(positions_T, lengths_B), 1, 2)
         mask_B11T = graph.add("Where", inside_B11T, graph.constant(0.0), graph.constant(float("-inf")))
         for layer in self.layers:
             states_BTE = layer.add_to(graph, states_BTE, mask_B11T)
         return states_BTE
 
-    def add_of_sentence_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
+    @override
+    def add_sentence_state_to(self, graph: Graph, states_BTD: Value, lengths_B: Value) -> Value:
         return add_mean_of_sentence_to(graph, states_BTD, lengths_B)
 
 
@@ -102,12 +112,14 @@ class EncoderLayer(nn.Module):
     def forward(
         self, states_BTE: Float[Tensor, "batch time size"], inside_BT: Bool[Tensor, "batch time"]
     ) -> Float[Tensor, "batch time size"]:
+        """Return the outputs of the layer."""
         attended_BTE = self.attention_dropout(self.output(self._attention(states_BTE, inside_BT)))
         states_BTE = self.attention_norm(states_BTE + attended_BTE)
         added_BTE = self.dropout(self.outer(gelu(self.inner(states_BTE))))
         return self.norm(states_BTE + added_BTE)
 
     def add_to(self, graph: Graph, states_BTE: Value, mask_B11T: Value) -> Value:
+        """Add the layer to a graph and return the name of its outputs [B, T, E]."""
         attended_BTE = graph.linear(self.output, self._add_attention_to(graph, states_BTE, mask_B11T))
         states_BTE = graph.norm(self.attention_norm, graph.add("Add", states_BTE, attended_BTE))
         inner_BTD = graph.add("Gelu", graph.linear(self.inner, states_BTE))
@@ -121,12 +133,12 @@ class EncoderLayer(nn.Module):
         return read_BHTF.transpose(1, 2).flatten(2)
 
     def _add_attention_to(self, graph: Graph, states_BTE: Value, mask_B11T: Value) -> Value:
-        """`mask`: 0 where it attends to, −∞ on padding."""
+        """Add the attention; the mask is 0 within a sentence and −∞ on padding."""
         size = self.output.in_features
         whole_BT3E = graph.linear(self.queries_keys_values, states_BTE)
         split_BTHF = [
             graph.reshape(part, 0, 0, self.heads, size // self.heads)
-            for part in graph.several("Split", whole_BT3E, outputs=3, axis=2, num_outputs=3)
+            for part in graph.add_with_outputs("Split", whole_BT3E, outputs=3, axis=2, num_outputs=3)
         ]
         queries_BHTF, values_BHTF = (graph.add("Transpose", split_BTHF[i], perm=[0, 2, 1, 3]) for i in (0, 2))
         keys_BHFT = graph.add("Transpose", split_BTHF[1], perm=[0, 2, 3, 1])
@@ -145,20 +157,20 @@ class Positions(nn.Module):
         super().__init__()
         even = torch.arange(0, size, 2, dtype=torch.float64)
         rates = (LONGEST_WAVE ** (-even / size)).float()
-        # Not stored: it has nothing to learn.
+        # Not stored with the weights: these are constants.
         self.register_buffer("rates", rates, persistent=False)
         self._size = size
 
     def forward(self, time: int) -> Float[Tensor, "time size"]:
-        """The vectors of the first `time` positions."""
+        """Return the vectors of the first `time` positions."""
         steps_T1 = torch.arange(time, device=self.rates.device)[:, None]
         angles_TI = steps_T1 * self.rates
         return torch.stack((angles_TI.sin(), angles_TI.cos()), -1).flatten(1)[:, : self._size]
 
     def add_to(self, graph: Graph, places_T: Value) -> Value:
-        """The vectors [T, E] of the positions `places`."""
+        """Add the vectors [T, E] of positions to a graph and return their name."""
         steps_T1 = graph.unsqueeze(graph.cast(places_T, "float32"), 1)
         angles_TI = graph.add("Mul", steps_T1, graph.constant(self.rates))
         waves = (graph.unsqueeze(graph.add(wave, angles_TI), 2) for wave in ("Sin", "Cos"))
         both_TE = graph.reshape(graph.add("Concat", *waves, axis=2), 0, -1)
-        return graph.add("Slice", both_TE, *(graph.constant([each]) for each in (0, self._size, 1)))
+        return graph.add("Slice", both_TE, *(graph.constant([bound]) for bound in (0, self._size, 1)))

@@ -1,8 +1,7 @@
-"""Sentences longer than a model reads at once: overlapping windows, each piece read with most context.
+"""Sentences longer than a model reads at once: overlapping windows, with most context for each piece.
 
-Windows overlap by half. A piece's logits come from the window in which the nearer cut is farthest: at least
-a quarter of a window away, and a sentence's own ends are no cuts. Nothing is truncated, so every word gets
-a prediction.
+Windows overlap by half. A piece's output comes from the window in which the nearer cut is farthest: at least a quarter
+of a window away. The ends of a sentence are no cuts. Nothing is truncated, so every word gets a prediction.
 
 Shapes: B batch, P pieces, L labels, W windows, V pieces of a window.
 """
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from raykd.layers.dropout import of_sentences
+from raykd.layers.dropout import masks_by_sentence
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -22,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def window_starts(pieces: int, width: int) -> list[int]:
-    """Where the windows of `width` over `pieces` begin; one window where it fits."""
+    """Return the first piece of each window; one window if the text fits into it.
+
+    Args:
+        pieces: pieces of the text.
+        width: pieces of a window.
+    """
     if pieces <= width:
         return [0]
     stride = max(1, width // 2)
@@ -30,7 +34,12 @@ def window_starts(pieces: int, width: int) -> list[int]:
 
 
 def window_of_piece(pieces: int, width: int) -> Int[Tensor, " piece"]:
-    """The window in which each piece is farthest from where the text was cut."""
+    """Return for each piece the window in which it is farthest from the cuts.
+
+    Args:
+        pieces: pieces of the text.
+        width: pieces of a window.
+    """
     starts_W1 = torch.tensor(window_starts(pieces, width))[:, None]
     place_P = torch.arange(pieces)
     before_WP = torch.where(starts_W1 == 0, pieces, place_P - starts_W1)
@@ -40,7 +49,7 @@ def window_of_piece(pieces: int, width: int) -> Int[Tensor, " piece"]:
     return torch.minimum(before_WP, after_WP).argmax(0)
 
 
-def in_windows(
+def read_in_windows(
     read: Callable[[Tensor, Tensor], Tensor],
     pieces_BP: Int[Tensor, "batch piece"],
     lengths_B: Int[Tensor, " batch"],
@@ -49,11 +58,18 @@ def in_windows(
     prefix: int,
     suffix: int,
 ) -> Float[Tensor, "batch piece label"]:
-    """Logits of every piece, by a model that reads at most `limit` pieces at once.
+    """Return the logits of every piece, computed by a model that reads at most `limit` pieces at once.
 
-    `read(pieces [W, V], lengths [W])` gives logits [W, V, L]. The first `prefix` and last `suffix` pieces of
-    a sentence are special: they are put around every window. Their own logits are those of the first
-    and of the last window.
+    The special pieces around a sentence are put around every window. Their logits are those of the first and of the
+    last window.
+
+    Args:
+        read: read(pieces [W, V], lengths [W]) returns logits [W, V, L].
+        pieces_BP: pieces of the sentences.
+        lengths_B: pieces of each sentence.
+        limit: most pieces that `read` takes at once.
+        prefix: number of special pieces before a sentence.
+        suffix: number of special pieces after a sentence.
     """
     if pieces_BP.shape[1] <= limit or int(lengths_B.max()) <= limit:
         return read(pieces_BP, lengths_B)
@@ -66,15 +82,15 @@ def in_windows(
     pieces_WV = torch.nn.utils.rnn.pad_sequence(windows, batch_first=True)
     counts_B = torch.tensor([len(row) for row in rows], device=lengths_B.device)
     sentence_W = torch.arange(len(rows), device=lengths_B.device).repeat_interleave(counts_B)
-    read_W = []
+    chunk_logits = []
     for chunk in torch.arange(len(windows), device=lengths_B.device).split(len(pieces_BP)):
-        with of_sentences(sentence_W[chunk]):
-            read_W.append(read(pieces_WV[chunk], lengths_W[chunk]))
-    logits_WVL = torch.cat(read_W)
+        with masks_by_sentence(sentence_W[chunk]):
+            chunk_logits.append(read(pieces_WV[chunk], lengths_W[chunk]))
+    logits_WVL = torch.cat(chunk_logits)
     out_BPL = logits_WVL.new_zeros(*pieces_BP.shape, logits_WVL.shape[-1])
     first = 0
     for b, (row, n) in enumerate(zip(rows, lengths_B.tolist(), strict=True)):
-        out_BPL[b, :n] = _joined(logits_WVL[first : first + len(row)], n, limit, prefix, suffix)
+        out_BPL[b, :n] = _join_windows(logits_WVL[first : first + len(row)], n, limit, prefix, suffix)
         first += len(row)
     return out_BPL
 
@@ -86,7 +102,7 @@ def _row_windows(pieces_P: Tensor, limit: int, prefix: int, suffix: int) -> list
     return [torch.cat([pieces_P[:prefix], body, pieces_P[end:]]) for body in bodies]
 
 
-def _joined(logits_WVL: Tensor, length: int, limit: int, prefix: int, suffix: int) -> Tensor:
+def _join_windows(logits_WVL: Tensor, length: int, limit: int, prefix: int, suffix: int) -> Tensor:
     body, width = length - prefix - suffix, limit - prefix - suffix
     window_P = window_of_piece(body, width)
     starts_W = torch.tensor(window_starts(body, width))

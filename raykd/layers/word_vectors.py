@@ -1,7 +1,7 @@
-"""Words' vectors from a text file (`.vec`), as fastText and word2vec write them; `.gz` too.
+"""Word vectors from a text file (`.vec`, also `.gz`), as fastText and word2vec write them.
 
-A line is a word and its components, with spaces between; a first line with the numbers of words and components may
-stand before. A word that the file lacks has the vector of its lower-case form, or else zeros.
+A line is a word and its components, separated by spaces; a first line with the numbers of words and components is
+optional. A word missing from the file has the vector of its lower-case form, or else zeros.
 
 Shapes: B batch, T time (words), D size, W words of the file.
 """
@@ -24,7 +24,7 @@ from pydantic import Field
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
 from raykd.identity import PlainObject, identity
-from raykd.layers.checkpoint import unchanged
+from raykd.layers.checkpoint import require_checksum
 from raykd.spec import Frozen
 from raykd.storage.digests import path_sha256
 from raykd.storage.store import Storage
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LANGUAGE = "{lang}"
 WORD = "word"
-_HINT = "a line is a word and its components with spaces between, the same number on every line"
+_HINT = "write on each line a word and its components, separated by spaces, the same number on every line"
 
 
 class WordVectorsConfig(Frozen):
@@ -50,24 +50,32 @@ class WordVectorsConfig(Frozen):
     """Checksum of the file (raykd sets it); a file that changed is refused."""
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where a file is missing or begins with no word and its components. Of a URI nothing is
-        looked at: the file would have to be copied.
+        """Check the first line of each file; a URI is not checked, since its file would have to be copied.
+
+        Args:
+            languages: languages that `{lang}` stands for.
+
+        Raises:
+            StoreError: a file is missing, or does not begin with a word and its components.
         """
         files = dict.fromkeys(self.vectors.replace(LANGUAGE, language) for language in languages)
-        for file in (each for each in files if "://" not in each):
-            with _refused(file, "cannot be read"), _opened(Path(file)) as stream:
+        for file in (name for name in files if "://" not in name):
+            with _as_store_error(file, "cannot be read"), _opened(Path(file)) as stream:
                 _components(file, stream.readline().split())
 
     def pinned(self, language: str | None = None) -> WordVectorsConfig:
-        """The same vectors with their checksum and the language's file.
+        """Return the configuration with the file of a language and its checksum.
+
+        Args:
+            language: the model's language; None for a model of several.
 
         Raises:
-            StoreError: there is no such file, or a model of several languages would have to choose one.
+            StoreError: there is no such file, or a model of several languages has a file for each.
         """
         if LANGUAGE in self.vectors and language is None:
             hint = "set scope: language, or give one file for all"
             raise StoreError(
-                self.vectors, "is one file for each language, and the model is for several", hint
+                self.vectors, "is one file for each language, but the model is for several", hint
             )
         file = self.vectors.replace(LANGUAGE, language or "")
         # Ray's workers have other working directories.
@@ -75,37 +83,37 @@ class WordVectorsConfig(Frozen):
         return self.model_copy(update={"vectors": file, "checksum": _checksum(file)})
 
     def vocabulary(self) -> WordVocabulary:
-        """The words of the file."""
+        """Return the words of the file."""
         return WordVocabulary(_words(self.vectors, self._checked()), lower_case=True)
 
     def build(self) -> WordVectors:
-        """The vectors, which are read when they are first looked up.
+        """Return the vectors; the file is read at the first look-up.
 
         Raises:
-            StoreError: there is no such file, it changed, or is not one of word vectors.
+            StoreError: there is no such file, it changed, or it is not a file of word vectors.
         """
         return WordVectors(self.vectors, self._checked())
 
     def shape(self) -> PlainObject:
-        """What latency depends on."""
+        """Return the settings that latency depends on."""
         return self.model_dump(mode="json", exclude={"vectors"} if self.checksum else set())
 
     @property
     def id(self) -> str:
-        """The identity of what it gives."""
+        """Identity of the vectors."""
         return identity("vectors", self.shape())
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """Name in messages."""
         return self.vectors.rpartition("/")[2]
 
     def _checked(self) -> str:
-        return unchanged(self.vectors, _checksum(self.vectors), self.checksum)
+        return require_checksum(self.vectors, _checksum(self.vectors), self.checksum)
 
 
 class WordVectors:
-    """The vector of each word, in float16's precision."""
+    """The vector of each word, with the precision of float16."""
 
     def __init__(self, file: str, checksum: str):
         self._file, self.key = file, checksum
@@ -115,23 +123,27 @@ class WordVectors:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """The table, without its values; padding and unknown words have rows too."""
+        """Return the table without its values; padding and unknown words have rows too."""
         return (_outline(self.key, self._words + 2, self.output_size),)
 
-    def of_words(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
-        """The vectors of words of the file, by their ids in its vocabulary."""
+    def vectors_of(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
+        """Return the vectors of words by their ids in the file's vocabulary."""
         return _vectors(self._file, self.key)[ids - 2]
 
     def compute(self, batch: TokenBatch) -> Tensor:
-        """The vectors [B, T, D] of the words of `batch`, whose pieces are words."""
+        """Return the vectors [B, T, D] of the words.
+
+        Args:
+            batch: sentences whose pieces are words.
+        """
         import torch
 
-        from raykd.layers.piece_vectors import in_half
+        from raykd.layers.piece_vectors import to_float16
 
         vectors_WD = _vectors(self._file, self.key)
         ids_BT = batch.pieces_BP - 2
         rows_BTD = torch.from_numpy(vectors_WD)[ids_BT.clamp_min(0).cpu()]
-        return in_half(rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0))
+        return to_float16(rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0))
 
 
 @lru_cache(maxsize=16)
@@ -160,8 +172,8 @@ def _checksum(file: str) -> str:
 
 
 @contextmanager
-def _refused(file: str, problem: str) -> Iterator[None]:
-    """What reading the file raises as one error that names it."""
+def _as_store_error(file: str, problem: str) -> Iterator[None]:
+    """Turn every error of reading the file into a StoreError with its name."""
     try:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
@@ -170,8 +182,8 @@ def _refused(file: str, problem: str) -> Iterator[None]:
 
 @lru_cache(maxsize=16)
 def _sizes(file: str, checksum: str) -> tuple[int, int]:
-    """Words and components, by the first line; where it does not say them, every line is a word."""
-    with _refused(file, "cannot be read"), _opened(_path(file)) as stream:
+    """Return the numbers of words and components from the first line, or by counting lines where it has no numbers."""
+    with _as_store_error(file, "cannot be read"), _opened(_path(file)) as stream:
         cells = stream.readline().split()
         size = _components(file, cells)
         words = int(cells[0]) if _is_header(cells) else sum(1 for line in stream if line.strip()) + 1
@@ -179,9 +191,9 @@ def _sizes(file: str, checksum: str) -> tuple[int, int]:
 
 
 def _components(file: str, cells: Sequence[bytes]) -> int:
-    """Components of a vector, by the cells of the file's first line."""
+    """Return the number of components of a vector, from the cells of the first line."""
     if len(cells) < 2:
-        raise StoreError(file, "its first line is no word with its components", _HINT)
+        raise StoreError(file, "its first line is not a word with its components", _HINT)
     return int(cells[1]) if _is_header(cells) else len(cells) - 1
 
 
@@ -190,7 +202,7 @@ def _is_header(cells: Sequence[bytes]) -> bool:
 
 
 def _words(file: str, checksum: str) -> tuple[str, ...]:
-    """The words alone; what is no table of vectors is refused here too."""
+    """Return the words of the file; a file that is no table of vectors is refused."""
     return tuple(_read(file, checksum, [WORD])[WORD].to_pylist())
 
 
@@ -205,10 +217,10 @@ def _vectors(file: str, checksum: str) -> Float32[np.ndarray, "word size"]:
 
 
 def _read(file: str, checksum: str, columns: Sequence[str]) -> pa.Table:
-    """These columns of the file: `word`, and the components from 0."""
+    """Return columns of the file: `word`, and the components by number from 0."""
     words, size = _sizes(file, checksum)
     path, names = _path(file), [WORD, *(f"{place}" for place in range(size))]
-    with _refused(file, f"is no table of {size} components a word"):
+    with _as_store_error(file, f"is not a table of words with {size} components"):
         with _opened(path) as stream:
             first, second = stream.readline(), stream.readline()
         skipped = int(_is_header(first.split()))
@@ -225,5 +237,5 @@ def _read(file: str, checksum: str, columns: Sequence[str]) -> pa.Table:
             ),
         )
     if table.num_rows != words:
-        raise StoreError(file, f"has {table.num_rows} words where its first line says {words}", _HINT)
+        raise StoreError(file, f"has {table.num_rows} words, but its first line says {words}", _HINT)
     return table

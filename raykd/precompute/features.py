@@ -78,7 +78,7 @@ def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> E
         new = new[~found]
     if not len(new):
         return EncoderTask(config, len(different), tuple(damaged))
-    left = text if len(new) == len(text) else text.only(new)
+    left = text if len(new) == len(text) else text.subset(new)
     return EncoderTask(config, len(different), (*damaged, left))
 
 
@@ -142,4 +142,4 @@ def _task(storage: Storage, config: FrozenConfig, text: Text) -> PrecomputeTask:
 def _texts_of(store_uri: str, corpus_id: str) -> list[Text]:
     """The sentences of all parts of a corpus."""
     parts = cached_corpus(store_uri, corpus_id).parts.values()
-    return [Text.of(part["tokens"]) for part in parts if part.num_rows]
+    return [Text.from_tokens(part["tokens"]) for part in parts if part.num_rows]

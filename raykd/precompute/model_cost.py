@@ -124,7 +124,7 @@ class ShapeModel:
 
     def sizes(self) -> Cost:
         """Its sizes, and those of the parts that other models may have too."""
-        shared = {key: compute_sizes(Shape(own)) for key, own in self.model.frozen().items()}
+        shared = {key: compute_sizes(Shape(own)) for key, own in self.model.external_parameters().items()}
         return Cost(compute_sizes(self.parts), self.shape, shared=shared, no_export=self.no_export)
 
 

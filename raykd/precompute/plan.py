@@ -29,7 +29,7 @@ from raykd.transfer import (
     ShardEntry,
     Text,
     clean_temporaries,
-    cover_signal,
+    find_coverage,
     row_ranges,
     write_text,
 )
@@ -139,7 +139,7 @@ class TaskCoverage:
             need.name: entry.model_dump(mode="json")
             for need, part in self.signals.items()
             if need.signal in sources
-            for entry in part.standing
+            for entry in part.stored
             if entry.rows == rows or SIGNALS[need.signal].once_per_teacher
         }
         work = json.dumps({"pending": names, "standing": standing})
@@ -224,12 +224,12 @@ def estimate(plan: PrecomputePlan) -> Estimate:
         for need, part in task.signals.items():
             own = SignalEstimate(
                 0 if SIGNALS[need.signal].once_per_teacher else len(task.task.text),
-                sum(entry.bytes for entry in part.standing),
+                sum(entry.bytes for entry in part.stored),
                 task.missing_bytes(need),
             )
             signals[need.name] = signals.get(need.name, SignalEstimate()) + own
     return Estimate(
-        cached_shards=sum(len(part.standing) for part in parts),
+        cached_shards=sum(len(part.stored) for part in parts),
         missing_shards=sum(len(part.pending) for part in parts),
         cached_sets=sum(all(part.complete for part in task.parts) for task in covered),
         sets=len(covered),
@@ -290,7 +290,7 @@ def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
             for each in found
             if each.signal in sources and not SIGNALS[each.signal].once_per_teacher
         )
-        found[need] = cover_signal(store, task.origin(need), ranges, source=next(own, None))
+        found[need] = find_coverage(store, task.origin(need), ranges, source=next(own, None))
     return TaskCoverage(task, found)
 
 
@@ -311,7 +311,7 @@ def _summary(plan: PrecomputePlan, computed: int) -> PrecomputeResult:
     if lost:
         problem = f"was computed and is not in the store ({pluralise(len(lost), 'shard')} in all)"
         raise StoreError(lost[0], problem, "mount the store on every node, and run it again for the rest")
-    entries = [entry for part in parts for entry in part.standing]
+    entries = [entry for part in parts for entry in part.stored]
     return PrecomputeResult(
         computed_shards=computed,
         shards=len(entries),

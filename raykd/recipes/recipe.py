@@ -11,7 +11,7 @@ from raykd.corpora.source import Cap
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig
-from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_an_end
+from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_default_end
 from raykd.objectives import Gold, Mix, ObjectiveConfig, annealed_objective
 from raykd.recipes.resources import Resources
 from raykd.signals import Need
@@ -208,7 +208,7 @@ def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObj
         recipe: The recipe, whose `schedule` and `training` fill in what the stage does not set.
         unlabelled: Whether the corpus has unlabelled text.
     """
-    schedule = with_an_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
+    schedule = with_default_end(recipe.schedule.model_dump(mode="json") | _written(stage.schedule))
     if not stage.objective.anneals and not stage.objective.follows_lambda:
         schedule = {key: schedule[key] for key in Duration.model_fields}
     return {

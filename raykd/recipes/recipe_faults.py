@@ -6,7 +6,7 @@ Each fault is one rule over two statements: what one section has, and what the o
 from __future__ import annotations
 
 from raykd.layers.optimisation import TrainingConfig
-from raykd.layers.stage_schedule import Duration, with_an_end
+from raykd.layers.stage_schedule import Duration, with_default_end
 from raykd.recipes.recipe import Recipe, resolve_vocabulary
 from raykd.recipes.resources import RunRole
 from raykd.recipes.stage_faults import endless_schedule_faults, stage_faults
@@ -30,7 +30,7 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
     if recipe.teachers.trained:
-        ends = with_an_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
+        ends = with_default_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
         training = recipe.teachers.training.model_dump(mode="json")
         faults += [
             (("teachers",), message) for message in endless_schedule_faults(ends, training, "teachers")

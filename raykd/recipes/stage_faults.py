@@ -128,7 +128,7 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
         ]
     unmet = [need.signal for need in needs if explain_unmet_needs([need], recipe.teachers.offers)]
     hints = [_HINTS[signal] for signal in unmet if signal in _HINTS]
-    if not explain_unmet_needs(needs, recipe.teachers.own_signals):
+    if not explain_unmet_needs(needs, recipe.teachers.model_signals):
         hints.append("or set teachers.combine: scores")
     hint = "".join(f"; {hint}" for hint in dict.fromkeys(hints))
     return [f"{problem} (teacher {recipe.teachers.kind!r}){hint}"]

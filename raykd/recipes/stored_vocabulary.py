@@ -24,7 +24,7 @@ from raykd.corpora.vocabulary import (
 )
 from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import tokenizer_checksum
-from raykd.layers.contextual import Part, parts_of
+from raykd.layers.contextual import Part, contextual_parts
 from raykd.progress import report_progress
 from raykd.storage.store import Storage
 
@@ -75,7 +75,7 @@ def vocabulary_id(
         corpus_id: The corpus that the vocabulary is built from.
         sampling_alpha: Exponent of smoothed language sampling.
     """
-    encoders = [part.checksum or part.shape() for part in parts_of(contextual)] or None
+    encoders = [part.checksum or part.shape() for part in contextual_parts(contextual)] or None
     plain_config = config.model_dump(mode="json")
     if config.of_checkpoint:
         plain_config["path"] = tokenizer_checksum(plain_config["path"]) or plain_config["path"]
@@ -128,7 +128,7 @@ def store_vocabulary(
         plain = {
             "pieces": pieces.to_json(),
             "characters": letters.to_json() if letters else None,
-            "context": [part.vocabulary().to_json() for part in parts_of(contextual)],
+            "context": [part.vocabulary().to_json() for part in contextual_parts(contextual)],
         }
         storage.write_json(vocabulary_file(name), plain)
     return open_vocabulary(storage, name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raykd.corpora.vocabulary import VocabularyConfig
 from raykd.spec import KeyPath
-from raykd.students.embeddings import OfTeacher
+from raykd.students.embeddings import FromTeacher
 
 if TYPE_CHECKING:
     from raykd.recipes.recipe import Recipe
@@ -35,7 +35,7 @@ def _embedding_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tupl
     path: KeyPath = ("student", "embeddings")
     if start is not None and recipe.start_from is not None:
         return [(path, "all weights are taken from the run in start_from; omit embeddings or start_from")]
-    if not isinstance(start, OfTeacher):
+    if not isinstance(start, FromTeacher):
         return []
     faults: list[tuple[KeyPath, str]] = []
     teacher_vocabulary = teachers.tokenizer

@@ -18,7 +18,7 @@ from raykd.teachers import TEACHERS
 
 Faults = list[tuple[KeyPath, str]]
 TABLES: Mapping[str, Mapping[str, type[ModelConfig]]] = MappingProxyType(
-    {"teachers": {name: kind for name, kind in TEACHERS.items() if kind.own_signals}, "student": STUDENTS}
+    {"teachers": {name: kind for name, kind in TEACHERS.items() if kind.model_signals}, "student": STUDENTS}
 )
 """Section → the models that it may have."""
 _GENERATES = "{kind!r} generates no trees; set {section}.kind: {kinds}"
@@ -83,7 +83,7 @@ def _corpus_faults(recipe: Recipe) -> Faults:
         faults.append(
             (("task",), f"{message}, and task {recipe.task!r} predicts one per {task.unit}; {hint}")
         )
-    elif corpus.pairs != task.pairs:
+    elif corpus.pairs != task.reads_pairs:
         faults.append(_pair_fault(recipe))
     if task.form == TREE and corpus.leaves_out_trees:
         message = f"task {recipe.task!r} predicts trees; set corpus.tag: tree"
@@ -117,7 +117,7 @@ def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 def _unit_faults(recipe: Recipe) -> Faults:
     """Teachers that label another unit than the task, or read one text where the task has pairs."""
     task, path, faults = recipe.task_entry, ("teachers", "kind"), []
-    if task.pairs and not recipe.teachers.reads_text_pairs:
+    if task.reads_pairs and not recipe.teachers.reads_text_pairs:
         message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
         faults.append((path, message))
     if task.unit not in recipe.teachers.units:

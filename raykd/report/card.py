@@ -123,7 +123,7 @@ def _summary(exported: Export, origin: Origin | None) -> str:
     kind = f"{run.model['kind']} {run.role}"
     where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
     label = "labels each text" if task.unit == "sentence" else "labels words"
-    label = "labels each pair of texts" if task.pairs else label
+    label = "labels each pair of texts" if task.reads_pairs else label
     if exported.trees is not None:
         label = "finds the head of each word and its relation"
     languages = ", ".join(_languages(exported))
@@ -257,7 +257,7 @@ def _plain(run: Run) -> list[tuple[str, Any]]:
 
 def _use(exported: Export) -> Iterator[str]:
     call = 'label("Ada Lovelace lives in London.")'
-    if TASKS[exported.run.task].pairs:
+    if TASKS[exported.run.task].reads_pairs:
         call = 'label("It rains.\\tThe streets are wet.")'
     if exported.trees is not None:
         pos = "" if exported.trees.pos is None else ', pos=[["PRON", "VERB"]]'

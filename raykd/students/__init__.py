@@ -1,6 +1,6 @@
-"""Students: each is its shape, states what it can do (`Student`), and builds itself.
+"""Students: each configuration states sizes and capabilities (`Student`) and builds its own model.
 
-To add one: its file, its import and its line here.
+To add one, write its file, and add its import and its line here.
 """
 
 from collections.abc import Mapping

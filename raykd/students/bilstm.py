@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from typing_extensions import override
+
 from raykd.layers.tagger_config import Size
 from raykd.students.tagger_student import TaggerStudent
 
@@ -25,6 +27,7 @@ class BiLSTMStudent(TaggerStudent):
     """H, hidden size of each direction."""
     sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
 
+    @override
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
         from raykd.layers.bilstm import BiLSTM
 

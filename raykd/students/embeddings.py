@@ -1,4 +1,4 @@
-"""Where a student's input embeddings start, and how those of its teacher become as narrow as its own."""
+"""Initial values of a student's input embeddings, and ways to reduce those of a teacher to the student's width."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.layers.word_vectors import WordVectorsConfig
 from raykd.spec import Frozen
@@ -23,89 +24,107 @@ class RandomEmbeddings(Frozen):
     kind: Literal["random"]
 
 
-class OfTeacher(Frozen, ABC):
-    """Rows of the teacher's embedding, by piece; pieces that it lacks are drawn."""
+class FromTeacher(Frozen, ABC):
+    """Rows of the teacher's embedding, by piece; vectors of pieces that the teacher lacks are drawn at random."""
 
     weights: Literal["fine_tuned", "pretrained"] = "fine_tuned"
-    """The teacher's as it labels text, or those of its checkpoint as it was given."""
+    """Those of the teacher as it labels text, or those of its published checkpoint."""
 
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
-        """Problem and hint where vectors of `width` components cannot become vectors of `size`."""
+        """Return problem and hint where the teacher's vectors cannot be reduced to the student's width; None where they can.
+
+        Args:
+            size: components of the student's vectors.
+            width: components of the teacher's vectors.
+        """
         if size <= width:
             return None
         problem = f"the teacher's embeddings have {width} components, which cannot become {size}"
         return problem, f"set student.embedding_dim to at most {width}"
 
     @abstractmethod
-    def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
-        """The vectors with `size` components."""
+    def reduce(self, rows_ND: Tensor, size: int) -> Tensor:
+        """Return the vectors with fewer components.
+
+        Args:
+            rows_ND: vectors of the teacher.
+            size: components of the student's vectors.
+        """
 
 
-class TeacherEmbeddings(OfTeacher):
-    """The teacher's as they are; the student's must be as wide."""
+class TeacherEmbeddings(FromTeacher):
+    """The teacher's vectors unchanged; the student's must be as wide."""
 
     kind: Literal["teacher"]
 
+    @override
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
         if size == width:
             return None
         problem = f"the teacher's embeddings have {width} components, the student's {size}"
         return problem, f"set student.embedding_dim: {width}, or use svd or pca"
 
-    def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+    @override
+    def reduce(self, rows_ND: Tensor, size: int) -> Tensor:
         return rows_ND
 
 
-class SVDEmbeddings(OfTeacher):
-    """The teacher's in the subspace of the student's width that keeps most of their sum of squares
+class SVDEmbeddings(FromTeacher):
+    """The teacher's vectors in the subspace of the student's width that keeps most of their sum of squares
     (Mukherjee & Awadallah 2020, §4.2).
     """
 
     kind: Literal["svd"]
 
-    def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+    @override
+    def reduce(self, rows_ND: Tensor, size: int) -> Tensor:
         from raykd.layers.reduction import svd
 
         return svd(rows_ND, size)
 
 
-class PCAEmbeddings(OfTeacher):
-    """The first principal components of the teacher's: `svd` less the mean (what the authors' code does)."""
+class PCAEmbeddings(FromTeacher):
+    """The first principal components of the teacher's vectors: `svd` after subtracting the mean (as in the authors' code)."""
 
     kind: Literal["pca"]
 
-    def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+    @override
+    def reduce(self, rows_ND: Tensor, size: int) -> Tensor:
         from raykd.layers.reduction import pca
 
         return pca(rows_ND, size)
 
 
-class PPAEmbeddings(OfTeacher):
-    """The principal components of the teacher's, post-processed before and after (Raunak et al. 2019)."""
+class PPAEmbeddings(FromTeacher):
+    """The principal components of the teacher's vectors, post-processed before and after (Raunak et al. 2019)."""
 
     kind: Literal["ppa"]
     remove: Annotated[int, Field(ge=1)] = 14
     """First components that each post-processing removes, so that as many of the student's start at zero; the paper's
     tables have 14 and 17."""
 
+    @override
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
         if self.remove < size <= width - self.remove:
             return None
-        problem = f"of the teacher's {width} components ppa removes {self.remove}, and of the student's {size} as many"
+        problem = f"ppa removes {self.remove} of the teacher's {width} components and {self.remove} of the student's {size}"
         return (
             problem,
             f"set student.embedding_dim from {self.remove + 1} to {width - self.remove}, or another remove",
         )
 
-    def reduced(self, rows_ND: Tensor, size: int) -> Tensor:
+    @override
+    def reduce(self, rows_ND: Tensor, size: int) -> Tensor:
         from raykd.layers.reduction import ppa
 
         return ppa(rows_ND, size, remove=self.remove)
 
 
 class VectorEmbeddings(Frozen):
-    """Word vectors from a text file, by the text of a piece without the mark of its place in a word; pieces that the
-    file lacks, in lower case too, are drawn.
+    """Word vectors from a text file.
+
+    A piece is looked up by its text, without the mark of its place in a word; vectors of pieces that the file lacks, in
+    lower case too, are drawn at random.
     """
 
     kind: Literal["vectors"]
@@ -117,17 +136,31 @@ class VectorEmbeddings(Frozen):
 
     @property
     def vectors(self) -> WordVectorsConfig:
-        """The file."""
+        """Configuration of the file."""
         return WordVectorsConfig(vectors=self.path, checksum=self.checksum)
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where a file is missing or holds no word vectors."""
+        """Check the first line of each file.
+
+        Args:
+            languages: languages that `{lang}` stands for.
+
+        Raises:
+            StoreError: a file is missing, or holds no word vectors.
+        """
         self.vectors.refuse_unreadable(languages)
 
     def pinned(self, language: str | None) -> VectorEmbeddings:
-        """The same vectors with their checksum and the language's file. Raises StoreError where there is none."""
-        own = self.vectors.pinned(language)
-        return self.model_copy(update={"path": own.vectors, "checksum": own.checksum})
+        """Return the configuration with the file of a language and its checksum.
+
+        Args:
+            language: the student's language; None for a student of several.
+
+        Raises:
+            StoreError: there is no such file.
+        """
+        vectors = self.vectors.pinned(language)
+        return self.model_copy(update={"path": vectors.vectors, "checksum": vectors.checksum})
 
 
 EMBEDDINGS = MappingProxyType(

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.corpora.vocabulary import BertConfig
 from raykd.forms import PIECES, LabelForm
 from raykd.identity import PlainObject
 from raykd.layers.tagger_config import Size
+from raykd.students.hf_student import HFStudent
 from raykd.students.student_config import refuse_uneven_heads
-from raykd.students.transformers_student import TransformersStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
-    from raykd.layers.encoder import MaskedLanguageModel
+    from raykd.layers.masked_language_model import MaskedLanguageModel
     from raykd.layers.model_config import BuildInputs
 
 
-class EncoderStudent(TransformersStudent):
+class EncoderStudent(HFStudent):
     """An encoder of Transformers, drawn at random, with the head of a masked language model (Devlin et al. 2019).
 
-    What `raykd export` writes of it is read by `AutoModel`.
+    `raykd export` writes it as a checkpoint that `AutoModel` reads.
     """
 
     kind: Literal["encoder"] = "encoder"
@@ -36,7 +37,7 @@ class EncoderStudent(TransformersStudent):
     feed_forward_dim: Size | None = None
     """Hidden size of the linear layers that follow the attention; null: 4 E."""
     initializer_range: Annotated[float, Field(gt=0)] = 0.02
-    """Standard deviation of the weights that are drawn; 0.02 is BERT's."""
+    """Standard deviation of the weights when drawn; 0.02 is BERT's."""
     positions: Annotated[int, Field(ge=8)] = 512
     """The most pieces that it reads at once."""
     scope: Literal["language", "all"] = "all"
@@ -51,25 +52,28 @@ class EncoderStudent(TransformersStudent):
         return self
 
     @property
+    @override
     def tokenizer(self) -> StudentVocabulary:
         return self.vocabulary
 
     @property
+    @override
     def depth(self) -> int:
         return self.layers
 
+    @override
     def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
         from transformers import AutoConfig  # takes seconds to import
 
         special = inputs.special
-        # RoBERTa numbers positions from behind the padding's id.
-        more = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
+        # RoBERTa numbers positions from after the padding's id.
+        extra_positions = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
         types = {"bert": 2, "roberta": 1}[self.architecture]
         config = AutoConfig.for_model(
             self.architecture, vocab_size=inputs.vocabulary_size, hidden_size=self.embedding_dim,
             num_hidden_layers=self.layers, num_attention_heads=self.heads,
             intermediate_size=self.feed_forward_dim or 4 * self.embedding_dim,
-            max_position_embeddings=self.positions + more, type_vocab_size=types, pad_token_id=special.padding,
+            max_position_embeddings=self.positions + extra_positions, type_vocab_size=types, pad_token_id=special.padding,
             bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
             hidden_dropout_prob=inputs.dropout, attention_probs_dropout_prob=inputs.dropout,
             initializer_range=self.initializer_range,
@@ -77,12 +81,14 @@ class EncoderStudent(TransformersStudent):
         )  # fmt: skip
         return self._model(config, prefix=len(special.prefix), suffix=len(special.suffix))
 
+    @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
         from transformers import AutoConfig  # takes seconds to import
 
-        around = {name: architecture[name] for name in ("prefix", "suffix")}
-        return self._model(AutoConfig.for_model(**architecture["config"]), **around)
+        special_pieces = {name: architecture[name] for name in ("prefix", "suffix")}
+        return self._model(AutoConfig.for_model(**architecture["config"]), **special_pieces)
 
+    @override
     def shape(self) -> PlainObject:
         return self.model_dump(exclude={"scope", "vocabulary", "initializer_range"})
 
@@ -90,9 +96,9 @@ class EncoderStudent(TransformersStudent):
         import torch
         from transformers import AutoModelForMaskedLM
 
-        from raykd.layers.checkpoint import quietly
-        from raykd.layers.encoder import MaskedLanguageModel
+        from raykd.layers.checkpoint import quiet_transformers
+        from raykd.layers.masked_language_model import MaskedLanguageModel
 
-        with quietly():
+        with quiet_transformers():
             model = AutoModelForMaskedLM.from_config(config, dtype=torch.float32)
         return MaskedLanguageModel(model, limit=self.positions, prefix=prefix, suffix=suffix)

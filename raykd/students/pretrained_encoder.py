@@ -1,4 +1,4 @@
-"""The student that starts as a Transformers checkpoint and is pretrained on as a masked language model."""
+"""The student that starts as a Transformers checkpoint and continues pretraining as a masked language model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from raykd.identity import PlainObject
 from raykd.students.pretrained import CheckpointStudent
 
 if TYPE_CHECKING:
-    from raykd.layers.encoder import MaskedLanguageModel
+    from raykd.layers.masked_language_model import MaskedLanguageModel
     from raykd.layers.model_config import BuildInputs
 
 
 class PretrainedEncoderStudent(CheckpointStudent):
-    """A Transformers checkpoint that is pretrained on, on other text (Gururangan et al. 2020) or with a teacher: one of
-    the Hub, or what `raykd export` wrote of an encoder. Its sizes, its pieces and its dropout are the checkpoint's; one
-    without the head of a masked language model gets one.
+    """A Transformers checkpoint that continues pretraining, on other text (Gururangan et al. 2020) or with a teacher: one of
+    the Hub, or an encoder that `raykd export` wrote. Its sizes, its pieces and its dropout are the checkpoint's. A
+    checkpoint without the head of a masked language model gets a new one.
 
-    What `raykd export` writes of it is read by `AutoModel`.
+    `raykd export` writes it as a checkpoint that `AutoModel` reads.
     """
 
     kind: Literal["pretrained_encoder"] = "pretrained_encoder"
@@ -33,6 +33,6 @@ class PretrainedEncoderStudent(CheckpointStudent):
         return masked_language_model(self, inputs, trained=True)
 
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
-        from raykd.layers.hf_masked_lm import rebuilt_masked_lm
+        from raykd.layers.hf_masked_lm import rebuild_masked_lm
 
-        return rebuilt_masked_lm(self, architecture)
+        return rebuild_masked_lm(self, architecture)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.forms import STEPS, LabelForm
@@ -14,39 +15,39 @@ from raykd.layers.checkpoint import weights_checksum
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.tagger_config import Size
 from raykd.students.encoder import EncoderStudent
-from raykd.students.transformers_student import TransformersStudent
+from raykd.students.hf_student import HFStudent
 from raykd.students.vocabulary import StudentVocabulary
 
 if TYPE_CHECKING:
     from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
-DRAWN = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
-"""What says how an encoder is drawn."""
+RANDOM_ENCODER_KEYS = ("embedding_dim", "layers", "heads", "feed_forward_dim", "positions", "architecture")
+"""Keys that describe an encoder drawn at random."""
 
 
-def _pieces(settings: PlainObject) -> BertConfig | PretrainedConfig:
-    """The vocabulary where none is written."""
+def _default_vocabulary(settings: PlainObject) -> BertConfig | PretrainedConfig:
+    """Return the vocabulary of a configuration without the key `vocabulary`."""
     path = settings.get("path")
     return PretrainedConfig(kind="pretrained", path=path) if path else BertConfig(kind="bert")
 
 
-class Seq2SeqStudent(TransformersStudent):
+class Seq2SeqStudent(HFStudent):
     """An encoder of Transformers, a checkpoint or drawn at random, with a new decoder that generates trees of intents
     and slots and points to words (Rongali et al. 2020). The decoder has the encoder's size and attention heads.
     """
 
     kind: Literal["seq2seq"] = "seq2seq"
     path: Annotated[str, Field(min_length=1)] | None = None
-    """A checkpoint of an encoder, by folder or name on the Hub, which is fine-tuned; null: one is drawn at random.
+    """A checkpoint of an encoder, by folder or name on the Hub, to be fine-tuned; null: one is drawn at random.
     `{seed}` in it stands for the run's seed."""
     freeze: tuple[Literal["embeddings"], ...] = ()
-    """Of a checkpoint, what is not trained."""
+    """Parts of a checkpoint that are not trained."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (`pinned` sets it); a checkpoint that changed is refused."""
     embedding_dim: Size | None = None
-    """Of an encoder that is drawn: components of every state. It and the five that follow are as of kind `encoder`,
-    which also says what null is; a checkpoint has its own."""
+    """Components of every state, for an encoder drawn at random. This key and the next five are those of kind
+    `encoder`, where null is explained too; a checkpoint has its own sizes."""
     layers: Size | None = None
     heads: Size | None = None
     feed_forward_dim: Size | None = None
@@ -56,11 +57,11 @@ class Seq2SeqStudent(TransformersStudent):
     decoder_feed_forward_dim: Size = 512
     """Hidden size of the linear layers of the decoder that follow its attention."""
     beam: Size = 1
-    """Hypotheses that are kept of each sentence while a tree is generated; 1 takes the best step each time."""
+    """Hypotheses kept for each sentence while a tree is generated; 1 takes the best step each time."""
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
-    vocabulary: StudentVocabulary = Field(default_factory=_pieces)
-    """Of an encoder that is drawn, by default `{kind: bert}`; a checkpoint has its own."""
+    vocabulary: StudentVocabulary = Field(default_factory=_default_vocabulary)
+    """For an encoder drawn at random, by default `{kind: bert}`; a checkpoint has its own."""
     forms: ClassVar[tuple[LabelForm, ...]] = (STEPS,)
     export_obstacle: ClassVar[str] = "generates trees"
 
@@ -71,57 +72,70 @@ class Seq2SeqStudent(TransformersStudent):
                 raise ValueError("the encoder has neither path nor embedding_dim; set one of them")
             if self.freeze:
                 raise ValueError("freeze: the encoder is drawn at random; omit it, or set path")
-            self._drawn()
+            self._random_encoder()
             return self
-        if given := [name for name in DRAWN if getattr(self, name) is not None]:
-            raise ValueError(
-                f"the checkpoint in path has its own {', '.join(given)}; omit what is written here"
-            )
-        own = self.vocabulary
-        if not isinstance(own, PretrainedConfig) or own.path != self.path or own.pruned:
+        if fixed_keys := [name for name in RANDOM_ENCODER_KEYS if getattr(self, name) is not None]:
+            raise ValueError(f"the checkpoint in path has its own {', '.join(fixed_keys)}; omit these keys")
+        vocabulary = self.vocabulary
+        if not isinstance(vocabulary, PretrainedConfig) or vocabulary.path != self.path or vocabulary.pruned:
             raise ValueError("the checkpoint in path reads its own pieces, all of them; omit vocabulary")
         return self
 
+    @override
     def pinned(self, language: str | None = None) -> Self:
         return (
             self if self.path is None else self.model_copy(update={"checksum": weights_checksum(self.path)})
         )
 
     @property
+    @override
     def tokenizer(self) -> StudentVocabulary:
         return self.vocabulary
 
     @property
+    @override
     def depth(self) -> int | None:
-        return self._drawn().depth if self.path is None else None
+        return self._random_encoder().depth if self.path is None else None
 
+    @override
     def build(self, inputs: BuildInputs) -> PointerGenerator:
-        from raykd.layers.hf_seq2seq import of_checkpoint, pointer_generator
+        from raykd.layers.hf_seq2seq import pointer_generator, pointer_generator_from_checkpoint
 
         if self.path is not None:
-            given = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
-            return of_checkpoint(given, inputs, **self._decoder)
+            checkpoint = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
+            return pointer_generator_from_checkpoint(checkpoint, inputs, **self._decoder_settings)
         special = inputs.special
-        # Words and WordPieces of raykd's own have no pieces around a sentence, and the padding of BERT's.
-        drawn = self._drawn().build(replace(inputs, special=special if special.prefix else BERT_SPECIAL))
-        around = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
-        encoder, sizes = drawn.model.base_model, {"limit": drawn.piece_limit, **around}
-        return pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, **sizes, **self._decoder)
+        # raykd's words and WordPieces have no pieces around a sentence, and the same padding as BERT.
+        random_encoder = self._random_encoder().build(
+            replace(inputs, special=special if special.prefix else BERT_SPECIAL)
+        )
+        special_pieces = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
+        encoder, sizes = (
+            random_encoder.model.base_model,
+            {"limit": random_encoder.piece_limit, **special_pieces},
+        )
+        return pointer_generator(
+            encoder, inputs.tag_set, dropout=inputs.dropout, **sizes, **self._decoder_settings
+        )
 
+    @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> PointerGenerator:
-        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+        from raykd.layers.hf_seq2seq import rebuild_pointer_generator
 
-        return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
+        return rebuild_pointer_generator(
+            architecture, inputs.tag_set, freeze=self.freeze, **self._decoder_settings
+        )
 
+    @override
     def shape(self) -> PlainObject:
         return self.model_dump(exclude={"scope", "vocabulary", "freeze"})
 
-    def _drawn(self) -> EncoderStudent:
-        """The encoder that is drawn at random."""
-        sizes = {name: own for name in DRAWN if (own := getattr(self, name)) is not None}
+    def _random_encoder(self) -> EncoderStudent:
+        """Return the configuration of the encoder drawn at random."""
+        sizes = {name: size for name in RANDOM_ENCODER_KEYS if (size := getattr(self, name)) is not None}
         return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
     @property
-    def _decoder(self) -> PlainObject:
-        """What says how trees are generated."""
+    def _decoder_settings(self) -> PlainObject:
+        """Settings of the decoder."""
         return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

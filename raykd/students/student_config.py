@@ -1,4 +1,4 @@
-"""What every student's configuration states, whatever its encoder is."""
+"""The configuration that all students have in common."""
 
 from __future__ import annotations
 
@@ -14,34 +14,42 @@ if TYPE_CHECKING:
 
 
 class Student(ModelConfig):
-    """A model that learns. Entries of the table set `kind`, and state what they can do."""
+    """The configuration of a student; entries of the table set `kind` and state their capabilities."""
 
     trained: ClassVar[bool] = True
 
     if TYPE_CHECKING:
         tokenizer: StudentVocabulary
         embeddings: EmbeddingsConfig | None
-        """Where its vectors of pieces start; None: as the model is drawn or given."""
+        """Initial values of the piece vectors; None: those of the new model or of the checkpoint."""
         projection: int | Literal["teacher"] | None
-        """Width of its projection."""
+        """Width of the projection."""
         encoding: Encoding
-        """How the head of a word is written as a label."""
+        """The way in which the head of a word is written as a label."""
         word_dropout: float
-        """Share of words that are read as unknown in training."""
+        """Share of words read as unknown in training."""
 
     @property
     def taken_from_teacher(self) -> tuple[str, ...]:
-        """The settings that stand for its teacher's."""
-        named = {
+        """Names of the settings that stand for the teacher's."""
+        stand_ins = {
             "vocabulary": isinstance(self.tokenizer, TeacherVocabulary),
             "projection": self.projection == "teacher",
         }
-        return tuple(name for name, stands in named.items() if stands)
+        return tuple(name for name, is_stand_in in stand_ins.items() if is_stand_in)
 
 
 def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:
-    """ValueError where attention heads do not divide E."""
+    """Refuse an embedding size that is not divisible by the number of attention heads.
+
+    Args:
+        embedding_dim: components E of a state.
+        heads: attention heads.
+
+    Raises:
+        ValueError: E is not divisible by `heads`.
+    """
     if embedding_dim % heads:
         nearest = heads * max(1, round(embedding_dim / heads))
-        got = f"embedding_dim {embedding_dim} is not divisible by heads {heads}"
-        raise ValueError(f"{got}; set embedding_dim: {nearest}, or another number of heads")
+        problem = f"embedding_dim {embedding_dim} is not divisible by heads {heads}"
+        raise ValueError(f"{problem}; set embedding_dim: {nearest}, or another number of heads")

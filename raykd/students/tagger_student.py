@@ -1,10 +1,11 @@
-"""What students have in common that are an encoder of pieces between embeddings and a head."""
+"""Students with an encoder of pieces between embeddings and a head."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
+from typing_extensions import override
 
 from raykd.corpora.vocabulary import WordPieceConfig
 from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
@@ -18,9 +19,8 @@ from raykd.students.vocabulary import StudentVocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import nn
-
     from raykd.forms import TagSet
+    from raykd.layers.heads import Head
 
 
 class TaggerStudent(Student, TaggerConfig):
@@ -31,63 +31,67 @@ class TaggerStudent(Student, TaggerConfig):
 
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES, TREE)
     scope: Literal["language", "all"] = "all"
-    """One student for each language, or one for all. Of one per language the score is the mean, the size the sum."""
+    """One student for each language, or one for all. With one per language the score is the mean, and the size the
+    sum."""
     layers: Size = 1
-    """Of its encoder."""
+    """Number of layers of the encoder."""
     projection: Size | Literal["teacher"] | None = None
     """Width of a layer GELU(W h + b) between encoder and head (Mukherjee & Awadallah 2020, Eq. 5), which counts in
     latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
     decoder: Literal["crf", "maxent"] = "crf"
     encoding: Encoding = "relative_pos"
-    """Of a task of trees: how a word's head is written as a label, by parts of speech (Strzyz et al. 2019) or by the
+    """For a task of trees: how a word's head is written as a label, by parts of speech (Strzyz et al. 2019) or by the
     number of words between."""
     vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
     embeddings: EmbeddingsConfig | None = None
-    """Where the vectors of pieces start; null: drawn at random. They are trained on, like everything else."""
+    """Initial values of the piece vectors; null: drawn at random. They are trained like all other parameters."""
 
     @field_validator("embeddings", mode="after")
     @classmethod
-    def _random_is_none(cls, given: EmbeddingsConfig | None) -> EmbeddingsConfig | None:
-        return None if isinstance(given, RandomEmbeddings) else given
+    def _random_is_none(cls, embeddings: EmbeddingsConfig | None) -> EmbeddingsConfig | None:
+        return None if isinstance(embeddings, RandomEmbeddings) else embeddings
 
     @model_validator(mode="after")
     def _has_embeddings(self) -> Self:
         if self.embeddings is not None and not self.embedding_dim:
-            raise ValueError(
-                "embeddings start somewhere, and it has none: set embedding_dim, or omit embeddings"
-            )
+            raise ValueError("embeddings needs embedding_dim above 0: set embedding_dim, or omit embeddings")
         return self
 
+    @override
     def pinned(self, language: str | None = None) -> Self:
-        own = super().pinned(language)
-        if not isinstance(own.embeddings, VectorEmbeddings):
-            return own
-        return own.model_copy(update={"embeddings": own.embeddings.pinned(language)})
+        student = super().pinned(language)
+        if not isinstance(student.embeddings, VectorEmbeddings):
+            return student
+        return student.model_copy(update={"embeddings": student.embeddings.pinned(language)})
 
     @property
+    @override
     def tokenizer(self) -> StudentVocabulary:
         return self.vocabulary
 
     @property
+    @override
     def depth(self) -> int:
         return self.layers + (self.projection is not None)
 
     @property
     def projected_size(self) -> int:
-        """Width of its projection, 0 where it has none.
+        """Width of the projection, 0 where there is none.
 
         Raises:
-            ValueError: it is the teacher's, and not known yet.
+            ValueError: it is the teacher's width, which has not been filled in yet.
         """
         if self.projection == "teacher":
-            raise ValueError("projection: teacher stands for a number, and none has taken its place")
+            raise ValueError("projection: the teacher's width has not been filled in yet")
         return self.projection or 0
 
+    @override
     def shape(self) -> PlainObject:
-        shown = {"decoder"} if self.projection is None else {"decoder", "projection"}
-        return {**super().shape(), **self.model_dump(include=shown)}
+        keys = {"decoder"} if self.projection is None else {"decoder", "projection"}
+        return {**super().shape(), **self.model_dump(include=keys)}
 
-    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        from raykd.layers.heads import head_of
+    @override
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], Head]:
+        from raykd.layers.heads import head_builder
 
-        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())
+        return head_builder(self.decoder, len(tag_set), tag_set.allowed_places())

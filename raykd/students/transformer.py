@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.layers.tagger_config import Size
 from raykd.students.student_config import refuse_uneven_heads
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 class TransformerStudent(TaggerStudent):
     """Embedded pieces through a small Transformer to a CRF or MaxEnt decoder (Mukherjee & Awadallah 2020, Table 15).
 
-    Its state of a sentence is the mean over the pieces.
+    The state of a sentence is the mean over its pieces.
     """
 
     kind: Literal["transformer"] = "transformer"
     embedding_dim: Annotated[int, Field(ge=1)]
-    """E, components of a piece's vector and of every state; where characters or frozen vectors are read too, all that a
-    piece has is projected to E."""
+    """E, components of a piece's vector and of every state. With characters or frozen vectors the whole input of a
+    piece is projected to E."""
     heads: Size = 4
     """Attention heads of a layer; E must be divisible by them."""
     feed_forward_dim: Size | None = None
@@ -38,6 +39,7 @@ class TransformerStudent(TaggerStudent):
         refuse_uneven_heads(self.embedding_dim, self.heads)
         return self
 
+    @override
     def _encoder(self, dropout: float) -> Callable[[int], Transformer]:
         from raykd.layers.transformer import Transformer
 

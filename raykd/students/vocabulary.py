@@ -1,4 +1,4 @@
-"""Where a student's pieces come from."""
+"""The vocabulary of a student."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TeacherVocabulary(PiecesConfig):
     kind: Literal["teacher"]
     has_mask: ClassVar[bool] = True
     pruned: bool | None = None
-    """Whether a checkpoint's is pruned to the pieces of the student's training and unlabelled text, never of its test;
+    """Prune a checkpoint's vocabulary to the pieces of the student's training and unlabelled text, never of its test;
     null: as the teacher's."""
 
 

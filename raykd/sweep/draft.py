@@ -56,7 +56,7 @@ def fitting_tasks(found: Detected, figures: PlainObject) -> tuple[str, ...]:
     """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
     guess = task_of(figures)
     own = TASKS[guess]
-    same = (name for name, task in TASKS.items() if (task.form, task.of) == (own.form, own.of))
+    same = (name for name, task in TASKS.items() if (task.form, task.one_label_per) == (own.form, own.one_label_per))
     trees = (name for name, task in TASKS.items() if task.form.reads_heads and found.tree_settings)
     return tuple(dict.fromkeys((guess, *same, *trees)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from raykd.layers.stage_schedule import Duration, with_an_end
+from raykd.layers.stage_schedule import Duration, with_default_end
 from raykd.spec import Document, covering_trees
 from raykd.sweep.spec import plain_sweep, planned_trials
 
@@ -62,7 +62,7 @@ def _amounts_in(value: Any, path: str) -> Iterator[tuple[str, float]]:
     if not isinstance(value, Mapping):
         return
     if value.keys() >= Duration.model_fields.keys():
-        value = with_an_end(dict(value))
+        value = with_default_end(dict(value))
     for key, inner in value.items():
         name = f"{path}.{key}".lstrip(".")
         numbers = list(inner.values()) if isinstance(inner, Mapping) else [inner]

@@ -131,7 +131,7 @@ class SweepFile(Recipe):
     @property
     def objectives(self) -> Directions:
         """What is searched for."""
-        exported = not self.student.not_exported
+        exported = not self.student.no_export_reason
         return self.search.objectives or default_objectives(self.task_entry.score_name, exported=exported)
 
 

@@ -115,7 +115,7 @@ def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
                 continue
         compared = {"student": sweep.student, **({"teacher": sweep.teachers} if figure.against else {})}
         for side, config in compared.items():
-            if reason := config.not_exported:
+            if reason := config.no_export_reason:
                 message = f"{figure.name} is of the export, and the {side} has none: it {reason}"
                 faults.append((path, f"{message}; {_instead(figure, side)}"))
     return faults

@@ -7,7 +7,7 @@ from raykd.tasks.task import Task
 CLASSIFICATION = Task(
     name="classification",
     form=FLAT,
-    of="sentence",
+    one_label_per="sentence",
     score_name="accuracy",
     score_label="accuracy",
     metric=accuracy,

@@ -12,5 +12,5 @@ INTENT_SLOTS = Task(
     score_name="exact_match",
     score_label="exact match",
     metric=exact_match,
-    beside=MappingProxyType({"intent_accuracy": intent_accuracy, "slot_f1": slot_f1}),
+    other_metrics=MappingProxyType({"intent_accuracy": intent_accuracy, "slot_f1": slot_f1}),
 )

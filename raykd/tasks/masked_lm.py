@@ -42,5 +42,5 @@ MASKED_LM = Task(
     score_name="mlm_score",
     score_label="MLM score",
     metric=_score,
-    beside=MappingProxyType({"perplexity": _perplexity, "guessed": _right}),
+    other_metrics=MappingProxyType({"perplexity": _perplexity, "guessed": _right}),
 )

@@ -5,5 +5,10 @@ from raykd.metrics import accuracy
 from raykd.tasks.task import Task
 
 PAIRS = Task(
-    name="pairs", form=FLAT, of="pair", score_name="accuracy", score_label="accuracy", metric=accuracy
+    name="pairs",
+    form=FLAT,
+    one_label_per="pair",
+    score_name="accuracy",
+    score_label="accuracy",
+    metric=accuracy,
 )

@@ -35,8 +35,8 @@ def _task(name: str, score_label: str, punctuation: Punctuation) -> Task:
         score_name="las",
         score_label=score_label,
         metric=partial(_share, "las", punctuation),
-        beside=MappingProxyType({"uas": partial(_share, "uas", punctuation), "repairs": _repaired}),
-        scored=partial(_scored, punctuation),
+        other_metrics=MappingProxyType({"uas": partial(_share, "uas", punctuation), "repairs": _repaired}),
+        scored_words=partial(_scored, punctuation),
         pos=PUNCT if punctuation == "by_tag" else "",
     )
 

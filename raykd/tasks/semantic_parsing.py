@@ -17,5 +17,5 @@ SEMANTIC_PARSING = Task(
     score_name="exact_match",
     score_label="exact match",
     metric=tree_exact_match,
-    beside=MappingProxyType({"intent_accuracy": root_accuracy, "well_formed": well_formed}),
+    other_metrics=MappingProxyType({"intent_accuracy": root_accuracy, "well_formed": well_formed}),
 )

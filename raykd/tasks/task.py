@@ -27,16 +27,16 @@ class Task:
     name: str
     form: LabelForm
     """What its labels look like."""
-    of: Literal["word", "sentence", "pair"] = "word"
+    one_label_per: Literal["word", "sentence", "pair"] = "word"
     """What one label belongs to."""
     score_name: str
     """The metric's name in sweep files, MLflow and CSV."""
     score_label: str
     """What people read."""
     metric: Metric
-    beside: Mapping[str, Metric] = field(default_factory=dict, hash=False)
+    other_metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)
     """Other metrics of the same labels, by their names: what is shown beside the score."""
-    scored: Callable[..., np.ndarray] | None = None
+    scored_words: Callable[..., np.ndarray] | None = None
     """Which words of a gold labelling the metric counts, bool [T]; None: all of them."""
     pos: str = ""
     """A part of speech by which the metric leaves words out: the corpus must have it."""
@@ -44,14 +44,14 @@ class Task:
     @property
     def unit(self) -> Literal["word", "sentence"]:
         """What one label belongs to; a pair of texts is one sentence."""
-        return "word" if self.of == "word" else "sentence"
+        return "word" if self.one_label_per == "word" else "sentence"
 
     @property
-    def pairs(self) -> bool:
+    def reads_pairs(self) -> bool:
         """Whether a sentence is a pair of texts."""
-        return self.of == "pair"
+        return self.one_label_per == "pair"
 
-    def check(self, corpus: Corpus, where: str) -> None:
+    def check(self, corpus: Corpus, source: str) -> None:
         """Raise CorpusError where the labels of a corpus, read from `where`, are not those of the task."""
         if corpus.unit != self.unit and not self.form.hides_pieces:
             other = "set another task, or source: tsv"
@@ -59,7 +59,7 @@ class Task:
             problem = (
                 f"it has one label per {corpus.unit}, and task {self.name!r} predicts one per {self.unit}"
             )
-            raise CorpusError(where, None, problem, hint)
+            raise CorpusError(source, None, problem, hint)
         fault = self.form.fault(corpus, self.name)
         if fault is None and self.pos and self.pos not in corpus.pos:
             problem = (
@@ -67,7 +67,7 @@ class Task:
             )
             fault = problem, "set corpus.pos: upos, or another task"
         if fault is not None:
-            raise CorpusError(where, None, *fault)
+            raise CorpusError(source, None, *fault)
 
     def score(
         self,
@@ -91,7 +91,7 @@ class Task:
             ValueError: sentences differ in number or length.
         """
         own, found = self.form.metric_inputs(gold, predicted, tag_set)
-        return score_metrics(self.metric, self.beside, own, found, languages, targets=targets)
+        return score_metrics(self.metric, self.other_metrics, own, found, languages, targets=targets)
 
 
 def span_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:

@@ -1,6 +1,6 @@
-"""Teachers: each is its configuration, states what it can do (`Teacher`), and builds itself.
+"""Teachers: each configuration states settings and capabilities (`Teacher`) and builds its own model.
 
-To add one: its file, its import and its line here.
+To add one, write its file, and add its import and its line here.
 """
 
 from collections.abc import Mapping

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.forms import SPANS, LabelForm
 from raykd.layers.tagger_config import Size
@@ -14,18 +15,17 @@ from raykd.teachers.bilstm_teacher import BiLSTMTeacher
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import nn
-
     from raykd.forms import TagSet
+    from raykd.layers.heads import Head
     from raykd.structures import SpanTags
 
 
 class BiaffineNERTeacher(BiLSTMTeacher):
-    """The encoder of `bilstm_crf` with a biaffine score for every entity there could be (Yu et al., ACL 2020).
+    """The encoder of `bilstm_crf` with a biaffine score for every possible entity (Yu et al., ACL 2020).
 
-    Trained on −log p of the gold entities among all flat segmentations, exactly. (The paper trains a softmax over
-    labels for each span by itself, and keeps the best that do not overlap; that defines no distribution over
-    segmentations, whose token marginals a student could learn.) It is a non-chain teacher: it offers its token
+    Trained on −log p of the gold entities among all flat segmentations, exactly. (The paper trains a softmax over the
+    labels of each span separately, and keeps the best spans that do not overlap. That defines no distribution over
+    segmentations, so it has no token marginals for a student to learn.) It is a non-chain teacher: it offers its token
     marginals and its best segmentation (Wang et al., ACL 2021, case 4).
     """
 
@@ -36,11 +36,12 @@ class BiaffineNERTeacher(BiLSTMTeacher):
     """Dropout of these vectors."""
     forms: ClassVar[tuple[LabelForm, ...]] = (SPANS,)
     export_obstacle: ClassVar[str] = "finds spans"
-    own_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
+    model_signals: ClassVar[tuple[str, ...]] = ("token_marginals", "kbest", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "spans"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "biaffine_dim")
 
-    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
+    @override
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], Head]:
         from raykd.layers.biaffine import BiaffineHead
 
         return partial(
@@ -49,10 +50,17 @@ class BiaffineNERTeacher(BiLSTMTeacher):
 
 
 def span_tags(tag_set: TagSet) -> SpanTags:
-    """Which number each tag of a BIOES set has; ValueError for a set of another scheme."""
+    """Return the numbers of the tags of a BIOES set, by position in a span.
+
+    Args:
+        tag_set: the tags.
+
+    Raises:
+        ValueError: the tags have another scheme.
+    """
     from raykd.structures import SpanTags
 
     if not tag_set.form.bioes:
-        raise ValueError(f"spans are spelt by BIOES tags; the tag set is {tag_set.form.scheme}")
+        raise ValueError(f"spans need BIOES tags; the tag set is {tag_set.form.scheme}")
     rows = (tuple(tag_set.index(f"{letter}-{label}") for label in tag_set.labels) for letter in "BIES")
     return SpanTags(*rows, outside=tag_set.index("O"))

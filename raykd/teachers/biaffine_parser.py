@@ -1,4 +1,4 @@
-"""The teachers that parse: biaffine scores of arcs, alone or with scores of pairs of arcs."""
+"""The teachers that parse: biaffine scores of arcs, without or with scores of pairs of arcs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.forms import TREE, LabelForm
 from raykd.layers.optimisation import TrainingConfig
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class ParserTraining(TrainingConfig):
-    """As Dozat & Manning (2017, Table 1) and Wang & Tu (2020) train, Adam's β₂ and their slow decay excepted."""
+    """Training settings of Dozat & Manning (2017, Table 1) and Wang & Tu (2020), except Adam's β₂ and their slow decay."""
 
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.33
     loss_average: Literal["sentence", "token"] = "token"
 
 
 class ParserTeacher(BiLSTMTeacher):
-    """The encoder of `bilstm_crf`, deeper, to a head that the subclass names: it gives log P(head) of each word and,
-    for every head, log P(relation | head).
+    """The encoder of `bilstm_crf`, deeper, with the head of a subclass: log P(head) of each word and, for every head,
+    log P(relation | head).
     """
 
     hidden_dim: Size = 400
@@ -42,31 +43,33 @@ class ParserTeacher(BiLSTMTeacher):
     arc_dim: Size = 500
     """Components of a word's vector as dependent and as head."""
     relation_dim: Size = 100
-    """Components of these vectors where relations are scored."""
+    """Components of these vectors for the scores of relations."""
     training: ParserTraining = ParserTraining()
-    """Its dropout is 0.33 and its `loss_average` is `token` where nothing else is said."""
+    """By default its dropout is 0.33 and its `loss_average` is `token`."""
     forms: ClassVar[tuple[LabelForm, ...]] = (TREE,)
     export_obstacle: ClassVar[str] = "scores arcs"
-    own_signals: ClassVar[tuple[str, ...]] = ("arcs", "relations", "hidden", "hidden_int8")
+    model_signals: ClassVar[tuple[str, ...]] = ("arcs", "relations", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]] = "arcs"
     sizes: ClassVar[tuple[str, ...]] = (*BiLSTMTeacher.sizes, "arc_dim", "relation_dim")
 
     @model_validator(mode="after")
     def _averages_scores(self) -> Self:
         if self.count > 1 and self.combine == "posteriors":
-            # A mixture has no P(head) and P(relation | head) of its own to be stored.
-            raise ValueError("the mean of several parsers is that of their scores; set combine: scores")
+            # A mixture does not factor into P(head) and P(relation | head), so it cannot be stored as these.
+            raise ValueError("parsers cannot be averaged by their posteriors; set combine: scores")
         return self
 
 
 class BiaffineParserTeacher(ParserTeacher):
-    """A biaffine score for every head that a word may have, and for every relation to it (Dozat & Manning 2017).
+    """A biaffine score for every possible head of a word, and for every relation to it (Dozat & Manning 2017).
 
-    Each word's head is chosen by itself, without the constraint that heads be a tree (Wang et al., ACL 2021, case 1b).
+    Each word's head is chosen independently, without the constraint that heads form a tree (Wang et al., ACL 2021, case
+    1b).
     """
 
     kind: Literal["biaffine_parser"] = "biaffine_parser"
 
+    @override
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         from raykd.layers.arcs import ParserHead
 
@@ -80,9 +83,9 @@ class BiaffineParserTeacher(ParserTeacher):
 
 
 class SecondOrderParserTeacher(ParserTeacher):
-    """`biaffine_parser`, in which pairs of arcs score too: siblings, and a word with its grandparent.
+    """`biaffine_parser` with scores of pairs of arcs too: siblings, and a word with its grandparent.
 
-    Some iterations of mean field make log P(head) of them (Wang & Tu, AACL 2020; Wang et al., ACL 2021, case 2b);
+    log P(head) comes from some iterations of mean field (Wang & Tu, AACL 2020; Wang et al., ACL 2021, case 2b);
     relations are those of `biaffine_parser`. Time and memory grow with the cube of a sentence's length.
     """
 
@@ -93,6 +96,7 @@ class SecondOrderParserTeacher(ParserTeacher):
     """Iterations of mean field."""
     sizes: ClassVar[tuple[str, ...]] = (*ParserTeacher.sizes, "pair_dim", "iterations")
 
+    @override
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
         from raykd.layers.second_order import SecondOrderParserHead
 

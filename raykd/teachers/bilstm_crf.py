@@ -15,7 +15,7 @@ class BiLSTMCRFTeacher(BiLSTMTeacher):
 
 
 class BiLSTMMaxEntTeacher(BiLSTMTeacher):
-    """The encoder of `bilstm_crf` with a softmax for each token: what `token` KD and case 3 start from."""
+    """The encoder of `bilstm_crf` with a softmax for each token: the teacher of `token` KD and of case 3."""
 
     kind: Literal["bilstm_maxent"] = "bilstm_maxent"
     decoder: ClassVar[Literal["crf", "maxent"]] = "maxent"

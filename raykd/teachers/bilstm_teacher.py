@@ -1,4 +1,4 @@
-"""What teachers with a BiLSTM have in common: words and their characters, and the encoder."""
+"""The base of teachers with a BiLSTM: words and their characters, and the encoder."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration
 from raykd.layers.tagger_config import Size, TaggerConfig
-from raykd.teachers.ensemble import Seeded
+from raykd.teachers.ensemble import EnsembleTeacher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import nn
-
     from raykd.forms import TagSet
     from raykd.layers.bilstm import BiLSTM
+    from raykd.layers.heads import Head
 
 
-class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
-    """Words and their characters through a BiLSTM to the decoder that the subclass names."""
+class BiLSTMTeacher(EnsembleTeacher, Duration, TaggerConfig):
+    """Words and their characters through a BiLSTM to the decoder of a subclass."""
 
     scope: Literal["language", "all"] = "language"
     embedding_dim: Annotated[int, Field(ge=0)] = 100
@@ -39,35 +39,40 @@ class BiLSTMTeacher(Seeded, Duration, TaggerConfig):
     """Share of words read as unknown in training: the word vocabulary leaves none unknown there."""
     training: TrainingConfig = TrainingConfig()
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES)
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
+    model_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "hidden", "hidden_int8")
     decoder: ClassVar[Literal["crf", "maxent", "spans", "arcs"]]
     trained: ClassVar[bool] = True
     sizes: ClassVar[tuple[str, ...]] = ("hidden_dim", "layers")
 
     @property
+    @override
     def tokenizer(self) -> WordConfig | WordPieceConfig:
         return self.vocabulary
 
     @property
+    @override
     def depth(self) -> int:
         return self.layers
 
+    @override
     def hidden_size(self, layer: int) -> int:
-        from raykd.layers.frozen_inputs import Context
-        from raykd.layers.model import checked_layer
+        from raykd.layers.frozen_inputs import FrozenInputs
+        from raykd.layers.model import resolve_layer
 
-        if checked_layer(layer, self.layers, self.title):
+        if resolve_layer(layer, self.layers, self.title):
             return 2 * self.hidden_dim
-        spelling = 2 * self.character_hidden if self.reads_characters else 0
-        context = Context.of(self.contextual)
-        return self.embedding_dim + spelling + (context.output_size if context else 0)
+        character_size = 2 * self.character_hidden if self.reads_characters else 0
+        frozen_inputs = FrozenInputs.from_config(self.contextual)
+        return self.embedding_dim + character_size + (frozen_inputs.output_size if frozen_inputs else 0)
 
+    @override
     def _encoder(self, dropout: float) -> Callable[[int], BiLSTM]:
         from raykd.layers.bilstm import BiLSTM
 
         return partial(BiLSTM, hidden=self.hidden_dim, layers=self.layers, dropout=dropout)
 
-    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], nn.Module]:
-        from raykd.layers.heads import head_of
+    @override
+    def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], Head]:
+        from raykd.layers.heads import head_builder
 
-        return head_of(self.decoder, len(tag_set), tag_set.allowed_places())
+        return head_builder(self.decoder, len(tag_set), tag_set.allowed_places())

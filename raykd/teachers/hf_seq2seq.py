@@ -1,29 +1,30 @@
-"""A Transformers encoder with a decoder that generates trees: what students of semantic parsing learn from."""
+"""A Transformers encoder with a decoder that generates trees, for students of semantic parsing to learn from."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.forms import STEPS, LabelForm
 from raykd.identity import PlainObject
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration
-from raykd.teachers.ensemble import Seeded
+from raykd.teachers.ensemble import EnsembleTeacher
 
 if TYPE_CHECKING:
     from raykd.layers.model_config import BuildInputs
     from raykd.layers.pointer_generator import PointerGenerator
 
 
-class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
+class HFSeq2SeqTeacher(HFConfig, EnsembleTeacher, Duration):
     """A checkpoint of an encoder with a new decoder that generates trees of intents and slots (Rongali et al. 2020),
     fine-tuned by raykd (Soltan et al. 2021, stage 2).
 
-    Nothing of it is stored: it reads each batch in the training step of the student, with the steps of the gold trees,
-    and gives its scores of each next step.
+    Its signals are not stored: it reads each batch in the student's training step, with the steps of the gold trees,
+    and scores each next step.
     """
 
     kind: Literal["hf_seq2seq"] = "hf_seq2seq"
@@ -31,9 +32,9 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
     decoder_feed_forward_dim: Annotated[int, Field(ge=1)] = 512
     """Hidden size of the linear layers of the decoder that follow its attention."""
     beam: Annotated[int, Field(ge=1)] = 1
-    """Hypotheses that are kept of each sentence while its own trees are generated, to be scored."""
+    """Hypotheses kept for each sentence while its own trees are generated for scoring."""
     epochs: Annotated[int, Field(ge=1)] | None = 20
-    """Passes over its text at most, of which the best is kept."""
+    """Passes over its text at most; the best state is kept."""
     training: TrainingConfig = TrainingConfig(
         optimiser="adamw",
         learning_rate=1e-4,
@@ -47,33 +48,40 @@ class HFSeq2SeqTeacher(HFConfig, Seeded, Duration):
     scope: ClassVar[Literal["all"]] = "all"
     trained: ClassVar[bool] = True
     stores: ClassVar[bool] = False
-    own_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "piece_states", "attention")
+    model_signals: ClassVar[tuple[str, ...]] = ("emissions", "transitions", "piece_states", "attention")
 
     @model_validator(mode="after")
-    def _one_that_can_be_asked(self) -> Self:
+    def _is_usable_in_training_step(self) -> Self:
         if self.count > 1:
-            raise ValueError("one teacher is asked in the training step; set count: 1")
+            raise ValueError(
+                "this teacher reads each batch in the training step, which has place for one; set count: 1"
+            )
         return self
 
+    @override
     def build(self, inputs: BuildInputs) -> PointerGenerator:
-        """The checkpoint with a decoder that is drawn from torch's generator.
+        """Load the checkpoint with a decoder drawn from torch's generator.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
         """
-        from raykd.layers.hf_seq2seq import of_checkpoint
+        from raykd.layers.hf_seq2seq import pointer_generator_from_checkpoint
 
-        return of_checkpoint(self, inputs, **self._decoder)
+        return pointer_generator_from_checkpoint(self, inputs, **self._decoder_settings)
 
+    @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> PointerGenerator:
-        from raykd.layers.hf_seq2seq import rebuilt_pointer_generator
+        from raykd.layers.hf_seq2seq import rebuild_pointer_generator
 
-        return rebuilt_pointer_generator(architecture, inputs.tag_set, freeze=self.freeze, **self._decoder)
+        return rebuild_pointer_generator(
+            architecture, inputs.tag_set, freeze=self.freeze, **self._decoder_settings
+        )
 
+    @override
     def shape(self) -> PlainObject:
-        return {**self.model_dump(include={"kind", "path", "checksum"}), **self._decoder}
+        return {**self.model_dump(include={"kind", "path", "checksum"}), **self._decoder_settings}
 
     @property
-    def _decoder(self) -> PlainObject:
-        """What says how trees are generated."""
+    def _decoder_settings(self) -> PlainObject:
+        """Settings of the decoder."""
         return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

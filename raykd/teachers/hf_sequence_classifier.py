@@ -7,8 +7,9 @@ from raykd.teachers.hf_teacher import HFTeacher
 
 
 class HFSequenceClassifierTeacher(HFTeacher):
-    """A Transformers checkpoint that gives a sentence one label. Of a sentence that is too long for it it reads the
-    beginning.
+    """A Transformers checkpoint that gives a sentence one label.
+
+    It reads only the beginning of a sentence that is too long for it.
     """
 
     kind: Literal["hf_sequence_classifier"] = "hf_sequence_classifier"

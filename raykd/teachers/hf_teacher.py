@@ -1,4 +1,4 @@
-"""What the Transformers teachers that label have in common: a checkpoint, as it is or fine-tuned."""
+"""The base of Transformers teachers that label text: a checkpoint, as published or fine-tuned."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.identity import PlainObject
@@ -13,67 +14,75 @@ from raykd.layers.checkpoint import refuse_unreadable
 from raykd.layers.hf_config import CLASSES, HFConfig
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration
-from raykd.teachers.ensemble import Seeded
+from raykd.teachers.ensemble import EnsembleTeacher
 
 if TYPE_CHECKING:
     from raykd.layers.model import Model
     from raykd.layers.model_config import BuildInputs
 
 
-class HFTeacher(HFConfig, Seeded, Duration):
-    """A Transformers checkpoint by name or local folder, as it is or fine-tuned by raykd.
+class HFTeacher(HFConfig, EnsembleTeacher, Duration):
+    """A Transformers checkpoint by name or local folder, as published or fine-tuned by raykd.
 
-    As it is, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly (`label_map.py`).
-    Fine-tuned, it gets a new head over the corpus' tags; only then it may be pruned, and parts of it frozen.
+    As published, its labels are matched to the corpus' tags by name; IOB2 labels become BIOES exactly (`label_map.py`).
+    Fine-tuned, it gets a new head over the corpus' tags; only then can it be pruned, and parts of it frozen.
     """
 
     scope: Literal["language", "all"] = "all"
     fine_tune: bool = False
     precision: Literal["float32", "bf16"] = "float32"
-    """In which it labels text: with `bf16` a processor or GPU that has it is two to three times faster. For its
-    training there is `training.precision`."""
+    """Precision in which it labels text: with `bf16` a processor or GPU with support for it is two to three times
+    faster. The precision of its training is `training.precision`."""
     labels: dict[str, str | None] = Field(default_factory=dict)
     """Other names for the checkpoint's labels; null leaves a label out."""
     epochs: Annotated[int, Field(ge=1)] | None = 3
-    """Passes over its text at most, of which the best is kept. A new head takes some 600 optimiser steps: of fewer than
+    """Passes over its text at most; the best state is kept. A new head takes some 600 optimiser steps: with fewer than
     10,000 sentences set `epochs: null`, `max_steps: 600` and smaller batches, as `raykd init` proposes."""
     training: TrainingConfig = TrainingConfig(
         optimiser="adamw", learning_rate=5e-5, learning_rate_schedule="linear", warmup=0.1
     )
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES)
-    own_signals: ClassVar[tuple[str, ...]] = (
+    model_signals: ClassVar[tuple[str, ...]] = (
         "emissions", "transitions", "hidden", "hidden_int8", "piece_states", "attention",
     )  # fmt: skip
     pools: ClassVar[bool]
-    """Whether it gives one label for a sentence by its own pooling."""
+    """True if it gives one label for a sentence by its own pooling."""
 
     @model_validator(mode="after")
     def _several_are_trained(self) -> Self:
         if self.count > 1 and not self.fine_tune:
             raise ValueError(
-                "several from one checkpoint as it is are all the same; set fine_tune: true, or count: 1"
+                "copies of one checkpoint as published are all the same; set fine_tune: true, or count: 1"
             )
         if self.freeze and not self.fine_tune:
-            raise ValueError("freeze: the checkpoint is taken as it is; set fine_tune: true")
+            raise ValueError("freeze: the checkpoint is used as published; set fine_tune: true")
         if self.vocabulary == "pruned" and not self.fine_tune:
             raise ValueError(
-                "a checkpoint that is taken as it is has no training text to be pruned to; set fine_tune: true, or "
+                "a checkpoint used as published has no training text to be pruned to; set fine_tune: true, or "
                 "vocabulary: whole"
             )
         return self
 
     @property
+    @override
     def trained(self) -> bool:
         return self.fine_tune
 
+    @override
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where there is no such checkpoint, or it is taken as it is and has no trained head."""
+        """Check that the checkpoint exists, and has a trained head if it is used as published.
+
+        Raises:
+            MissingError: there is no such folder, and no such name.
+            StoreError: the folder holds no checkpoint, or one without a trained head.
+        """
         refuse_unreadable(
             self.path, head="" if self.fine_tune else CLASSES[self.pools].removeprefix("AutoModel")
         )
 
+    @override
     def build(self, inputs: BuildInputs) -> Model:
-        """The checkpoint as a tagger, of its own sizes; with `fine_tune` its new head is drawn from torch's generator.
+        """Load the checkpoint as a tagger in its own sizes; with `fine_tune` its new head is drawn from torch's generator.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be fine-tuned, its
@@ -81,19 +90,21 @@ class HFTeacher(HFConfig, Seeded, Duration):
         """
         from raykd.layers.hf_classifier import classifier
 
-        own = {"pools": self.pools, "precision": self.precision}
-        return classifier(self, inputs, labels=self._names, **own)
+        options = {"pools": self.pools, "precision": self.precision}
+        return classifier(self, inputs, labels=self._label_names, **options)
 
+    @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> Model:
-        from raykd.layers.hf_classifier import rebuilt
+        from raykd.layers.hf_classifier import rebuild_classifier
 
-        own = {"pools": self.pools, "precision": self.precision}
-        return rebuilt(self, architecture, inputs, labels=self._names, **own)
+        options = {"pools": self.pools, "precision": self.precision}
+        return rebuild_classifier(self, architecture, inputs, labels=self._label_names, **options)
 
+    @override
     def shape(self) -> PlainObject:
         return self.model_dump(include={"kind", "path", "checksum", "precision"})
 
     @property
-    def _names(self) -> Mapping[str, str | None] | None:
-        """Other names for its own labels; None where it gets a new head."""
+    def _label_names(self) -> Mapping[str, str | None] | None:
+        """Other names for the checkpoint's labels; None where it gets a new head."""
         return None if self.fine_tune else self.labels

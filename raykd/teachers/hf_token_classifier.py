@@ -6,7 +6,7 @@ from raykd.teachers.hf_teacher import HFTeacher
 
 
 class HFTokenClassifierTeacher(HFTeacher):
-    """A Transformers checkpoint that labels words, each at its first piece, or a sentence at the first piece of all."""
+    """A Transformers checkpoint that labels words, each at its first piece, or a sentence at its very first piece."""
 
     kind: Literal["hf_token_classifier"] = "hf_token_classifier"
     reads_text_pairs: ClassVar[bool] = False

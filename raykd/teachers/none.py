@@ -1,8 +1,10 @@
-"""No teacher: students learn from labels or text alone."""
+"""The absence of a teacher: students learn from labels or text alone."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
+
+from typing_extensions import override
 
 from raykd.corpora.vocabulary import WordConfig
 from raykd.forms import FLAT, PIECES, SPANS, STEPS, UTTERANCES, LabelForm
@@ -11,7 +13,7 @@ from raykd.teachers.teacher_config import Teacher
 
 
 class NoTeacher(Teacher):
-    """Students learn without a teacher: on gold labels, or as masked language models. It offers no signal."""
+    """Students learn without a teacher: from gold labels, or as masked language models. It offers no signal."""
 
     kind: Literal["none"] = "none"
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, UTTERANCES, STEPS, PIECES)
@@ -23,6 +25,7 @@ class NoTeacher(Teacher):
     training: ClassVar[TrainingConfig] = TrainingConfig()
 
     @property
+    @override
     def tokenizer(self) -> WordConfig:
-        """There is none; a student that asks for its teacher's is refused (`recipes/student_faults.py`)."""
+        """A placeholder: a student with the teacher's vocabulary is refused (`recipes/student_faults.py`)."""
         return WordConfig(kind="word")

@@ -1,4 +1,4 @@
-"""What every teacher's configuration states, whatever it is."""
+"""The configuration that all teachers have in common."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ if TYPE_CHECKING:
 
 
 class Teacher(ModelConfig):
-    """What labels words for students. Entries of the table set `kind`, and state what they can do."""
+    """The configuration of a teacher: a model that labels words for students.
+
+    Entries of the table set `kind` and state their capabilities.
+    """
 
     stores: ClassVar[bool] = True
-    """Whether what it gives may be stored; else it reads each batch in the training step."""
-    own_signals: ClassVar[tuple[str, ...]] = ()
-    """The signals that one of them offers: its distribution in one form or another, and hidden states."""
+    """True if its signals may be stored; else it reads each batch in the training step."""
+    model_signals: ClassVar[tuple[str, ...]] = ()
+    """Signals that one model of this kind offers: its distribution in some form, and hidden states."""
 
     if TYPE_CHECKING:
         embedding_dim: int
         count: int
-        """How many of it are averaged."""
+        """Number of models that are averaged."""
         training: TrainingConfig
 
     @property
     def title(self) -> str:
-        """Its name in tables."""
+        """Name in tables."""
         return self.kind
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """The signals that it, or the mean of several, offers; none where there is no teacher."""
-        return self.own_signals
+        """Signals of the teacher: of its model, or of the mean of several."""
+        return self.model_signals
 
     def hidden_size(self, layer: int) -> int:
-        """Components of the hidden states of `layer`; ValueError where it has no such layer."""
-        raise ValueError(f"{self.title} gives no hidden states")
+        """Return the number of components of the hidden states of a layer.
+
+        Raises:
+            ValueError: the teacher has no such layer.
+        """
+        raise ValueError(f"{self.title} has no hidden states")

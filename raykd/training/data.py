@@ -31,8 +31,8 @@ from raykd.tasks import TASKS
 from raykd.training.label_sets import read_labels
 from raykd.training.stored_features import EncoderRows, FeatureReader, StoredFeatures, encoder_ids
 from raykd.training.stored_text import find_or_encode
-from raykd.transfer import Covered, TransferSet, open_text
-from raykd.transfer.manifest import AGAIN
+from raykd.transfer import TeacherRows, TransferSet, open_text
+from raykd.transfer.manifest import RERUN_HINT
 
 if TYPE_CHECKING:
     from raykd.forms.steps import StepColumn
@@ -118,7 +118,7 @@ class TrainingData:
         if self._windows and window != self._window:
             self._window = window
             for signals in self._signals:
-                signals.expect(self._windows[window : window + 2])
+                signals.prefetch(self._windows[window : window + 2])
 
     @property
     def _signals(self) -> list[TransferSet | EncoderRows]:
@@ -218,7 +218,7 @@ def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequen
     for source in run.sources:
         rows = np.flatnonzero(np.isin(languages, source.languages))
         text_rows = _rows_in_stored_text(storage, run, source.languages, source.text_id)
-        covered.append(Covered(source, rows, None if text_rows is None else text_rows[: len(rows)]))
+        covered.append(TeacherRows(source, rows, None if text_rows is None else text_rows[: len(rows)]))
     return TransferSet.open(storage, covered, needs)
 
 
@@ -240,5 +240,5 @@ def _rows_in_stored_text(
     rows = open_text(storage, text_id).rows(np.concatenate(hashes))
     if (rows < 0).any():
         address = storage.child("transfer", text_id).address
-        raise StoreError(address, "the text lacks a sentence of the run's corpus", AGAIN)
+        raise StoreError(address, "the text lacks a sentence of the run's corpus", RERUN_HINT)
     return rows

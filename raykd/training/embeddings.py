@@ -28,7 +28,7 @@ from raykd.storage.layout import EMBEDDINGS, EMBEDDINGS_MANIFEST, MODEL, ROWS
 from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 from raykd.students import Student, StudentConfig
-from raykd.students.embeddings import OfTeacher, VectorEmbeddings
+from raykd.students.embeddings import FromTeacher, VectorEmbeddings
 from raykd.training.model_folder import load_model, model_config
 
 FORMAT = 1
@@ -74,7 +74,7 @@ def embedding_source(student: Student, teachers: Mapping[str, Run]) -> dict[str,
             problem = f"has vectors of {width} components, the student's have {student.embedding_dim}"
             raise StoreError(start.path, problem, f"set student.embedding_dim: {width}")
         return None
-    if not isinstance(start, OfTeacher):
+    if not isinstance(start, FromTeacher):
         return None
     # Where several teachers cover the languages, their checkpoint is one: `recipe_faults` refuses all else.
     name, teacher = next(iter(teachers.items()))
@@ -120,7 +120,7 @@ def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     own = open_vocabulary(storage, run.vocabulary_id).pieces
     if isinstance(start, VectorEmbeddings):
         return _of_file(start.vectors, piece_texts(own))
-    if not isinstance(start, OfTeacher):
+    if not isinstance(start, FromTeacher):
         raise TypeError("what is drawn at random starts from no vectors")
     matrix_VD, rows = _of_teacher(storage, run, own)
     # A checkpoint's tokenizer may have pieces that were added to it later.
@@ -130,7 +130,7 @@ def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
             _origin(run), "has none of the student's pieces", "set student.vocabulary: {kind: teacher}"
         )
     vectors_ND = matrix_VD[torch.from_numpy(rows[found])]
-    return torch.from_numpy(found), start.reduced(vectors_ND, run.model["embedding_dim"])
+    return torch.from_numpy(found), start.reduce(vectors_ND, run.model["embedding_dim"])
 
 
 def _of_teacher(storage: Storage, run: Run, own: Vocabulary) -> tuple[torch.Tensor, np.ndarray]:
@@ -151,7 +151,7 @@ def _of_file(file: WordVectorsConfig, texts: Sequence[str]) -> tuple[torch.Tenso
     found = np.flatnonzero(ids != known.special.unknown)
     if not len(found):
         raise StoreError(file.vectors, "has none of the student's pieces", "use words or pieces that it has")
-    return torch.from_numpy(found), torch.from_numpy(file.build().of_words(ids[found]))
+    return torch.from_numpy(found), torch.from_numpy(file.build().vectors_of(ids[found]))
 
 
 def _origin(run: Run) -> str:

@@ -27,7 +27,7 @@ class LearningRate:
             )
         else:
             self._schedule = optim.lr_scheduler.LambdaLR(
-                optimiser, partial(config.factor, total_steps=total_steps)
+                optimiser, partial(config.learning_rate_factor, total_steps=total_steps)
             )
 
     def step(self) -> None:

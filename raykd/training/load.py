@@ -134,7 +134,7 @@ class Tagger:
         return [self.tag_set.decode(path) for path in paths]
 
     def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode[Labelling]) -> list[Labelling]:
-        if self.task.pairs:
+        if self.task.reads_pairs:
             for sentence in sentences:
                 check_pair(sentence)
         if self.task.form.words_in_front:

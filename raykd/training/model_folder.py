@@ -144,7 +144,7 @@ def _untrained(
         unit=TASKS[run.task].unit,
         vocabulary_size=pieces.size,
         special=pieces.special,
-        kept=pieces.checkpoint_ids if isinstance(pieces, HFVocabulary) else None,
+        kept_pieces=pieces.checkpoint_ids if isinstance(pieces, HFVocabulary) else None,
         characters=vocabulary.characters.size if vocabulary.characters else 0,
         dropout=dropout,
     )

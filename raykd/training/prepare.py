@@ -185,7 +185,7 @@ def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
 def training_text(corpus: Corpus) -> Text:
     """What students are trained on: labelled sentences, then unlabelled ones."""
     parts = [corpus.parts[part]["tokens"] for part in ("train", "unlabelled")]
-    return Text.of(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
+    return Text.from_tokens(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
 
 
 def share_texts(preparations: Sequence[Preparation]) -> list[Preparation]:

@@ -63,7 +63,7 @@ def select_trainable(model: Model, groups: Sequence[str] | None) -> list[nn.Para
     if unknown := [group for group in groups if group not in known]:
         raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
     chosen = {id(parameter) for group in groups for parameter in known[group]}
-    chosen -= {id(parameter) for parameter in model.fixed()}
+    chosen -= {id(parameter) for parameter in model.fixed_parameters()}
     for parameter in model.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
     return [parameter for parameter in model.parameters() if id(parameter) in chosen]

@@ -17,7 +17,7 @@ from raykd.recipes.run import Run, validate_plain
 from raykd.signals import Need
 from raykd.storage.layout import ENCODERS, TEXT
 from raykd.storage.store import Storage
-from raykd.transfer import Covered, Text, TransferSet, open_text, signal_id
+from raykd.transfer import TeacherRows, Text, TransferSet, open_text, signal_id
 
 FEATURES = Need("features")
 
@@ -45,7 +45,7 @@ class EncoderRows:
 
     def expect(self, windows: Sequence[np.ndarray]) -> None:
         """The sentences of these windows are read next."""
-        self._features.expect([self._rows[rows] for rows in windows])
+        self._features.prefetch([self._rows[rows] for rows in windows])
 
     def gather(self, rows: np.ndarray) -> Tensor:
         """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
@@ -114,7 +114,7 @@ def _features_of(
     for name in names:
         text = _text(store_uri, name)
         signal = signal_id(FEATURES, teacher_id=encoder_id, text_id=name)
-        covered.append(Covered(_Source({FEATURES.name: signal}), first + np.arange(len(text))))
+        covered.append(TeacherRows(_Source({FEATURES.name: signal}), first + np.arange(len(text))))
         texts.append((first, text))
         first += len(text)
     return TransferSet.open(Storage(store_uri), covered, [FEATURES]), texts

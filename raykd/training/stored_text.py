@@ -21,7 +21,7 @@ from raykd.storage.cache import node_lock
 from raykd.storage.layout import ENCODED, ENCODED_MANIFEST
 from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
-from raykd.transfer.mapped import ipc_bytes, open_arrow
+from raykd.transfer.arrow_file import ipc_bytes, open_arrow
 
 FORMAT = 1
 BLOCK_SENTENCES = 50_000

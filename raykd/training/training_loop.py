@@ -29,7 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 from raykd.corpora.batching import language_sampling, worker_slice
 from raykd.errors import RunError
 from raykd.figures.results import Score
-from raykd.layers.dropout import masks_of
+from raykd.layers.dropout import step_masks
 from raykd.layers.model import Model
 from raykd.progress import part_of_work, report_progress
 from raykd.signals import Sizes
@@ -104,7 +104,7 @@ class Distiller:
         read = self._live or transfer
         teacher = Sizes(tags, {layer: read.hidden_size(layer) for layer in layers} if read else {})
         layers = dict.fromkeys((*objective.label_layers, *objective.piece_layers))
-        projected = frozenset(layer for layer in layers if self.model.projected(layer))
+        projected = frozenset(layer for layer in layers if self.model.is_projection(layer))
         student = Sizes(tags, {layer: self.model.hidden_size(layer) for layer in layers}, projected)
         torch.manual_seed(_seed(self.stage.training.seed, index, 0))
         labelled = labelled_share(
@@ -116,7 +116,7 @@ class Distiller:
         """What happens once, when nothing of the stage is trained yet; a run that is taken up within it has it."""
         if self.stage.head == "new":
             torch.manual_seed(_seed(self.stage.training.seed, index, 1))
-            self.model.draw_head()
+            self.model.reset_head()
 
     def _open_step(self, groups: Sequence[str] | None, state: dict[str, State] | None) -> None:
         training = self.stage.training
@@ -260,7 +260,7 @@ class Distiller:
 
         def computed(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
             _seed_generator(seed, device)
-            with masks_of(seed, places_B):
+            with step_masks(seed, places_B):
                 losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
             return losses, losses[TOTAL].sum()
 

@@ -13,8 +13,8 @@ from tokenizers.processors import TemplateProcessing
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.word_pieces import Special
 from raykd.errors import ExportError
-from raykd.layers.checkpoint import quietly
-from raykd.layers.encoder import MaskedLanguageModel
+from raykd.layers.checkpoint import quiet_transformers
+from raykd.layers.masked_language_model import MaskedLanguageModel
 from raykd.layers.hf_tagger import HFTagger
 from raykd.storage.store import Storage
 from raykd.training.load import load_tagger
@@ -39,7 +39,7 @@ def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
         )
     types = bool(model.architecture().get("types"))
     with tempfile.TemporaryDirectory(prefix="raykd-") as place:
-        with quietly():
+        with quiet_transformers():
             model.model.save_pretrained(place)
         _tokenizer(pieces, model.piece_limit, types=types).save_pretrained(place)
         files = [file for file in sorted(Path(place).iterdir()) if file.is_file()]

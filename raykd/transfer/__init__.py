@@ -8,29 +8,29 @@ signal_store, ragged, transfer_set                      opening, joining and gat
 windows    which shards are trained on together         prefetch  the next ones, fetched meanwhile
 """
 
-from raykd.transfer.coverage import Coverage, clean_temporaries, cover_signal, origin_folder
+from raykd.transfer.coverage import Coverage, clean_temporaries, find_coverage, origin_folder
 from raykd.transfer.index import read_index, shard_order
 from raykd.transfer.manifest import Manifest, Origin, ShardEntry, read_manifest
 from raykd.transfer.names import RowRange, row_ranges, signal_id
 from raykd.transfer.shard import decode_columns, encode_columns, find_shard, open_shard, write_shard
 from raykd.transfer.signal_store import SignalStore
 from raykd.transfer.text import Text, open_text, read_hashes, write_text
-from raykd.transfer.transfer_set import Covered, TransferSet
+from raykd.transfer.transfer_set import TeacherRows, TransferSet
 
 __all__ = [
     "Coverage",
-    "Covered",
     "Manifest",
     "Origin",
     "RowRange",
     "ShardEntry",
     "SignalStore",
+    "TeacherRows",
     "Text",
     "TransferSet",
     "clean_temporaries",
-    "cover_signal",
     "decode_columns",
     "encode_columns",
+    "find_coverage",
     "find_shard",
     "open_shard",
     "open_text",

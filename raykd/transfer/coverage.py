@@ -26,7 +26,7 @@ class Coverage:
 
     folder: Storage
     origin: Origin
-    standing: tuple[ShardEntry, ...]
+    stored: tuple[ShardEntry, ...]
     pending: tuple[RowRange, ...]
     committed: bool
     indexed: bool
@@ -50,13 +50,15 @@ class Coverage:
         """
         if self.complete:
             return
-        done = {entry.first: entry for entry in (*self.standing, *computed)}
+        done = {entry.first: entry for entry in (*self.stored, *computed)}
         lacking = [rows.name for rows in self.pending if rows.first not in done]
         if lacking:
             raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(lacking)} not computed")
-        manifest = Manifest.of(self.origin, done.values())
+        manifest = Manifest.from_entries(self.origin, done.values())
         if not self.indexed:
-            write_index(self.folder, Index.of([entry.rows for entry in manifest.shards], words_N, rows_N))
+            write_index(
+                self.folder, Index.from_ranges([entry.rows for entry in manifest.shards], words_N, rows_N)
+            )
         if not self.computed:
             write_manifest(self.folder, manifest)
 
@@ -67,7 +69,7 @@ def clean_temporaries(folder: Storage) -> None:
         folder.remove(name)
 
 
-def cover_signal(
+def find_coverage(
     store: Storage, origin: Origin, ranges: Sequence[RowRange], *, source: Coverage | None = None
 ) -> Coverage:
     """What of one signal is stored. A committed signal keeps the ranges that its manifest has.
@@ -78,9 +80,9 @@ def cover_signal(
     """
     if SIGNALS[origin.signal].once_per_teacher:
         return _cover(store, origin, [RowRange(0, 1)])
-    sources = None if source is None else {entry.first: entry.sha256 for entry in source.standing}
+    sources = None if source is None else {entry.first: entry.sha256 for entry in source.stored}
     if source is not None:
-        ranges = sorted([entry.rows for entry in source.standing] + list(source.pending))
+        ranges = sorted([entry.rows for entry in source.stored] + list(source.pending))
     stored = stored_ks(store, origin.signal_id) if origin.k else ()
     for k in (each for each in stored if each >= origin.k):
         larger = _cover(store, origin.model_copy(update={"k": k}), ranges, sources=sources)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from raykd.errors import MissingError, StoreError
 from raykd.storage.layout import INDEX
 from raykd.storage.store import Storage
-from raykd.transfer.manifest import AGAIN, Manifest
-from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
+from raykd.transfer.arrow_file import content_hash, ipc_bytes, open_arrow
+from raykd.transfer.manifest import RERUN_HINT, Manifest
 from raykd.transfer.names import RowRange
 
 _METADATA = b"sha256"
@@ -37,7 +37,7 @@ class Index:
     length_N: np.ndarray
 
     @staticmethod
-    def of(ranges: Sequence[RowRange], words_N: np.ndarray, rows_N: np.ndarray) -> Index:
+    def from_ranges(ranges: Sequence[RowRange], words_N: np.ndarray, rows_N: np.ndarray) -> Index:
         """The index of shards of these ranges: `words_N` decides the order in a shard, `rows_N` are the list rows."""
         place_N, start_N = np.zeros(len(words_N), np.int32), np.zeros(len(words_N), np.int32)
         for rows in ranges:
@@ -82,8 +82,8 @@ def read_index(folder: Storage, manifest: Manifest) -> Index:
         if batch.num_rows != manifest.rows:
             raise ValueError(f"{batch.num_rows} sentences where the manifest has {manifest.rows}")
     except MissingError as error:
-        raise StoreError(name, "the index of the shards is missing", AGAIN) from error
+        raise StoreError(name, "the index of the shards is missing", RERUN_HINT) from error
     except (ValueError, OSError) as error:
         problem = f"the index of the shards is damaged: {error}"
-        raise StoreError(name, problem, f"remove {name} and {AGAIN}") from error
+        raise StoreError(name, problem, f"remove {name} and {RERUN_HINT}") from error
     return Index(*(batch[column].to_numpy() for column in _COLUMNS))

@@ -16,7 +16,7 @@ from raykd.storage.layout import MANIFEST
 from raykd.storage.store import Stamp, Storage
 from raykd.transfer.names import RowRange, signal_id
 
-AGAIN = "run raykd precompute again"
+RERUN_HINT = "run raykd precompute again"
 
 
 class Origin(Frozen):
@@ -79,8 +79,9 @@ class ShardEntry(ShardContent):
 
 
 class Manifest(Frozen):
-    """What one signal folder holds. `largest_error` is the largest absolute error of rounding to float16 or
-    to 8 bits.
+    """What one signal folder holds.
+
+    `largest_error` is the largest absolute error of rounding to float16 or to 8 bits.
     """
 
     origin: Origin
@@ -90,7 +91,7 @@ class Manifest(Frozen):
     shards: tuple[ShardEntry, ...]
 
     @staticmethod
-    def of(origin: Origin, shards: Iterable[ShardEntry]) -> Manifest:
+    def from_entries(origin: Origin, shards: Iterable[ShardEntry]) -> Manifest:
         """The manifest of a folder that holds these shards and nothing else."""
         entries = tuple(sorted(shards, key=lambda entry: entry.first))
         return Manifest(
@@ -117,13 +118,14 @@ def read_manifest(folder: Storage) -> Manifest:
     found = find_manifest(folder)
     if found is None:
         name = f"{folder.address}/{MANIFEST}"
-        raise StoreError(name, "there is no manifest, so the signal was never finished", AGAIN)
+        raise StoreError(name, "there is no manifest, so the signal was never finished", RERUN_HINT)
     return found
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
-    """The manifest of a signal folder, or None when it has none yet. Raises StoreError when it is damaged or of
-    another store format.
+    """The manifest of a signal folder, or None when it has none yet.
+
+    Raises StoreError when it is damaged or of another store format.
     """
     return folder.find_json(MANIFEST, lambda plain: Manifest.model_validate_json(json.dumps(plain)))
 

@@ -71,8 +71,9 @@ def _halved(rows: RowRange, ends: Sequence[np.ndarray], most: int) -> list[RowRa
 
 
 def signal_id(need: Need, *, teacher_id: str, text_id: str, decoding: str = "") -> str:
-    """Identity of what one teacher gives for one text; of the teacher alone where that is stored once. `decoding` is
-    part of it where the signal depends on it: best paths.
+    """Identity of what one teacher gives for one text; of the teacher alone where that is stored once.
+
+    `decoding` is part of it where the signal depends on it: best paths.
 
     How many best paths are stored is no part of it: the larger number serves every smaller one.
     """

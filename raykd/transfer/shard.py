@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from raykd.errors import MissingError, RunError, StoreError
 from raykd.signals import SIGNALS, Column, Need, Sizes
 from raykd.storage.store import Storage
-from raykd.transfer.manifest import AGAIN, Origin, ShardContent, ShardEntry
-from raykd.transfer.mapped import content_hash, ipc_bytes, open_arrow
+from raykd.transfer.arrow_file import content_hash, ipc_bytes, open_arrow
+from raykd.transfer.manifest import RERUN_HINT, Origin, ShardContent, ShardEntry
 from raykd.transfer.names import FORMAT, RowRange
 
 _METADATA = b"raykd"
@@ -58,7 +58,7 @@ def encode_columns(
     for column, given in zip(signal.columns, values, strict=True):
         stored, error = _encoded(need, column, sizes, given, sentences_N, lengths_N)
         largest = max(largest, error)
-        columns[column.name] = ragged(lengths_N, stored) if column.is_list else fixed(stored)
+        columns[column.name] = ragged_column(lengths_N, stored) if column.is_list else fixed_column(stored)
     return pa.record_batch(columns), largest
 
 
@@ -83,7 +83,7 @@ def _encoded(
 def decode_columns(need: Need, batch: pa.RecordBatch) -> tuple[np.ndarray, ...]:
     """The columns of a shard as they are stored: [R, V], [N, V] or [1, V] each, mapped without a copy."""
     return tuple(
-        (tokens_of if column.is_list else rows_of)(batch, column.name)
+        (ragged_values if column.is_list else fixed_values)(batch, column.name)
         for column in SIGNALS[need.signal].columns
     )
 
@@ -116,12 +116,12 @@ def open_shard(folder: Storage, entry: ShardEntry) -> pa.RecordBatch:
     try:
         batch = open_arrow(folder, entry.name, sha256=entry.sha256)
     except MissingError as error:
-        raise StoreError(f"{folder.address}/{entry.name}", "the shard is missing", AGAIN) from error
+        raise StoreError(f"{folder.address}/{entry.name}", "the shard is missing", RERUN_HINT) from error
     except (ValueError, OSError) as error:
-        raise damaged(folder, entry.name, str(error)) from error
+        raise damaged_shard(folder, entry.name, str(error)) from error
     if batch.num_rows != len(entry.rows):
         problem = f"{batch.num_rows} rows where {len(entry.rows)} were written"
-        raise damaged(folder, entry.name, problem)
+        raise damaged_shard(folder, entry.name, problem)
     return batch
 
 
@@ -148,24 +148,24 @@ def find_shard(
     return _entry(header, data)
 
 
-def ragged(lengths_N: np.ndarray, values_PW: np.ndarray) -> pa.ListArray:
+def ragged_column(lengths_N: np.ndarray, values_PW: np.ndarray) -> pa.ListArray:
     """Rows of unequal length with W values per token: list<fixed_size_list[W]>."""
     offsets = np.concatenate([[0], np.cumsum(lengths_N)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), fixed(values_PW))
+    return pa.ListArray.from_arrays(pa.array(offsets), fixed_column(values_PW))
 
 
-def fixed(values_NW: np.ndarray) -> pa.FixedSizeListArray:
+def fixed_column(values_NW: np.ndarray) -> pa.FixedSizeListArray:
     """Rows of W values: fixed_size_list[W]."""
     return pa.FixedSizeListArray.from_arrays(pa.array(values_NW.reshape(-1)), values_NW.shape[1])
 
 
-def tokens_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
+def ragged_values(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """The values [P, W] of a ragged column, not copied."""
     values = batch[name].values
     return values.values.to_numpy().reshape(-1, values.type.list_size)
 
 
-def rows_of(batch: pa.RecordBatch, name: str) -> np.ndarray:
+def fixed_values(batch: pa.RecordBatch, name: str) -> np.ndarray:
     """The values [N, W] of a fixed-width column, not copied."""
     return batch[name].values.to_numpy().reshape(-1, batch[name].type.list_size)
 
@@ -176,7 +176,7 @@ def _entry(header: Header, data: bytes) -> ShardEntry:
     return ShardEntry(name=header.rows.name, bytes=len(data), sha256=sha256, **shared)
 
 
-def damaged(folder: Storage, name: str, problem: str) -> StoreError:
+def damaged_shard(folder: Storage, name: str, problem: str) -> StoreError:
     """The error that refuses a damaged shard by name, with its hint."""
     path = f"{folder.address}/{name}"
-    return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {AGAIN}")
+    return StoreError(path, f"the shard is damaged: {problem}", f"remove {path} and {RERUN_HINT}")

@@ -14,9 +14,9 @@ from raykd.errors import StoreError
 from raykd.signals import SIGNALS
 from raykd.storage.store import Storage
 from raykd.transfer.index import Index, read_index
-from raykd.transfer.manifest import AGAIN, Manifest, read_manifest
+from raykd.transfer.manifest import RERUN_HINT, Manifest, read_manifest
 from raykd.transfer.names import signal_folder, stored_ks
-from raykd.transfer.shard import damaged, decode_columns, open_shard
+from raykd.transfer.shard import damaged_shard, decode_columns, open_shard
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SignalStore:
             agrees = self._indexed().agrees(entry.rows, sentence_N, length_N)
             if not agrees or [len(part) for part in values] != wanted:
                 problem = "its rows or lengths are not those it was written with"
-                raise damaged(self.folder, entry.name, problem)
+                raise damaged_shard(self.folder, entry.name, problem)
         return values
 
     def _indexed(self) -> Index:
@@ -88,7 +88,7 @@ def open_kbest(store: Storage, kbest_id: str, k: int, *, source: Manifest | None
         raise stale
     where = signal_folder(store, kbest_id, k=k).address
     stored_list = ", ".join(map(str, stored_ks(store, kbest_id))) or "none"
-    raise StoreError(where, f"no finished K-best with K ≥ {k} (finished: {stored_list})", AGAIN)
+    raise StoreError(where, f"no finished K-best with K ≥ {k} (finished: {stored_list})", RERUN_HINT)
 
 
 def _stale(folder: Storage, manifest: Manifest, source: Manifest) -> StoreError | None:
@@ -98,6 +98,6 @@ def _stale(folder: Storage, manifest: Manifest, source: Manifest) -> StoreError 
             return StoreError(
                 f"{folder.address}/{entry.name}",
                 f"it was computed from {source.origin.signal} that were replaced since",
-                AGAIN,
+                RERUN_HINT,
             )
     return None

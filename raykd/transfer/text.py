@@ -42,12 +42,12 @@ class Text:
     """Where it is stored, if it is."""
 
     @staticmethod
-    def of(tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> Text:
+    def from_tokens(tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> Text:
         """A text from a `tokens` column or token lists. Raises ValueError for a null or empty sentence."""
         column = pa.array(tokens, _TYPE) if isinstance(tokens, Sequence) else tokens
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         column = column if column.type in _TYPES else column.cast(_TYPE)
-        text_id, lengths = _identified(column.chunks)
+        text_id, lengths = _id_and_lengths(column.chunks)
         return Text(text_id, column, lengths)
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Text:
             return largest
         kind = largest.tokens.type
         more = on_disk(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
-        return Text.of(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
+        return Text.from_tokens(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:
         """For each hash of a sentence a row that holds it, -1 where there is none: int64 [N]."""
@@ -100,10 +100,12 @@ class Text:
         """The rows without those whose sentence stands in a row before: ascending, int64."""
         return first_of_each(distinct(self.hashes))
 
-    def only(self, rows: np.ndarray) -> Text:
+    def subset(self, rows: np.ndarray) -> Text:
         """The text of these rows alone."""
         kind = self.tokens.type
-        return Text.of(on_disk(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"])
+        return Text.from_tokens(
+            on_disk(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"]
+        )
 
     def sentences(self, rows: np.ndarray) -> list[list[str]]:
         """The token lists of `rows`, in that order."""
@@ -161,7 +163,7 @@ def open_text(store: Storage, text_id: str) -> Text:
 
 def _read(path: Path) -> tuple[str, np.ndarray, pa.ChunkedArray]:
     # Not mapped: what is only hashed would stay in memory.
-    found, lengths = _identified(batch["tokens"] for batch in read_batches(path))
+    found, lengths = _id_and_lengths(batch["tokens"] for batch in read_batches(path))
     return found, lengths, map_file(path)["tokens"]
 
 
@@ -182,7 +184,7 @@ def _damaged(name: str, problem: str) -> StoreError:
     return StoreError(name, f"the text is damaged: {problem}", "remove it and run raykd precompute again")
 
 
-def _identified(chunks: Iterable[pa.Array]) -> tuple[str, np.ndarray]:
+def _id_and_lengths(chunks: Iterable[pa.Array]) -> tuple[str, np.ndarray]:
     """The id of the sentences in `chunks`, and their lengths in tokens [N]."""
     lengths, parts = [np.zeros(0, np.int64)], [hashlib.sha256() for _ in range(3)]
     for chunk in chunks:

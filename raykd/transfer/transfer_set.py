@@ -21,7 +21,7 @@ from raykd.signals import SIGNALS, Need, TeacherBatch
 from raykd.storage.store import Storage
 from raykd.structures.device import to_device
 from raykd.transfer.names import signal_folder
-from raykd.transfer.prefetch import Prefetched
+from raykd.transfer.prefetch import Prefetcher
 from raykd.transfer.ragged import gather
 from raykd.transfer.signal_store import SignalStore, open_kbest
 from raykd.transfer.windows import ShardKey, Units, windows_of
@@ -31,7 +31,7 @@ REMOTE_THREADS = 4
 
 
 @dataclass(frozen=True)
-class Covered:
+class TeacherRows:
     """Which rows of the training table a teacher covers, and by which rows of the text that its signals are for; by
     its first rows where these are not given.
     """
@@ -64,7 +64,7 @@ class TransferSet:
     def __init__(
         self,
         teacher_G: np.ndarray,
-        covered: Sequence[Covered],
+        covered: Sequence[TeacherRows],
         stores: Sequence[Mapping[Need, SignalStore]],
     ):
         self._teacher_G, self._text_row_G = teacher_G, _text_rows(covered, len(teacher_G))
@@ -75,13 +75,13 @@ class TransferSet:
             if SIGNALS[need.signal].once_per_teacher
         }
         remote = any(not store.folder.is_local for opened in stores for store in opened.values())
-        self._shards: Prefetched[ShardKey, tuple[np.ndarray, ...]] = Prefetched(
+        self._shards: Prefetcher[ShardKey, tuple[np.ndarray, ...]] = Prefetcher(
             self._load, threads=REMOTE_THREADS if remote else 1
         )
         self._units = Units(stores)
 
     @staticmethod
-    def open(storage: Storage, covered: Iterable[Covered], needs: Iterable[Need]) -> TransferSet:
+    def open(storage: Storage, covered: Iterable[TeacherRows], needs: Iterable[Need]) -> TransferSet:
         """Open what serves `needs`, or what they derive from, of every teacher.
 
         Raises StoreError when a part is missing or damaged; SignalError when teachers have not the same tags, cover the
@@ -105,7 +105,7 @@ class TransferSet:
 
     def bytes_of(self, rows: np.ndarray) -> int:
         """Bytes of all that is stored for these rows of the training table, with the rest of their shards."""
-        return int(self._units.bytes_U[np.unique(self._units.of(*self._located(rows)))].sum())
+        return int(self._units.bytes_U[np.unique(self._units.unit_of_rows(*self._located(rows)))].sum())
 
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
         """The windows of an epoch over these rows of the training table: for each the places in `rows`, ascending.
@@ -113,16 +113,16 @@ class TransferSet:
         All rows are one window where their signals take less than `WINDOW_BYTES`. A function of what is stored, seed
         and epoch alone. Raises SignalError when no teacher covers one of the rows.
         """
-        unit_N = self._units.of(*self._located(rows))
+        unit_N = self._units.unit_of_rows(*self._located(rows))
         return windows_of(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
 
-    def expect(self, windows: Sequence[np.ndarray]) -> None:
+    def prefetch(self, windows: Sequence[np.ndarray]) -> None:
         """The rows of these windows are read next, one window after the other: their shards are fetched in the
         background, and all others are let go of.
         """
-        units = (np.unique(self._units.of(*self._located(rows))).tolist() for rows in windows)
+        units = (np.unique(self._units.unit_of_rows(*self._located(rows))).tolist() for rows in windows)
         keys = (key for window in units for unit in window for key in self._units.shards(unit))
-        self._shards.expect(dict.fromkeys(keys))
+        self._shards.prefetch(dict.fromkeys(keys))
 
     def gather(self, sentence_rows: np.ndarray, device: torch.device | str = "cpu") -> TeacherBatch:
         """What the teachers give for these rows of the training table, padded, on `device`.
@@ -191,7 +191,7 @@ def _once(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(np.concatenate(part)) for part in parts)
 
 
-def _text_rows(covered: Sequence[Covered], rows: int) -> np.ndarray:
+def _text_rows(covered: Sequence[TeacherRows], rows: int) -> np.ndarray:
     text_row_G = np.zeros(rows, np.int32)
     for each in covered:
         text_row_G[each.rows] = each.source_rows
@@ -223,7 +223,7 @@ def _open_source(storage: Storage, source: Source, needs: Sequence[Need]) -> dic
     return stores
 
 
-def _check(joined: Sequence[Covered], stores: Sequence[Mapping[Need, SignalStore]]) -> None:
+def _check(joined: Sequence[TeacherRows], stores: Sequence[Mapping[Need, SignalStore]]) -> None:
     tags = {store.manifest.origin.tags for opened in stores for store in opened.values()}
     if len(tags) > 1:
         raise SignalError(

@@ -43,7 +43,7 @@ class Units:
             [size for teacher in range(len(stores)) for size in self._bytes(teacher)], dtype=np.int64
         )
 
-    def of(self, teacher_N: np.ndarray, text_rows_N: np.ndarray) -> np.ndarray:
+    def unit_of_rows(self, teacher_N: np.ndarray, text_rows_N: np.ndarray) -> np.ndarray:
         """The unit of each row, by its teacher and its row of that teacher's text [N]."""
         unit_N = np.zeros(len(teacher_N), np.int32)
         for teacher, store in enumerate(self._largest):

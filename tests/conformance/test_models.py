@@ -12,7 +12,7 @@ from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.vocabulary import CharacterVocabulary, count_words
 from raykd.errors import ExportError
 from raykd.forms import FLAT, SPANS, TREE
-from raykd.layers.contextual import parts_of
+from raykd.layers.contextual import contextual_parts
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.hf_config import HFConfig
 from raykd.layers.model import load_weights, save_weights
@@ -73,7 +73,7 @@ SIZES = {"embedding_dim": 8, "hidden_dim": 6, "heads": 2, "path": "set by the fi
 LABELLING = [
     kind
     for kind, entry in {**STUDENTS, **TEACHERS}.items()
-    if {SPANS, TREE} & {*entry.forms} and getattr(entry, "own_signals", True)
+    if {SPANS, TREE} & {*entry.forms} and getattr(entry, "model_signals", True)
 ]
 VARIANTS += [(kind, {}) for kind in LABELLING if kind not in {kind for kind, _ in VARIANTS}]
 
@@ -117,7 +117,7 @@ def encode(config):
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
     if isinstance(config, HFConfig) and getattr(vocabulary, "kept", None):
         sizes["kept"] = vocabulary.kept
-    context = [part.vocabulary() for part in parts_of(config.contextual)]
+    context = [part.vocabulary() for part in contextual_parts(config.contextual)]
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 
 
@@ -311,11 +311,11 @@ def test_one_label_per_sentence_is_a_chain_of_length_1(config):
 def test_several_teachers_offer_what_their_mean_can(config):
     if config.kind not in TEACHERS:
         return
-    assert config.offers == config.own_signals
-    assert config.model_copy(update={"combine": "posteriors"}).offers == config.own_signals
+    assert config.offers == config.model_signals
+    assert config.model_copy(update={"combine": "posteriors"}).offers == config.model_signals
     several = config.model_copy(update={"count": 2})
     # The mean of several has no hidden states: each has its own.
-    assert several.offers == tuple(signal for signal in config.own_signals if signal not in LAYER_SIGNALS)
+    assert several.offers == tuple(signal for signal in config.model_signals if signal not in LAYER_SIGNALS)
     mixed = several.model_copy(update={"combine": "posteriors"})
     assert mixed.offers == ("token_marginals", "kbest")
     assert config.kind in several.title != config.title == config.kind
@@ -348,8 +348,8 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
 
 @pytest.mark.parametrize("kind", TEACHERS)
 def test_teachers_offer_known_signals(kind):
-    assert set(TEACHERS[kind].own_signals) <= {*SIGNALS, *LIVE_SIGNALS}
+    assert set(TEACHERS[kind].model_signals) <= {*SIGNALS, *LIVE_SIGNALS}
     if kind == "none":
-        assert not TEACHERS[kind].own_signals
+        assert not TEACHERS[kind].model_signals
         return
     assert all(hasattr(TEACHERS[kind], name) or name in TEACHERS[kind].model_fields for name in OF_TEACHERS)

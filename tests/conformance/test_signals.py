@@ -24,13 +24,13 @@ from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.transfer import (
-    Covered,
+    TeacherRows,
     Origin,
     RowRange,
     ShardEntry,
     Text,
     TransferSet,
-    cover_signal,
+    find_coverage,
     decode_columns,
     encode_columns,
     origin_folder,
@@ -124,7 +124,7 @@ def shard_of(need: Need, unit: str, rows: RowRange) -> tuple[pa.RecordBatch, flo
 def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEntry]]:
     """All of `SENTENCES` in the store, committed."""
     store, once = Storage(str(folder)), SIGNALS[need.signal].once_per_teacher
-    text_id = "" if once else Text.of(SENTENCES).id
+    text_id = "" if once else Text.from_tokens(SENTENCES).id
     stated = {"teacher_id": "t", "weights_sha256": "w", "text_id": text_id, "tags": TAGS}
     origin = Origin(signal=need.signal, layer=need.layer, k=need.k, **stated)
     entries = []
@@ -134,7 +134,7 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
         entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
     words_N = words_of(SENTENCES)
     rows_N = SIGNALS[need.signal].columns[0].row_counts(words_N, unit)
-    cover_signal(store, origin, SHARDS).commit(entries, words_N, rows_N)
+    find_coverage(store, origin, SHARDS).commit(entries, words_N, rows_N)
     return store, origin, entries
 
 
@@ -189,8 +189,8 @@ def parts_of(value) -> list[Tensor]:
 def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
     beside = [Need(BESIDE[need.signal])] if need.signal in BESIDE else []
     stores = [stored(tmp_path, each, unit)[0] for each in (need, *beside)]
-    source = Source.of("t", Text.of(SENTENCES), [need, *beside], offers=(*SIGNALS,))
-    opened = TransferSet.open(stores[0], [Covered(source, np.arange(14))], [need, *beside])
+    source = Source.of("t", Text.from_tokens(SENTENCES), [need, *beside], offers=(*SIGNALS,))
+    opened = TransferSet.open(stores[0], [TeacherRows(source, np.arange(14))], [need, *beside])
     rows = [13, 0, 4, 4, 9, 2]
     batch = opened.gather(np.array(rows))
     if SIGNALS[need.signal].once_per_teacher:

@@ -5,7 +5,7 @@ import onnx
 import onnxruntime
 import torch
 
-from raykd.layers.graph import LABELS, SCORES, numbers_of
+from raykd.layers.graph import LABELS, SCORES, graph_inputs
 from raykd.structures import viterbi
 
 
@@ -22,7 +22,7 @@ def session_of(model):
 def assert_same_as(model, session, batch):
     """The graph's labels are those of the model, its scores near the model's."""
     names = [each.name for each in session.get_inputs()]
-    labels_BT, scores_BTY = session.run([LABELS, SCORES], numbers_of(batch, names))
+    labels_BT, scores_BTY = session.run([LABELS, SCORES], graph_inputs(batch, names))
     with torch.inference_mode():
         output = model(batch)
     chain = output.distribution

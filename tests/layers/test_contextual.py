@@ -11,8 +11,8 @@ from transformers import AutoModel, AutoTokenizer
 from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.vocabulary import WordVocabulary
 from raykd.errors import StoreError
-from raykd.layers.contextual import ContextualConfig, EncoderConfig, parts_of, pinned
-from raykd.layers.frozen_inputs import Context
+from raykd.layers.contextual import ContextualConfig, EncoderConfig, contextual_parts, pinned_parts
+from raykd.layers.frozen_inputs import FrozenInputs
 from raykd.layers.model import save_weights
 from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import path_loss
@@ -103,7 +103,7 @@ def test_identity_and_cost_are_the_weights_not_the_folder(tmp_path):
 
 def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
     config = config_of(checkpoint)
-    context = Context.of(config)
+    context = FrozenInputs.from_config(config)
     encoder = context.parts[0].encoder.model
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=0, hidden_dim=4)
@@ -134,14 +134,14 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
 
 def test_a_batch_without_the_encoders_pieces_is_refused(checkpoint):
     shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    model = Tagger(shape, context=Context.of(config_of(checkpoint)))
+    model = Tagger(shape, context=FrozenInputs.from_config(config_of(checkpoint)))
     with pytest.raises(ValueError, match="reads 1 encoders, the batch has pieces of 0"):
         model(encode_text(SENTENCES, WORDS).gather(range(3)))
 
 
 def test_stored_features_are_read_instead_of_computing_them(checkpoint, monkeypatch):
     config = config_of(checkpoint)
-    context, batch = Context.of(config), batch_for(config)
+    context, batch = FrozenInputs.from_config(config), batch_for(config)
     computed_BTD = context(batch)
     monkeypatch.setattr(type(context.parts[0]), "compute", lambda *_: pytest.fail("computed again"))
     stored = replace(batch, context=(), features_BTD=computed_BTD.half())
@@ -153,20 +153,20 @@ def test_an_encoder_and_a_table_stand_side_by_side(checkpoint, tmp_path):
     parsed = TypeAdapter(ContextualConfig).validate_json(
         json.dumps([{"path": checkpoint, "layers": [0, 1]}, {"vectors": str(tmp_path / "two.vec")}])
     )
-    encoder, table = parts_of(pinned(parsed))
+    encoder, table = contextual_parts(pinned_parts(parsed))
     text = encode_text(SENTENCES, WORDS, context=[encoder.vocabulary(), table.vocabulary()])
-    both = Context.of((encoder, table))
+    both = FrozenInputs.from_config((encoder, table))
     features_BTD = both(text.gather(range(3)))
     assert both.output_size == 2 * 16 + 2
     torch.testing.assert_close(features_BTD[0, :4, :32], features_of(encoder)[0, :4], **NEAR)
     assert features_BTD[0, :2, 32:].tolist() == [[0, 0], [1, 2]]
-    assert set(both.frozen()) == {encoder.checksum, table.checksum}
+    assert set(both.external_parameters()) == {encoder.checksum, table.checksum}
 
 
 def test_one_encoder_read_twice_counts_once(checkpoint):
     both = (config_of(checkpoint, layers=(0,)).pinned(), config_of(checkpoint, layers=(1,)).pinned())
     shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    once, twice = (Tagger(shape, context=Context.of(own)) for own in (both[:1], both))
+    once, twice = (Tagger(shape, context=FrozenInputs.from_config(own)) for own in (both[:1], both))
     frozen = [
         sum(p.numel() for p in model.all_parameters()) - sum(p.numel() for p in model.parameters())
         for model in (once, twice)

@@ -3,13 +3,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.layers.dropout import (
-    OwnDropout,
+    ReproducibleDropout,
     VariationalDropout,
     WordDropout,
     hashed_rows,
-    kept,
-    masks_of,
-    of_sentences,
+    keep_mask,
+    step_masks,
+    masks_by_sentence,
 )
 
 CPU = torch.device("cpu")
@@ -45,29 +45,29 @@ def test_word_dropout_makes_a_share_of_pieces_unknown():
 
 def test_a_worker_draws_the_masks_of_its_sentences():
     rows = torch.arange(6)
-    with masks_of(3, rows):
-        first, second = kept((6, 9, 10), 0.4, CPU), kept((6, 9, 10), 0.4, CPU)
+    with step_masks(3, rows):
+        first, second = keep_mask((6, 9, 10), 0.4, CPU), keep_mask((6, 9, 10), 0.4, CPU)
     assert not torch.equal(first, second), "every mask of a step is another"
-    with masks_of(3, rows[1::3]):  # shorter sentences, so less padding
-        own = kept((2, 7, 10), 0.4, CPU)
+    with step_masks(3, rows[1::3]):  # shorter sentences, so less padding
+        own = keep_mask((2, 7, 10), 0.4, CPU)
         # What is keyed by its content is not counted: another worker may have more of it.
-        kept((5, 4), 0.4, CPU, keys_N=rows[:5])
+        keep_mask((5, 4), 0.4, CPU, keys_N=rows[:5])
         assert torch.equal(own, first[1::3, :7])
-        assert torch.equal(kept((2, 9, 10), 0.4, CPU), second[1::3])
+        assert torch.equal(keep_mask((2, 9, 10), 0.4, CPU), second[1::3])
 
 
 def test_windows_of_a_sentence_have_its_masks():
-    with masks_of(3, torch.tensor([4, 5])):
-        whole = kept((2, 3, 8), 0.5, CPU)
-    with masks_of(3, torch.tensor([4, 5])), of_sentences(torch.tensor([1, 1, 0])):
-        assert torch.equal(kept((3, 3, 8), 0.5, CPU), whole[[1, 1, 0]])
+    with step_masks(3, torch.tensor([4, 5])):
+        whole = keep_mask((2, 3, 8), 0.5, CPU)
+    with step_masks(3, torch.tensor([4, 5])), masks_by_sentence(torch.tensor([1, 1, 0])):
+        assert torch.equal(keep_mask((3, 3, 8), 0.5, CPU), whole[[1, 1, 0]])
 
 
 @settings(max_examples=30, deadline=None)
 @given(rate=st.floats(0.02, 0.98), seed=st.integers(0, 2**62), size=st.integers(1, 9))
 def test_elements_are_kept_independently_with_the_stated_probability(rate, seed, size):
-    with masks_of(seed, torch.arange(4000)):
-        stays = kept((4000, 3, size), rate, CPU).double()
+    with step_masks(seed, torch.arange(4000)):
+        stays = keep_mask((4000, 3, size), rate, CPU).double()
     count = stays.numel()
     spread = (rate * (1 - rate)) ** 0.5
     assert abs(stays.mean() - (1 - rate)) < 6 * spread / count**0.5
@@ -85,8 +85,8 @@ def test_a_word_has_one_mask_wherever_it_stands():
 
 def test_dropout_of_another_library_draws_here():
     module, inputs = torch.nn.Dropout(0.5), torch.ones(4, 3, 8)
-    with masks_of(1, torch.arange(4)), OwnDropout():
+    with step_masks(1, torch.arange(4)), ReproducibleDropout():
         whole = module(inputs)
-    with masks_of(1, torch.tensor([2])), OwnDropout():
+    with step_masks(1, torch.tensor([2])), ReproducibleDropout():
         assert torch.equal(module(inputs[2:3]), whole[2:3])
     assert set(whole.unique().tolist()) == {0.0, 2.0}

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from raykd.errors import ExportError
 from raykd.forms import SPANS, UTTERANCES
 from raykd.layers.ensemble import Ensemble
-from raykd.layers.graph import IR_VERSION, OPSET, Graph, numbers_of, without_notes
+from raykd.layers.graph import IR_VERSION, OPSET, Graph, graph_inputs, quiet_export
 from raykd.layers.graph_viterbi import add_viterbi_to
 from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.layers.transformer import Transformer
@@ -78,7 +78,7 @@ def test_any_tagger_whose_labels_are_spans(shape, rows, seed):
     batch = make_batch(rows)
     assert_same_as(tagger, session_of(tagger.to_onnx()), batch)
     if shape["decoder"] == "maxent":
-        inputs = numbers_of(batch, ("pieces", "piece_lengths", "first", "lengths"))
+        inputs = graph_inputs(batch, ("pieces", "piece_lengths", "first", "lengths"))
         (labels_BT,) = session_of(tagger.to_onnx()).run(["labels"], inputs)
         for row, length in zip(labels_BT, batch.lengths_B.tolist(), strict=True):
             found = tags.decode(row[:length])
@@ -89,7 +89,7 @@ def viterbi_session(transitions, start, end):
     graph, float32 = Graph(), TensorProto.FLOAT
     labels = add_viterbi_to(graph, "emissions", "lengths", *map(graph.constant, (transitions, start, end)))
     inputs = {"emissions": (float32, ("B", "T", len(start))), "lengths": (TensorProto.INT64, ("B",))}
-    built = graph.graph("viterbi", inputs, {labels: (TensorProto.INT64, ("B", "T"))})
+    built = graph.graph_proto("viterbi", inputs, {labels: (TensorProto.INT64, ("B", "T"))})
     model = helper.make_model(built, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     onnx.checker.check_model(model)
     return onnxruntime.InferenceSession(model.SerializeToString())
@@ -120,8 +120,8 @@ def test_of_equal_labellings_the_same_one(B, T, Y, unit, seed):
 
 def test_spelling_that_the_batch_lacks_is_an_error():
     with pytest.raises(ValueError, match="reads characters, character_lengths, the batch has none"):
-        numbers_of(make_batch(characters=False))
-    assert set(numbers_of(make_batch(characters=False), ["pieces"])) == {"pieces"}
+        graph_inputs(make_batch(characters=False))
+    assert set(graph_inputs(make_batch(characters=False), ["pieces"])) == {"pieces"}
 
 
 def test_what_has_no_graph_is_refused():
@@ -135,7 +135,7 @@ def test_what_has_no_graph_is_refused():
 
 def test_libraries_are_silent_while_they_export(capfd):
     handlers = list(logging.root.handlers)
-    with without_notes():
+    with quiet_export():
         warnings.warn("of an exporter", stacklevel=1)
         logging.warning("of an exporter")
         logging.getLogger("torch.onnx").warning("of an exporter")

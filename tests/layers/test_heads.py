@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from raykd.forms import UTTERANCES
-from raykd.layers.heads import CRFHead, MaxEntHead, head_of
+from raykd.layers.heads import CRFHead, MaxEntHead, head_builder
 from raykd.layers.tagger import Tagger, TaggerShape
 from raykd.structures import log_partition, score, token_marginals, viterbi
 from tests.layers.batches import PIECES, make_batch
@@ -42,7 +42,7 @@ def test_only_the_first_word_has_the_labels_that_only_it_may_have(decoder):
     tags = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
     torch.manual_seed(0)
     shape = TaggerShape(pieces=PIECES.size, tags=len(tags), embedding_dim=3, hidden_dim=4, decoder=decoder)
-    tagger = Tagger(shape, head=head_of(decoder, len(tags), tags.allowed_places())).eval()
+    tagger = Tagger(shape, head=head_builder(decoder, len(tags), tags.allowed_places())).eval()
     with torch.no_grad():
         for parameter in tagger.parameters():
             parameter.copy_(10 * torch.randn_like(parameter))

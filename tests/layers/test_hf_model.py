@@ -19,7 +19,7 @@ from transformers import (
 
 from raykd.corpora.encoded_text import TokenBatch
 from raykd.errors import StoreError
-from raykd.layers.encoder import MaskedLanguageModel
+from raykd.layers.masked_language_model import MaskedLanguageModel
 
 SIZES = {"vocab_size": 30, "pad_token_id": 1}
 BERT = {
@@ -133,7 +133,7 @@ def test_a_head_of_its_own_cannot_be_pruned(kind):
     model = encoder(kind)
     model.model.set_output_embeddings(torch.nn.Linear(12, 30))
     with pytest.raises(StoreError, match=r"not its transposed embedding.*set vocabulary: whole"):
-        model.keep_rows((0, 1, 2, 5))
+        model.prune_embedding((0, 1, 2, 5))
 
 
 def test_rows_behind_the_vocabulary_are_no_pieces():
@@ -156,7 +156,7 @@ def test_kept_rows_score_as_they_did_in_the_whole(kind):
     parts = (whole.piece_lengths_B, whole.first_BT, whole.lengths_B)
     with torch.inference_mode():
         before = model(TokenBatch(old, *parts)).distribution.emissions_BTY[:, :, torch.tensor(kept)]
-        model.keep_rows(kept)
+        model.prune_embedding(kept)
         after = model(TokenBatch(new, *parts)).distribution.emissions_BTY
     torch.testing.assert_close(before, after)
     again = type(model)(type(model.model)(model.model.config), limit=10, prefix=1, suffix=1)

@@ -125,7 +125,7 @@ def test_a_head_that_is_drawn_anew_is_another_one_by_the_generator(decoder):
     drawn = []
     for _ in range(2):
         torch.manual_seed(7)
-        tagger.draw_head()
+        tagger.reset_head()
         drawn.append({name: value.clone() for name, value in tagger.state_dict().items()})
     assert all(torch.equal(drawn[0][name], drawn[1][name]) for name in before)
     differ = {name for name, value in before.items() if not torch.equal(value, drawn[0][name])}

@@ -72,7 +72,7 @@ def test_what_stands_on_padding_is_never_read():
     alone = model(inputs_BTD[:1, :2], lengths_B[:1])
     torch.testing.assert_close(alone, mine[:1, :2])
     states = model.states(inputs_BTD, lengths_B)
-    mean_BTD = model.of_sentence(states[-1], lengths_B)
+    mean_BTD = model.sentence_state(states[-1], lengths_B)
     torch.testing.assert_close(mean_BTD[0, 0], states[-1][0, :2].mean(0))
 
 

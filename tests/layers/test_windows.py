@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.layers.windows import in_windows, window_of_piece, window_starts
+from raykd.layers.windows import read_in_windows, window_of_piece, window_starts
 
 FEW = settings(max_examples=50)
 SIZES = given(st.integers(1, 60), st.integers(1, 20))
@@ -51,7 +51,7 @@ def test_every_piece_gets_its_own_logits(lengths, limit):
         seen.append(int(lengths_W.max()))
         return look_up(pieces_WV, lengths_W)
 
-    logits_BPL = in_windows(read, pieces_BP, lengths_B, limit=limit, prefix=1, suffix=1)
+    logits_BPL = read_in_windows(read, pieces_BP, lengths_B, limit=limit, prefix=1, suffix=1)
     inside_BP = torch.arange(max(lengths)) < lengths_B[:, None]
     assert torch.equal(logits_BPL[inside_BP], look_up(pieces_BP, lengths_B)[inside_BP])
     assert max(seen) <= limit
@@ -64,7 +64,7 @@ def test_special_pieces_stand_around_every_window():
         seen.extend(row[:n].tolist() for row, n in zip(pieces_WV, lengths_W, strict=True))
         return look_up(pieces_WV, lengths_W)
 
-    in_windows(
+    read_in_windows(
         read, torch.tensor([[7, 1, 2, 3, 4, 5, 6, 8, 9]]), torch.tensor([9]), limit=7, prefix=1, suffix=2
     )
     assert seen == [[7, 1, 2, 3, 4, 8, 9], [7, 3, 4, 5, 6, 8, 9]]

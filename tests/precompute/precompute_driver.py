@@ -31,7 +31,7 @@ NEEDS = signals_to_store([*map(Need, CHAIN), Need("kbest", 2)], CHAIN)
 def texts() -> dict[str, Text]:
     """Sentences whose first word is their row."""
     return {
-        name: Text.of([[str(row), name, *["word"] * (row % 3)] for row in range(SHARD * SHARDS)])
+        name: Text.from_tokens([[str(row), name, *["word"] * (row % 3)] for row in range(SHARD * SHARDS)])
         for name in TEACHERS
     }
 

@@ -23,7 +23,7 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.structures import token_marginals, viterbi
 from raykd.structures.labelled_arcs import FORBIDDEN
-from raykd.transfer import Covered, Text, TransferSet, read_manifest, signal_id
+from raykd.transfer import TeacherRows, Text, TransferSet, read_manifest, signal_id
 from tests.transfer.samples import (
     NON_CHAIN,
     TAGS,
@@ -36,7 +36,7 @@ from tests.transfer.samples import (
     sentences,
 )
 
-ENGLISH, GERMAN = Text.of(sentences(35, seed=1)), Text.of(sentences(21, seed=2))
+ENGLISH, GERMAN = Text.from_tokens(sentences(35, seed=1)), Text.from_tokens(sentences(21, seed=2))
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def folder_of(store: Path, name: str, text: Text, signal: str = "emissions") -> 
 
 def opened(store: Path, *needs: Need, offers=("emissions", "transitions"), **options) -> TransferSet:
     """The English signals of the store."""
-    covered = Covered(Source.of("en", ENGLISH, needs, offers=offers), np.arange(35))
+    covered = TeacherRows(Source.of("en", ENGLISH, needs, offers=offers), np.arange(35))
     return TransferSet.open(Storage(str(store)), [covered], needs, **options)
 
 
@@ -255,7 +255,7 @@ def test_a_teacher_trained_anew_is_asked_anew(tmp_path, school):
 
 @pytest.mark.parametrize("k", [0, 4])
 def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school, k):
-    text = Text.of(sentences(200, seed=3, longest=60))
+    text = Text.from_tokens(sentences(200, seed=3, longest=60))
     plan = school.plan(tmp_path, {"en": text}, k=k, shard_sentences=100)
     before = estimate(plan)
     assert not list(tmp_path.iterdir())
@@ -274,7 +274,7 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
 
 def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
     given = sentences(120, seed=3, longest=30)
-    plan = _parser(tmp_path, Text.of(given), shard_sentences=100, shard_bytes=2**17)
+    plan = _parser(tmp_path, Text.from_tokens(given), shard_sentences=100, shard_bytes=2**17)
     before, done = estimate(plan), compute(plan)
     pairs = sum(len(words) * (len(words) + 1) for words in given)
     for name, per_pair in {"arcs": 2, "relations": 2 * TAGS}.items():
@@ -287,7 +287,7 @@ def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
     sizes = [
         shard.bytes
         for shard in read_manifest(
-            Storage(str(folder_of(tmp_path, "en", Text.of(given), "relations")))
+            Storage(str(folder_of(tmp_path, "en", Text.from_tokens(given), "relations")))
         ).shards
     ]
     assert len(sizes) > 2
@@ -297,11 +297,11 @@ def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
 
 def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
     given = [["w"] * n for n in (1, 2, 7, 3, 1, 12, 2)] + sentences(20, seed=5)
-    text = Text.of(given)
+    text = Text.from_tokens(given)
     compute(_parser(tmp_path, text))
     source = Source.of("en", text, [Need("marginals")], offers=ARCS)
     assert source.folders.keys() == {"arcs", "relations"}
-    opened = TransferSet.open(Storage(str(tmp_path)), [Covered(source, np.arange(27))], [Need("kbest", 4)])
+    opened = TransferSet.open(Storage(str(tmp_path)), [TeacherRows(source, np.arange(27))], [Need("kbest", 4)])
     parser = FakeParser("en")
     for rows in ([2, 0, 1], [26, 5, 5, 4, 11], [0, 4], [6]):
         found = opened.gather(np.array(rows)).arcs
@@ -327,7 +327,7 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
 
 
 def test_the_error_of_arcs_is_that_of_heads_a_word_may_have(tmp_path):
-    text = Text.of(sentences(20, seed=5))
+    text = Text.from_tokens(sentences(20, seed=5))
     compute(_parser(tmp_path, text))
     for name in ARCS:
         manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", text, name))))

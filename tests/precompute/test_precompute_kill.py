@@ -17,7 +17,7 @@ import ray
 from raykd.errors import PlacementError, StoreError
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.transfer import Covered, TransferSet, signal_id
+from raykd.transfer import TeacherRows, TransferSet, signal_id
 from tests.long import of_make_chaos
 from tests.patience import until
 from tests.precompute.precompute_driver import NEEDS, SHARD, SHARDS, TEACHERS, run, texts
@@ -61,7 +61,7 @@ def assert_whole(store: Path) -> None:
     """Every shard stands, and every sentence of every teacher can be gathered."""
     rows = SHARD * SHARDS
     covered = [
-        Covered(Source.of(name, text, NEEDS), np.arange(place * rows, (place + 1) * rows))
+        TeacherRows(Source.of(name, text, NEEDS), np.arange(place * rows, (place + 1) * rows))
         for place, (name, text) in enumerate(texts().items())
     ]
     opened = TransferSet.open(Storage(str(store)), covered, NEEDS)

@@ -18,7 +18,7 @@ from raykd.storage import digests
 from raykd.storage.store import Storage
 from raykd.sweep.doctor import examine
 from raykd.sweep.lease import working
-from raykd.transfer import Covered, Text, TransferSet
+from raykd.transfer import TeacherRows, Text, TransferSet
 from tests.s3_server import KEYS, S3Server
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences
 
@@ -81,10 +81,10 @@ def test_connecting_asks_nothing(server, storage):
 
 def stored(uri: str, shards: int) -> tuple[PrecomputePlan, Callable[[], TransferSet]]:
     """A teacher's signals of two sentences in each of so many shards, and what opens them."""
-    school, text = School(FakeTeacher("ada")), Text.of(sentences(shards * 2))
+    school, text = School(FakeTeacher("ada")), Text.from_tokens(sentences(shards * 2))
     plan = school.plan(uri, {"ada": text}, shard_sentences=2)
     compute(plan)
-    covered = [Covered(Source.of("ada", text, NEEDS), np.arange(len(text)))]
+    covered = [TeacherRows(Source.of("ada", text, NEEDS), np.arange(len(text)))]
     return plan, lambda: TransferSet.open(Storage(uri), covered, NEEDS)
 
 
@@ -102,7 +102,7 @@ def test_a_signal_of_many_shards_takes_a_few_requests_when_it_is_opened_again(se
     server.asked()
     (covered,) = plan.coverage()
     assert all(part.complete for part in covered.parts)
-    assert sum(len(part.standing) for part in covered.parts) > SHARDS
+    assert sum(len(part.stored) for part in covered.parts) > SHARDS
     # A listing and a manifest for each signal.
     assert kinds(server) == {"LIST": 2, "HEAD": 2, "GET": 2}
     first = read_all(open_set(), SHARDS)

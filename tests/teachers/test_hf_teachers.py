@@ -39,7 +39,9 @@ def built(teacher, *, words=(), tags=NER, seed=0, **settings):
     """The teacher, and its vocabulary for these words."""
     vocabulary = teacher.tokenizer.build(list(words))
     torch.manual_seed(seed)
-    return teacher.build(BuildInputs(tag_set=tags, kept=vocabulary.kept, **settings)).eval(), vocabulary
+    return teacher.build(
+        BuildInputs(tag_set=tags, kept_pieces=vocabulary.kept, **settings)
+    ).eval(), vocabulary
 
 
 def batch_of(vocabulary, sentences=SENTENCES):

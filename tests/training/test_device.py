@@ -29,7 +29,7 @@ from raykd.transfer import Text
 from tests.training.small import recipe, student_of
 from tests.transfer.samples import FakeTeacher, School, compute
 
-TEXT = Text.of([["a", "b"], ["c"]])
+TEXT = Text.from_tokens([["a", "b"], ["c"]])
 
 
 @pytest.fixture(params=[False, True], ids=["no GPU", "a GPU"])

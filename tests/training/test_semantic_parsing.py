@@ -249,7 +249,7 @@ def test_equal_words_count_as_each_other(root, tmp_path):
 
 def test_one_worker_and_two_take_the_same_step(trained):
     """Dropout is drawn by a sentence's place in the global batch, in encoder and decoder alike."""
-    from raykd.layers.dropout import masks_of
+    from raykd.layers.dropout import step_masks
 
     model, _ = model_and_batch(trained)[0].train(), None
     for each in model.modules():
@@ -259,7 +259,7 @@ def test_one_worker_and_two_take_the_same_step(trained):
     text = encoded_part(ready.storage.uri, run, "train").with_decoder_input().text
 
     def scores(rows, places):
-        with masks_of(5, torch.tensor(places)):
+        with step_masks(5, torch.tensor(places)):
             return model(text.gather(np.array(rows))).distribution
 
     whole = scores([0, 1, 2, 3], [0, 1, 2, 3])
@@ -316,7 +316,7 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     folder = ready.storage.child(*run.folder)
     model = raykd.load(folder.uri).model
     assert torch.equal(model.embedding_matrix(), kept)
-    assert {id(p) for p in model.fixed()} == {id(p) for p in model.layer_groups()["embeddings"]}
+    assert {id(p) for p in model.fixed_parameters()} == {id(p) for p in model.layer_groups()["embeddings"]}
     assert any(
         not torch.equal(a, b)
         for a, b in zip(before.layer_groups()["encoder"], model.layer_groups()["encoder"], strict=True)

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from raykd.transfer.prefetch import Prefetched
+from raykd.transfer.prefetch import Prefetcher
 from tests.patience import until
 
 
@@ -30,13 +30,13 @@ def background() -> list[threading.Thread]:
 
 def test_what_is_expected_is_loaded_in_the_background_and_what_is_not_when_it_is_asked_for():
     loads = Loads()
-    opened = Prefetched(loads)
+    opened = Prefetcher(loads)
     assert opened.get(7) == "value 7"
     assert background() == []
-    opened.expect([1, 2])
+    opened.prefetch([1, 2])
     (thread,) = background()
     loads.waits[3] = threading.Event()
-    opened.expect([1, 2, 3])
+    opened.prefetch([1, 2, 3])
     until(lambda: len(loads.by) == 3)
     assert [opened.get(key) for key in (1, 2)] == ["value 1", "value 2"]
     assert loads.by[7] == threading.current_thread().name
@@ -50,8 +50,8 @@ def test_what_is_expected_is_loaded_in_the_background_and_what_is_not_when_it_is
 def test_what_no_thread_has_begun_is_not_waited_for():
     loads = Loads()
     loads.waits[1] = threading.Event()
-    opened = Prefetched(loads)
-    opened.expect([1, 2])
+    opened = Prefetcher(loads)
+    opened.prefetch([1, 2])
     assert loads.begun.wait()
     assert opened.get(2) == "value 2"
     assert loads.by[2] == threading.current_thread().name
@@ -63,8 +63,8 @@ def test_what_no_thread_has_begun_is_not_waited_for():
 
 def test_an_error_in_the_background_is_raised_where_the_thing_is_asked_for():
     loads = Loads()
-    opened = Prefetched(loads)
-    opened.expect([-1, 2])
+    opened = Prefetcher(loads)
+    opened.prefetch([-1, 2])
     until(lambda: 2 in loads.by)
     assert opened.get(2) == "value 2"
     with pytest.raises(OSError, match="-1 is damaged"):
@@ -74,10 +74,10 @@ def test_an_error_in_the_background_is_raised_where_the_thing_is_asked_for():
 
 def test_what_is_no_longer_expected_is_let_go():
     loads = Loads()
-    opened = Prefetched(loads)
-    opened.expect([1, 2])
+    opened = Prefetcher(loads)
+    opened.prefetch([1, 2])
     opened.get(1), opened.get(2)
-    opened.expect([2, 3])
+    opened.prefetch([2, 3])
     opened.get(2), opened.get(3)
     assert set(opened._open) == {2, 3}
     loads.by.clear()

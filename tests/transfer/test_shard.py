@@ -16,7 +16,7 @@ from raykd.transfer import (
     open_shard,
     write_shard,
 )
-from raykd.transfer.shard import tokens_of
+from raykd.transfer.shard import ragged_values
 
 EMISSIONS = Need("emissions")
 ORIGIN = Origin(signal="emissions", teacher_id="t", weights_sha256="w", text_id="x", tags=3, k=0)
@@ -36,7 +36,7 @@ def test_emissions_come_back_rounded_after_their_maximum_was_taken_off(tmp_path)
     given, entry = write(Storage(str(tmp_path)))
     batch = open_shard(Storage(str(tmp_path)), entry)
     expected = given - given.max(1, keepdims=True)
-    np.testing.assert_array_equal(tokens_of(batch, "emissions"), expected.astype(np.float16))
+    np.testing.assert_array_equal(ragged_values(batch, "emissions"), expected.astype(np.float16))
     assert batch["sentence"].to_pylist() == [22, 20, 23, 21]
     assert batch["length"].to_pylist() == [1, 2, 2, 5]
     assert entry.largest_error == np.abs(expected - expected.astype(np.float16).astype(np.float32)).max() > 0
@@ -97,7 +97,7 @@ def test_every_truncated_or_flipped_shard_without_manifest_counts_as_missing(tmp
     for cut in (0, 1, 8, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
         assert find_shard(folder, ROWS, origin=ORIGIN) is None, cut
-    scores = tokens_of(pa.ipc.open_file(pa.BufferReader(whole)).get_batch(0), "emissions").tobytes()
+    scores = ragged_values(pa.ipc.open_file(pa.BufferReader(whole)).get_batch(0), "emissions").tobytes()
     place = whole.index(scores) + len(scores) // 2
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
     assert find_shard(folder, ROWS, origin=ORIGIN) is None

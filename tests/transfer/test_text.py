@@ -24,8 +24,8 @@ def forms():
 
 @pytest.mark.parametrize(("name", "form"), list(forms()), ids=[name for name, _ in forms()])
 def test_the_same_sentences_are_one_text_however_they_came(name, form):
-    text = Text.of(form)
-    assert text.id == Text.of(SENTENCES).id
+    text = Text.from_tokens(form)
+    assert text.id == Text.from_tokens(SENTENCES).id
     assert text.lengths.tolist() == [3, 1, 3]
     assert text.sentences(np.array([2, 0])) == [SENTENCES[2], SENTENCES[0]]
 
@@ -40,21 +40,21 @@ def test_the_same_sentences_are_one_text_however_they_came(name, form):
     ],
 )
 def test_other_sentences_are_another_text(other):
-    assert Text.of(other).id != Text.of(SENTENCES).id
+    assert Text.from_tokens(other).id != Text.from_tokens(SENTENCES).id
 
 
 def test_the_border_between_sentences_counts():
-    assert Text.of([["a", "b"], ["c"]]).id != Text.of([["a"], ["b", "c"]]).id
+    assert Text.from_tokens([["a", "b"], ["c"]]).id != Text.from_tokens([["a"], ["b", "c"]]).id
 
 
 @pytest.mark.parametrize("bad", [[["a"], []], pa.array([["a"], None])])
 def test_a_sentence_without_tokens_is_refused(bad):
     with pytest.raises(ValueError, match="at least one token"):
-        Text.of(bad)
+        Text.from_tokens(bad)
 
 
 def test_a_stored_text_comes_back_and_is_written_once(tmp_path):
-    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    store, text = Storage(str(tmp_path)), Text.from_tokens(SENTENCES)
     write_text(store, text)
     (path,) = tmp_path.rglob("text.arrow")
     written = path.stat().st_mtime_ns
@@ -66,7 +66,7 @@ def test_a_stored_text_comes_back_and_is_written_once(tmp_path):
 
 
 def test_a_damaged_or_missing_text_is_refused_by_name(tmp_path):
-    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    store, text = Storage(str(tmp_path)), Text.from_tokens(SENTENCES)
     with pytest.raises(StoreError, match=r"text\.arrow: the text is not in the store"):
         open_text(store, text.id)
     write_text(store, text)
@@ -86,23 +86,23 @@ def spelled(text: Text) -> list[list[str]]:
 
 
 def test_a_union_is_the_longest_text_and_what_the_others_add_once():
-    small = Text.of([["new"], ["日本"], ["new"], ["a", "b"]])
-    union = Text.union([small, Text.of(SENTENCES), Text.of([["new"], ["newer"]])])
+    small = Text.from_tokens([["new"], ["日本"], ["new"], ["a", "b"]])
+    union = Text.union([small, Text.from_tokens(SENTENCES), Text.from_tokens([["new"], ["newer"]])])
     assert spelled(union) == [
         *[list(words) for words in spelled(small)],
         SENTENCES[0],
         SENTENCES[2],
         ["newer"],
     ]
-    again = Text.union([Text.of(SENTENCES), small, Text.of([["new"], ["newer"]])])
+    again = Text.union([Text.from_tokens(SENTENCES), small, Text.from_tokens([["new"], ["newer"]])])
     assert sorted(spelled(again)) == sorted(spelled(union))
 
 
 @pytest.mark.parametrize("others", [[], [SENTENCES], [SENTENCES[1:]], [SENTENCES[:1] * 2]])
 def test_a_union_that_adds_nothing_is_the_same_text(others):
-    text = Text.of(SENTENCES)
-    assert Text.union([text, *map(Text.of, others)]) is text or len(others[0]) == len(SENTENCES)
-    assert Text.union([text, *map(Text.of, others)]).id == text.id
+    text = Text.from_tokens(SENTENCES)
+    assert Text.union([text, *map(Text.from_tokens, others)]) is text or len(others[0]) == len(SENTENCES)
+    assert Text.union([text, *map(Text.from_tokens, others)]).id == text.id
 
 
 WORDS = st.lists(
@@ -113,7 +113,7 @@ WORDS = st.lists(
 @settings(max_examples=50)
 @given(st.lists(WORDS, min_size=1, max_size=3))
 def test_each_text_finds_its_sentences_in_the_union(several):
-    texts = [Text.of(sentences) for sentences in several]
+    texts = [Text.from_tokens(sentences) for sentences in several]
     union = Text.union(texts)
     assert len(union) <= sum(map(len, texts))
     for text, sentences in zip(texts, several, strict=True):
@@ -121,17 +121,17 @@ def test_each_text_finds_its_sentences_in_the_union(several):
 
 
 def test_sentences_are_found_or_absent():
-    text = Text.of(forms_in_chunks())
+    text = Text.from_tokens(forms_in_chunks())
     asked = [["日本"], ["ja"], SENTENCES[2], ["a", "b", ""], SENTENCES[0]]
     assert text.rows(sentence_hashes(asked)).tolist() == [1, -1, 2, -1, 0]
     assert text.rows(sentence_hashes([])).tolist() == []
 
 
 def test_a_text_of_some_rows_has_these_sentences_alone():
-    text = Text.of(forms_in_chunks())
+    text = Text.from_tokens(forms_in_chunks())
     rows = np.array([2, 0])
-    assert text.only(rows).sentences(np.arange(2)) == text.sentences(rows)
-    twice = Text.of([*SENTENCES, *SENTENCES[:2]])
+    assert text.subset(rows).sentences(np.arange(2)) == text.sentences(rows)
+    twice = Text.from_tokens([*SENTENCES, *SENTENCES[:2]])
     assert twice.first_rows.tolist() == list(range(len(SENTENCES)))
 
 
@@ -140,7 +140,7 @@ def forms_in_chunks():
 
 
 def test_stored_hashes_are_not_computed_again_unless_they_are_missing(tmp_path, monkeypatch):
-    store, text = Storage(str(tmp_path)), Text.of(forms_in_chunks())
+    store, text = Storage(str(tmp_path)), Text.from_tokens(forms_in_chunks())
     write_text(store, text)
     (path,) = tmp_path.rglob("hashes.bin")
     with monkeypatch.context() as patch:
@@ -154,7 +154,7 @@ def test_stored_hashes_are_not_computed_again_unless_they_are_missing(tmp_path, 
 
 @pytest.mark.parametrize("place", [5, 40])
 def test_damaged_hashes_are_refused_by_name(tmp_path, place):
-    store, text = Storage(str(tmp_path)), Text.of(SENTENCES)
+    store, text = Storage(str(tmp_path)), Text.from_tokens(SENTENCES)
     write_text(store, text)
     (path,) = tmp_path.rglob("hashes.bin")
     whole = path.read_bytes()
@@ -169,4 +169,4 @@ def test_damaged_hashes_are_refused_by_name(tmp_path, place):
 
 def test_ids_stay_what_they_are():
     """Signals in existing stores are named by them."""
-    assert Text.of(SENTENCES).id == "text-86594e7f4974115a"
+    assert Text.from_tokens(SENTENCES).id == "text-86594e7f4974115a"

@@ -7,7 +7,7 @@ from raykd.precompute.plan import PrecomputePlan
 from raykd.signals import Need
 from raykd.storage.store import Storage
 from raykd.structures import Chain, kbest
-from raykd.transfer import Covered, Text, TransferSet
+from raykd.transfer import TeacherRows, Text, TransferSet
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences
 
 EVERYTHING = (Need("emissions"), Need("transitions"), Need("kbest", 3))
@@ -19,14 +19,16 @@ def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
     school = School(FakeTeacher("english"), FakeTeacher("deutsch!"))
     parts = {"english": sentences(23, seed=1), "deutsch!": sentences(15, seed=2)}
-    compute(school.plan(folder, {name: Text.of(part) for name, part in parts.items()}, k=4))
+    compute(school.plan(folder, {name: Text.from_tokens(part) for name, part in parts.items()}, k=4))
     rows = {"english": np.arange(38)[np.arange(38) % 5 != 3][:23]}
     rows["deutsch!"] = np.setdiff1d(np.arange(38), rows["english"])
     table: list = [None] * 38
     for name, part in parts.items():
         for row, sentence in zip(rows[name], part, strict=True):
             table[row] = (school.teachers[name], sentence)
-    covered = [Covered(Source.of(name, Text.of(part)), rows[name]) for name, part in parts.items()]
+    covered = [
+        TeacherRows(Source.of(name, Text.from_tokens(part)), rows[name]) for name, part in parts.items()
+    ]
     return folder, covered, table
 
 
@@ -80,7 +82,7 @@ def test_only_what_is_needed_is_read(stored):
 
 def test_a_table_may_stop_before_the_text_does(stored):
     folder, covered, table = stored
-    shorter = [Covered(each.source, each.rows[:4]) for each in covered]
+    shorter = [TeacherRows(each.source, each.rows[:4]) for each in covered]
     first = covered[0].rows[:4]
     batch = TransferSet.open(Storage(str(folder)), shorter, [Need("emissions")]).gather(first)
     expected = given(*table[first[3]]).emissions_BTY[0]
@@ -96,23 +98,26 @@ def equal(one, other) -> bool:
 def test_a_smaller_text_is_served_by_a_larger_one(tmp_path):
     """What was computed for the union of several texts gives each of them the batches of its own signals."""
     school = School(FakeTeacher("en"))
-    small, other = Text.of(sentences(12, seed=4)), Text.of(sentences(30, seed=5) + sentences(5, seed=4))
+    small, other = (
+        Text.from_tokens(sentences(12, seed=4)),
+        Text.from_tokens(sentences(30, seed=5) + sentences(5, seed=4)),
+    )
     union = Text.union([small, other])
     assert len(union) == len(other) + len(small) - 5
     store, rows = Storage(str(tmp_path)), np.array([11, 0, 7, 3])
     compute(school.plan(tmp_path, {"en": small}, k=3))
-    own = TransferSet.open(store, [Covered(Source.of("en", small), np.arange(12))], EVERYTHING)
+    own = TransferSet.open(store, [TeacherRows(Source.of("en", small), np.arange(12))], EVERYTHING)
     compute(school.plan(tmp_path, {"en": union}, k=3))
     source, text_rows = Source.of("en", union), union.rows(small.hashes)
-    served = TransferSet.open(store, [Covered(source, np.arange(12), text_rows)], EVERYTHING)
+    served = TransferSet.open(store, [TeacherRows(source, np.arange(12), text_rows)], EVERYTHING)
     assert equal(own.gather(rows), served.gather(rows))
-    half = TransferSet.open(store, [Covered(source, np.arange(3), text_rows[:3])], EVERYTHING)
+    half = TransferSet.open(store, [TeacherRows(source, np.arange(3), text_rows[:3])], EVERYTHING)
     assert equal(own.gather(np.array([2, 1])), half.gather(np.array([2, 1])))
 
 
 def test_rows_of_another_text_are_refused_beyond_its_end(stored):
     folder, covered, _ = stored
-    beyond = [Covered(covered[1].source, np.arange(2), np.array([0, 15]))]
+    beyond = [TeacherRows(covered[1].source, np.arange(2), np.array([0, 15]))]
     with pytest.raises(SignalError, match="covers 15 sentences, fewer than 16"):
         TransferSet.open(Storage(str(folder)), beyond, [Need("emissions")])
 
@@ -120,11 +125,11 @@ def test_rows_of_another_text_are_refused_beyond_its_end(stored):
 def test_teachers_that_store_another_number_of_paths_are_joined(tmp_path):
     """One teacher's paths were computed for a larger K, in another sweep; they serve the smaller K too."""
     school = School(FakeTeacher("en"), FakeTeacher("de"))
-    texts = {name: Text.of(sentences(6, seed=seed)) for seed, name in enumerate(school.teachers)}
+    texts = {name: Text.from_tokens(sentences(6, seed=seed)) for seed, name in enumerate(school.teachers)}
     for k, name in ((5, "en"), (2, "de")):
         compute(school.plan(tmp_path, {name: texts[name]}, k=k))
     covered = [
-        Covered(Source.of(name, text), np.arange(6) * 2 + place)
+        TeacherRows(Source.of(name, text), np.arange(6) * 2 + place)
         for place, (name, text) in enumerate(texts.items())
     ]
     batch = TransferSet.open(Storage(str(tmp_path)), covered, [Need("kbest", 2)]).gather(np.arange(12))
@@ -150,20 +155,20 @@ def test_rows_that_no_teacher_or_two_teachers_cover_are_refused(stored):
     only = TransferSet.open(store, covered[:1], [Need("emissions")])
     with pytest.raises(SignalError, match="row 3 "):
         only.gather(np.array([0, 3]))
-    twice = [covered[0], Covered(covered[1].source, covered[0].rows[:3])]
+    twice = [covered[0], TeacherRows(covered[1].source, covered[0].rows[:3])]
     with pytest.raises(SignalError, match="two teachers"):
         TransferSet.open(store, twice, [Need("emissions")])
     with pytest.raises(SignalError, match="covers 15 sentences, fewer than 16"):
-        TransferSet.open(store, [Covered(covered[1].source, np.arange(16))], [Need("emissions")])
+        TransferSet.open(store, [TeacherRows(covered[1].source, np.arange(16))], [Need("emissions")])
 
 
 def test_teachers_with_unlike_tags_are_refused(tmp_path):
     school = School(FakeTeacher("five"), FakeTeacher("six", tags=6))
-    text = Text.of(sentences(3))
+    text = Text.from_tokens(sentences(3))
     for name, tags in (("five", 5), ("six", 6)):
         compute(PrecomputePlan(str(tmp_path), (school.task(tmp_path, name, text, tags=tags),)))
     covered = [
-        Covered(Source.of(name, text), rows)
+        TeacherRows(Source.of(name, text), rows)
         for name, rows in (("five", np.array([0, 1])), ("six", np.array([2])))
     ]
     with pytest.raises(SignalError, match=r"same tags, got \[5, 6\]"):

@@ -13,13 +13,13 @@ from raykd.precompute.plan import PrecomputePlan, estimate, precompute
 from raykd.signals import Need
 from raykd.storage import cache
 from raykd.storage.store import Storage
-from raykd.transfer import Covered, RowRange, Text, TransferSet, read_manifest, row_ranges, signal_id
+from raykd.transfer import TeacherRows, RowRange, Text, TransferSet, read_manifest, row_ranges, signal_id
 from raykd.transfer import windows as module
 from raykd.transfer.index import Index, read_index, write_index
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences
 
 NEEDS = (Need("emissions"), Need("transitions"), Need("kbest", 2))
-TEXTS = {"en": Text.of(sentences(75, seed=1)), "de": Text.of(sentences(41, seed=2))}
+TEXTS = {"en": Text.from_tokens(sentences(75, seed=1)), "de": Text.from_tokens(sentences(41, seed=2))}
 ROWS = {"en": np.arange(116)[np.arange(116) % 3 != 1][:75]}
 ROWS["de"] = np.setdiff1d(np.arange(116), ROWS["en"])
 
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 
 def opened(folder: Path, needs=NEEDS) -> TransferSet:
-    covered = [Covered(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
+    covered = [TeacherRows(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
     return TransferSet.open(Storage(str(folder)), covered, needs)
 
 
@@ -127,7 +127,9 @@ def test_windows_cover_every_row_once_and_keep_their_bound(folder, monkeypatch, 
     }
     for windows in plans.values():
         assert sorted(np.concatenate(windows).tolist()) == list(range(150))
-        units = [set(transfer._units.of(*transfer._located(rows[window])).tolist()) for window in windows]
+        units = [
+            set(transfer._units.unit_of_rows(*transfer._located(rows[window])).tolist()) for window in windows
+        ]
         assert sum(map(len, units)) == len(set.union(*units)) == 13
         sizes = [sum(transfer._units.bytes_U[list(own)]) for own in units]
         assert all(size <= bound or len(own) == 1 for size, own in zip(sizes, units, strict=True))
@@ -171,12 +173,12 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
 def ahead(transfer: TransferSet, windows: list[np.ndarray]) -> Iterator[np.ndarray]:
     """The windows one after the other, each fetched with the next one."""
     for number, window in enumerate(windows):
-        transfer.expect(windows[number : number + 2])
+        transfer.prefetch(windows[number : number + 2])
         yield window
 
 
 def keys_of(transfer: TransferSet, rows: np.ndarray) -> list:
-    units = set(transfer._units.of(*transfer._located(rows)).tolist())
+    units = set(transfer._units.unit_of_rows(*transfer._located(rows)).tolist())
     return [key for unit in units for key in transfer._units.shards(unit)]
 
 
@@ -190,7 +192,7 @@ def test_an_object_stores_shards_go_through_a_cache_that_holds_a_part_of_them(fo
     monkeypatch.setenv("RAYKD_CACHE_BYTES", "30000")
     monkeypatch.setattr(cache, "_unchecked_bytes", {})
     monkeypatch.setattr(module, "WINDOW_BYTES", 12_000)
-    covered = [Covered(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
+    covered = [TeacherRows(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
     transfer = TransferSet.open(remote, covered, NEEDS)
     for window in ahead(transfer, transfer.plan(np.arange(116), seed=0, epoch=0)):
         found = transfer.gather(window).chain.emissions_BTY

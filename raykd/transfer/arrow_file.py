@@ -15,9 +15,11 @@ _TRIES = 3
 
 
 def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatch:
-    """Map an Arrow file. With `sha256` its bytes are compared with it: those of a local file once per process as long
-    as it stays as it is, those of an object store's when they are copied to this node. They are read in any case, so
-    that what is mapped is in the page cache before it is used.
+    """Map an Arrow file.
+
+    With `sha256` its bytes are compared with it: those of a local file once per process as long as it stays as it is,
+    those of an object store's when they are copied to this node. They are read in any case, so that what is mapped is
+    in the page cache before it is used.
 
     The mapping outlives the file handle: it is released with the last array that reads it, so thousands of files need
     no file descriptors, and a file that is removed from a node's cache stays readable where it is mapped (on Linux).

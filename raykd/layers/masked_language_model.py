@@ -1,4 +1,4 @@
-"""A Transformers encoder with the head of a masked language model: BERT, RoBERTa and what is built like them.
+"""A Transformers encoder with the head of a masked language model: BERT, RoBERTa and their descendants.
 
 Shapes: B batch, P pieces, M masked pieces of a sentence, N of a chunk, D size, V pieces of the vocabulary.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.errors import ExportError, StoreError
 from raykd.identity import PlainObject
@@ -34,17 +35,25 @@ HEADS = (
     ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
     ("head", "decoder"),
 )
-"""The modules that make scores of states, one after the other: of BERT, RoBERTa, DistilBERT and ModernBERT."""
+"""Names of the modules from states to scores, in order: of BERT, RoBERTa, DistilBERT and ModernBERT."""
 
 
 class MaskedLanguageModel(HFModel):
-    """Predicts the pieces at `first_BT`, independently: a chain without transitions over the vocabulary, which is not
-    scored until it is read. Its head reads their states alone, and its last layer is the transposed embedding.
+    """A masked language model: it predicts the pieces at `first_BT` independently of each other.
+
+    Its output is a chain without transitions over the vocabulary, whose scores are computed when they are first read.
+    The last layer of its head is the transposed embedding.
 
     Args:
-        pieces: how many the vocabulary has, where the embedding has rows behind them; None: as many as it has rows.
+        model: a masked language model of Transformers.
+        limit: see `HFModel`.
+        prefix: see `HFModel`.
+        suffix: see `HFModel`.
+        freeze: see `HFModel`.
+        pieces: number of pieces in the vocabulary, where the embedding has more rows; None: one for each row.
 
-    Raises StoreError where the head of `model` is none of `HEADS`.
+    Raises:
+        StoreError: the head of `model` is none of `HEADS`.
     """
 
     def __init__(
@@ -61,10 +70,11 @@ class MaskedLanguageModel(HFModel):
         self._pieces = pieces
         head = next((names for names in HEADS if all(hasattr(model, name) for name in names)), None)
         if head is None:
-            problem = f"has a head that is not known ({type(model).__name__})"
+            problem = f"has an unknown kind of head ({type(model).__name__})"
             raise StoreError(str(model.config.name_or_path), problem, "use BERT, RoBERTa or DistilBERT")
         self._head = head
 
+    @override
     def forward(
         self,
         batch: TokenBatch,
@@ -73,36 +83,41 @@ class MaskedLanguageModel(HFModel):
         pieces: Sequence[int] = (),
         attention: Sequence[int] = (),
     ) -> Output:
-        _, states, scores = self.states_of(batch, (*layers, *pieces, self.depth), attention)
+        _, states, scores = self.read_states(batch, (*layers, *pieces, self.depth), attention)
         chain = self._chain(first_of_pieces(states[self.depth], batch), batch.lengths_B)
         hidden = {layer: first_of_pieces(states[layer], batch) for layer in layers}
         inside = {layer: states[layer] for layer in pieces}
         return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
 
-    def keep_rows(self, kept: Sequence[int]) -> None:
-        before = self.model.get_output_embeddings()
-        if before.weight is not self.model.get_input_embeddings().weight:
-            problem = "has a last layer that is not its transposed embedding, and cannot be pruned"
+    @override
+    def prune_embedding(self, kept_pieces: Sequence[int]) -> None:
+        whole_layer = self.model.get_output_embeddings()
+        if whole_layer.weight is not self.model.get_input_embeddings().weight:
+            problem = "cannot be pruned, because its last layer is not its transposed embedding"
             raise StoreError(str(self.model.config.name_or_path), problem, "set vocabulary: whole")
-        super().keep_rows(kept)
-        rows = torch.tensor(kept, dtype=torch.long)
-        own = nn.Linear(before.in_features, len(rows))
-        own.weight, self._pieces = self.embedding_matrix(), None
-        own.bias = nn.Parameter(before.bias.detach()[rows].clone())
+        super().prune_embedding(kept_pieces)
+        rows = torch.tensor(kept_pieces, dtype=torch.long)
+        output_layer = nn.Linear(whole_layer.in_features, len(rows))
+        output_layer.weight, self._pieces = self.embedding_matrix(), None
+        output_layer.bias = nn.Parameter(whole_layer.bias.detach()[rows].clone())
         for part in self.model.modules():
             # BERT and RoBERTa hold the bias of their last layer a second time.
-            if getattr(part, "bias", None) is before.bias:
-                part.bias = own.bias
-        self.model.set_output_embeddings(own)
+            if getattr(part, "bias", None) is whole_layer.bias:
+                part.bias = output_layer.bias
+        self.model.set_output_embeddings(output_layer)
 
     def scores(self, states_XD: Tensor) -> Tensor:
-        """Of all pieces [..., V], by its head, in float32 at least."""
+        """Return the scores of all pieces [..., V] in float32 at least.
+
+        Args:
+            states_XD: states of masked pieces, in any shape [..., D].
+        """
         for name in self._head:
             states_XD = getattr(self.model, name)(states_XD)
         return full_precision(states_XD[..., : self._pieces])
 
     def _chain(self, states_BMD: Tensor, lengths_B: Tensor) -> UnscoredChain:
-        # Scores are computed later, in the modes in which the states are computed now.
+        # Scores are computed later, but under the gradient and autocast modes of now.
         kind, mode = states_BMD.device.type, nullcontext if torch.is_grad_enabled() else torch.no_grad
         mode = torch.inference_mode if torch.is_inference_mode_enabled() else mode
         precision = {"dtype": torch.get_autocast_dtype(kind), "enabled": torch.is_autocast_enabled(kind)}
@@ -117,9 +132,11 @@ class MaskedLanguageModel(HFModel):
             states_BMD, lengths_B, score, tags=self._pieces or rows, parameters=[*head.parameters()]
         )
 
+    @override
     def architecture(self) -> PlainObject:
         pieces = {} if self._pieces is None else {"pieces": self._pieces}
         return {**super().architecture(), **pieces}
 
+    @override
     def to_onnx(self) -> ModelProto:
-        raise ExportError("a masked language model is a checkpoint of Transformers; raykd export writes that")
+        raise ExportError("a masked language model has no ONNX form; raykd export writes it as a checkpoint")

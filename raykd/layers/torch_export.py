@@ -1,5 +1,6 @@
-"""A model of someone else's code as an ONNX graph, traced by PyTorch's exporter. Takes seconds, where `layers/graph.py`
-takes milliseconds.
+"""ONNX graphs of models whose layers are not raykd's, traced by PyTorch's exporter.
+
+Tracing takes seconds; `layers/graph.py` takes milliseconds.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from raykd.errors import ExportError
-from raykd.layers.graph import INPUTS, SCORES, SPELLING, Graph, without_notes
+from raykd.layers.graph import CHARACTER_INPUTS, INPUTS, SCORES, Graph, quiet_export
 from raykd.layers.graph_viterbi import add_best_labels_to
 
 if TYPE_CHECKING:
@@ -28,18 +30,27 @@ class _Traced(nn.Module):
         super().__init__()
         self.model, self.scores = model, scores
 
+    @override
     def forward(self, pieces: Tensor, piece_lengths: Tensor, first: Tensor, lengths: Tensor) -> Tensor:
         return self.scores(pieces, piece_lengths, first, lengths)
 
 
-def traced(model: nn.Module, scores: Scores, legal: LegalTransitions | None) -> ModelProto:
-    """The graph of `scores`, which computes with `model`, and of the best labels: from pieces, piece lengths, first
-    pieces and lengths of a batch to labels and scores. Which operations it does must not depend on their values.
+def trace_to_onnx(model: nn.Module, scores: Scores, legal: LegalTransitions | None) -> ModelProto:
+    """Trace a function of a model and add the best labels to its graph.
+
+    Args:
+        model: the network whose parameters the graph holds.
+        scores: from pieces, piece lengths, first pieces and lengths of a batch to the emission scores [B, T, Y]. Its
+            operations must not depend on their values.
+        legal: labellings among which the best one is sought; None: all of them.
+
+    Returns:
+        The graph from a batch to labels and scores.
 
     Raises:
         ExportError: the exporter fails.
     """
-    names = [name for name in INPUTS if name not in SPELLING]
+    names = [name for name in INPUTS if name not in CHARACTER_INPUTS]
     sizes = {size: torch.export.Dim(size) for name in names for size in INPUTS[name]}
     axes = {name: {axis: sizes[size] for axis, size in enumerate(INPUTS[name])} for name in names}
     places_BT = torch.arange(5).expand(3, 5)
@@ -50,23 +61,23 @@ def traced(model: nn.Module, scores: Scores, legal: LegalTransitions | None) -> 
         torch.tensor([5, 2, 3]),
     )
     try:
-        with torch.no_grad(), without_notes():
+        with torch.no_grad(), quiet_export():
             program = torch.onnx.export(
                 _Traced(model, scores).eval(), example, dynamo=True, dynamic_shapes=axes,
                 input_names=names, output_names=[SCORES], verbose=False,
             )  # fmt: skip
-    # Someone else's code may fail in any way: the model has no graph then.
+    # The exporter and the model are foreign code, which may raise anything.
     except Exception as error:
         reason = str(error).strip().split("\n")[0]
-        raise ExportError(f"PyTorch's exporter gives no ONNX graph of this model ({reason})") from error
+        raise ExportError(f"PyTorch's exporter cannot export this model ({reason})") from error
     graph: ModelProto = program.model_proto  # type: ignore[union-attr]
-    # The shapes of what is computed on the way, which no longer fit where a weight is transposed to be quantized.
+    # Shapes of intermediate values, which are wrong once a weight is transposed for quantization.
     del graph.graph.value_info[:]
     _add_labels(graph, legal)
     return graph
 
 
 def _add_labels(model: ModelProto, legal: LegalTransitions | None) -> None:
-    """Add the best labels by its scores to the outputs of a traced model."""
+    """Add the best labels to the outputs of a traced model."""
     graph = Graph("labels_")
     graph.add_labels_to(model, add_best_labels_to(graph, SCORES, "lengths", legal))

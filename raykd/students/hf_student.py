@@ -1,4 +1,4 @@
-"""What students have in common that are encoders of Transformers."""
+"""The base of students that are encoders of Transformers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 from raykd.students.student_config import Student
 
 
-class TransformersStudent(Student):
-    """An encoder of Transformers: it reads pieces alone, has no projection, and starts as it is drawn or given."""
+class HFStudent(Student):
+    """An encoder of Transformers: it reads pieces only and has no projection."""
 
     shows_pieces: ClassVar[bool] = True
     decoder: ClassVar[Literal["maxent"]] = "maxent"
