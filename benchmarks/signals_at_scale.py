@@ -30,8 +30,8 @@ from raykd.signals import Need, Sizes
 from raykd.storage.store import Storage
 from raykd.transfer import (
     Coverage,
-    TeacherRows,
     Origin,
+    TeacherRows,
     TransferSet,
     encode_columns,
     origin_folder,

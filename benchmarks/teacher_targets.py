@@ -30,7 +30,7 @@ def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
     corpus, task = cached_corpus(store, corpus_id), TASKS[run.task]
     if not corpus.targets:
         raise SystemExit(f"{corpus_id} has no zero-shot languages; name a run of a zero-shot sweep")
-    table = corpus.restricted(corpus.targets).parts["test"]
+    table = corpus.select_languages(corpus.targets).parts["test"]
     text = open_vocabulary(storage, run.vocabulary_id).encode(table)
     gold = task.form.targets(table, pos=corpus.pos, labels=corpus.tag_set)
     predicted = predict(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from raykd.corpora.batching import buckets
+from raykd.corpora.batching import length_buckets
 from raykd.storage.rounding import INT8_MAX, encode_float16, encode_int8, encode_log_scores
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ def _derive_paths(
     tags, (scores_RY,) = len(start_Y), stored["emissions"]
     rows_N = torch.from_numpy(scores_RY.astype(np.float32)).split(lengths_N.tolist())
     paths, scores = list[np.ndarray](), list[np.ndarray]()
-    for run in buckets(lengths_N, token_budget):
+    for run in length_buckets(lengths_N, token_budget):
         emissions_BTY = pad_sequence(list(rows_N[run]), batch_first=True)
         lengths_B = torch.from_numpy(lengths_N[run].astype(np.int64))
         chain = Chain(emissions_BTY, lengths_B, square.view(tags, tags), start_Y, end_Y)

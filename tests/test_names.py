@@ -60,7 +60,7 @@ ATTRIBUTES = {"kind", "source", "task", "form", "structure"}
 ALLOWED = {
     "corpora/columns.py": "the kinds are of columns",
     "corpora/detect/__init__.py": "text without labels is no source that a sweep is drafted for",
-    "corpora/detect/parts.py": "text without labels is no source that a sweep is drafted for",
+    "corpora/detect/part_assignment.py": "text without labels is no source that a sweep is drafted for",
     "sweep/draft.py": "a comment of the draft, on columns that are counted",
     "sweep/early_stopping.py": "the kinds are of early stopping, which owns them",
     "serving/labeller/model.py": "what ships imports no table",

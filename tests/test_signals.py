@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raykd.corpora.batching import buckets
+from raykd.corpora.batching import length_buckets
 from raykd.signals import SIGNALS, Need, Sizes, TeacherBatch, path_dtype
 from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.structures import Chain, score
@@ -139,7 +139,7 @@ def test_both_precisions_of_a_layer_stand_in_one_batch():
 
 def test_buckets_hold_every_sentence_once_within_the_budget():
     lengths = np.sort(np.random.default_rng(0).integers(1, 30, 200))
-    runs = buckets(lengths, 50)
+    runs = length_buckets(lengths, 50)
     assert [row for run in runs for row in range(run.start, run.stop)] == list(range(200))
     sizes = [(run.stop - run.start, int(lengths[run.stop - 1])) for run in runs]
     assert all(count * longest <= 50 or count == 1 for count, longest in sizes)
@@ -149,10 +149,10 @@ def test_buckets_hold_every_sentence_once_within_the_budget():
 
 
 def test_buckets_of_nothing_and_of_one_too_long():
-    assert buckets(np.array([], np.int64), 10) == []
-    assert buckets(np.array([3, 99]), 10) == [slice(0, 1), slice(1, 2)]
+    assert length_buckets(np.array([], np.int64), 10) == []
+    assert length_buckets(np.array([3, 99]), 10) == [slice(0, 1), slice(1, 2)]
     with pytest.raises(ValueError, match="sorted"):
-        buckets(np.array([2, 1]), 10)
+        length_buckets(np.array([2, 1]), 10)
 
 
 LENGTHS = np.array([1, 1, 2, 3, 3, 5])

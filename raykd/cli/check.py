@@ -16,7 +16,7 @@ from ruamel.yaml import YAML, CommentedMap
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
 from raykd.corpora import CorpusConfig
-from raykd.corpora.glance import glance
+from raykd.corpora.preview import preview
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import Fault, SpecError
 from raykd.identity import PlainObject
@@ -83,7 +83,7 @@ def _filled(value: Any) -> Any:
 def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
     alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering_trees(loaded.tree["corpus"]))
-    looks = [glance(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
+    looks = [preview(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
     return sum(look.files for look in looks), list(
         dict.fromkeys(note for look in looks for note in look.notes)
     )

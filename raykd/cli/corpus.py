@@ -18,7 +18,7 @@ from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, docu
 from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
-from raykd.corpora.describe import describe, examples
+from raykd.corpora.describe import describe_corpus, example_sentences
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
 from raykd.identity import PlainObject
@@ -50,12 +50,12 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     check(loaded, CorpusFile)
     found = CorpusFile.model_validate_json(json.dumps(covering_trees(loaded.tree)[0].tree))
     corpus = read_corpus(found.corpus, open_pos_model)
-    figures = describe(corpus)
+    figures = describe_corpus(corpus)
     stdout.print(summary_table(figures))
     for line in (*figures["tags_in_words"], *tree_lines(figures)):
         stdout.print(line)
     if "trees" in figures:
-        for language, tree in examples(corpus).items():
+        for language, tree in example_sentences(corpus).items():
             stdout.print(Text(f"a tree of {language}:\n{tree}"))
     for warning in figures["warnings"]:
         warn(warning, stderr)

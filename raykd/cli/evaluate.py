@@ -17,7 +17,7 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
 from raykd.cli.predict import refuse_no_export
-from raykd.corpora.detect.names import UNKNOWN
+from raykd.corpora.detect.file_names import UNKNOWN
 from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import display_words
 from raykd.deploy.pos_models import open_pos_model

@@ -12,8 +12,8 @@ from rich.table import Table
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import Overwrite, refuse_existing
 from raykd.corpora import PARTS, Corpus, read_corpus
-from raykd.corpora.describe import describe, examples
-from raykd.corpora.detect import Detected, detect
+from raykd.corpora.describe import describe_corpus, example_sentences
+from raykd.corpora.detect import DetectedCorpus, detect
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
 from raykd.sweep.draft import draft, fitting_tasks
@@ -44,10 +44,10 @@ def init(
     if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
         found = found.with_trees()
     found, corpus = _read(found)
-    figures = describe(corpus)
+    figures = describe_corpus(corpus)
     task = _fitting(task, fitting_tasks(found, figures), folder)
     stdout.print(corpus_table(found, figures))
-    _say(found, figures, examples(corpus))
+    _say(found, figures, example_sentences(corpus))
     out.write_text(draft(found, figures, shlex.quote(str(out)), task), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(
@@ -64,19 +64,19 @@ def _fitting(asked: str | None, tasks: tuple[str, ...], folder: str) -> str:
     raise CorpusError(folder, None, f"its labels are not of task {asked!r}", hint)
 
 
-def _read(found: Detected) -> tuple[Detected, Corpus]:
+def _read(found: DetectedCorpus) -> tuple[DetectedCorpus, Corpus]:
     """The corpus, and what was detected: where it has faults, their sentences are left out, and that is noted."""
     try:
         return found, read_corpus(found.config)
     except CorpusError as error:
         try:
-            without = found.skipping(str(error).partition("\n")[0])
+            without = found.skipping_faults(str(error).partition("\n")[0])
             return without, read_corpus(without.config)
         except CorpusError:
             raise error from None
 
 
-def _say(found: Detected, figures: PlainObject, shown: dict[str, str]) -> None:
+def _say(found: DetectedCorpus, figures: PlainObject, shown: dict[str, str]) -> None:
     """What was guessed and why, what is doubtful, what is not used."""
     lines = [f"{subject}: {text}" for subject, text in found.guesses]
     lines += figures["tags_in_words"]
@@ -94,7 +94,7 @@ def _say(found: Detected, figures: PlainObject, shown: dict[str, str]) -> None:
         warn(warning, stderr)
 
 
-def corpus_table(found: Detected, figures: PlainObject) -> Table:
+def corpus_table(found: DetectedCorpus, figures: PlainObject) -> Table:
     """One line per language and part: its files, and what training will see of them."""
     table = Table(title=f"corpus in {found.root}", title_justify="left")
     for column in ("language", "part", "files", "sentences", "tokens", "labels"):

@@ -67,7 +67,7 @@ class SpanReading(Frozen):
     truth."""
 
 
-class Annotated(NamedTuple):
+class AnnotatedText(NamedTuple):
     """A text with its spans."""
 
     text: str
@@ -79,7 +79,7 @@ class Annotated(NamedTuple):
     """Why it is no example, if its annotators said so."""
 
 
-class Shape(NamedTuple):
+class RawRecord(NamedTuple):
     """A record before its spans are read."""
 
     text: str
@@ -89,7 +89,7 @@ class Shape(NamedTuple):
     inclusive: bool = False
 
 
-def records_in(value: Any) -> list[Any]:
+def split_records(value: Any) -> list[Any]:
     """The records of a value of a file: itself, or those in the list that it holds, where null stands for a text that
     was skipped.
     """
@@ -117,7 +117,7 @@ def _are_records(items: list[Any]) -> bool:
     )
 
 
-def annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> Annotated:
+def read_annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> AnnotatedText:
     """The text of a record and its spans.
 
     Args:
@@ -132,10 +132,10 @@ def annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> Annota
     text = checked_text(shape.text)
     words = _words(shape, how)
     if not labelled or shape.spans is None or shape.rejected:
-        return Annotated(text, None, words, shape.rejected if labelled else "")
+        return AnnotatedText(text, None, words, shape.rejected if labelled else "")
     ends = "inclusive" if shape.inclusive else how.ends
     spans = [read_span(span, text, how.offsets, inclusive=ends == "inclusive") for span in shape.spans]
-    return Annotated(text, spans, words)
+    return AnnotatedText(text, spans, words)
 
 
 def has_spans(record: Any, how: SpanReading) -> bool:
@@ -147,7 +147,7 @@ def has_spans(record: Any, how: SpanReading) -> bool:
         return False
 
 
-def _shape(record: Any, how: SpanReading, *, labelled: bool) -> Shape:
+def _shape(record: Any, how: SpanReading, *, labelled: bool) -> RawRecord:
     if is_pair(record):
         text, annotations = record
         keys = annotations if isinstance(annotations, dict) else {"spans": annotations}
@@ -169,7 +169,7 @@ def _shape(record: Any, how: SpanReading, *, labelled: bool) -> Shape:
         if spans is not None and not isinstance(spans, list):
             raise SpanError(f"{key!r} is no list of spans: {str(spans)[:40]!r}", FORMS)
     inclusive = any(isinstance(span, dict) and "points" in span for span in spans or ())
-    return Shape(text, spans, tokens if isinstance(tokens, list) else None, rejected, inclusive)
+    return RawRecord(text, spans, tokens if isinstance(tokens, list) else None, rejected, inclusive)
 
 
 def _text(record: Mapping[str, Any], name: str | None) -> str:
@@ -186,7 +186,7 @@ def _text(record: Mapping[str, Any], name: str | None) -> str:
     )
 
 
-def _words(shape: Shape, how: SpanReading) -> list[tuple[int, int]] | None:
+def _words(shape: RawRecord, how: SpanReading) -> list[tuple[int, int]] | None:
     """Start and end of each word, where all tokens of the record have them; tokens of white space are no words."""
     tokens = shape.tokens
     if not tokens or not all(
@@ -213,7 +213,7 @@ def _words(shape: Shape, how: SpanReading) -> list[tuple[int, int]] | None:
     return words
 
 
-def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> Shape:
+def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> RawRecord:
     """A task of Label Studio."""
     data = task["data"]
     texts = [key for key, value in data.items() if isinstance(value, str)]
@@ -221,7 +221,7 @@ def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> Shape
     text = _text(data, how.columns.text or alone)
     annotations = task.get("annotations", task.get("completions"))
     if not labelled or not annotations:
-        return Shape(text, None)
+        return RawRecord(text, None)
     if not isinstance(annotations, list) or not all(
         isinstance(annotation, dict) for annotation in annotations
     ):
@@ -234,8 +234,8 @@ def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> Shape
         if not (annotation.get("was_cancelled") or annotation.get("skipped"))
     ]
     if not live:
-        return Shape(text, None, rejected="was_cancelled")
-    return Shape(text, _chosen(live, how))
+        return RawRecord(text, None, rejected="was_cancelled")
+    return RawRecord(text, _chosen(live, how))
 
 
 def _chosen(annotations: list[dict[str, Any]], how: SpanReading) -> list[Any]:

@@ -48,7 +48,7 @@ def plan_batches(
 
 
 def plan_windows(
-    sizes: np.ndarray, *, most: int, seed: int, epoch: int, shuffle: bool = True
+    sizes: np.ndarray, *, max_bytes: int, seed: int, epoch: int, shuffle: bool = True
 ) -> list[np.ndarray]:
     """Groups of parts of a corpus (its shards) that are trained on one after another: arrays of indices into `sizes`,
     every index exactly once.
@@ -57,14 +57,14 @@ def plan_windows(
     parts are in random order, drawn from (seed, epoch), or as they are without `shuffle`. There is always one group.
     """
     order = np.arange(len(sizes))
-    if int(np.sum(sizes)) <= most:
+    if int(np.sum(sizes)) <= max_bytes:
         return [order]
     if shuffle:
         order = np.random.default_rng([seed, epoch, _ORDER_OF_PARTS]).permutation(len(sizes))
     bounds, filled = [], 0
     for place, size in enumerate(sizes[order].tolist()):
         filled += size
-        if place and filled > most:
+        if place and filled > max_bytes:
             bounds.append(place)
             filled = size
     return np.split(order, bounds)
@@ -92,7 +92,7 @@ def worker_slice(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
     return batch[rank::world]
 
 
-def language_sampling(
+def sample_by_language(
     languages: Sequence[str] | np.ndarray, *, alpha: float, seed: int, epoch: int
 ) -> np.ndarray:
     """Exponentially smoothed language sampling: ascending indices, as many as there are sentences.
@@ -126,7 +126,7 @@ def _apportion(weights: np.ndarray, total: int) -> list[int]:
     return quotas
 
 
-def buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
+def length_buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
     """Cut sentences sorted by length into runs whose padded tokens stay within the budget.
 
     A single longer sentence is its own run. Raises ValueError when the lengths are not ascending.

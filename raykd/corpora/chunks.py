@@ -19,11 +19,11 @@ WORDS = 2**19
 def write_batches(sink: Any, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write `batches` to a path or an open file as one Arrow file; small neighbours become one batch."""
     with pa.ipc.new_file(sink, schema) as writer:
-        for batch in joined(batches):
+        for batch in merge_batches(batches):
             writer.write_batch(batch)
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of about `ROWS` rows, or of fewer where they are long."""
     waiting: list[pa.RecordBatch] = []
     rows = words = 0
@@ -47,12 +47,12 @@ def _words(batch: pa.RecordBatch) -> int:
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The batches of a file one after the other, not mapped: memory has one at a time."""
     with pa.OSFile(str(path)) as file:
-        reader = opened(file, columns)
+        reader = open_arrow(file, columns)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
 
-def opened(file: Any, columns: Sequence[str] | None = None) -> pa.RecordBatchFileReader:
+def open_arrow(file: Any, columns: Sequence[str] | None = None) -> pa.RecordBatchFileReader:
     """The Arrow file, of which only `columns` are read."""
     if columns is None:
         return pa.ipc.open_file(file)
@@ -61,19 +61,19 @@ def opened(file: Any, columns: Sequence[str] | None = None) -> pa.RecordBatchFil
     return pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=fields))
 
 
-def mapped(path: Path) -> pa.Table:
+def map_table(path: Path) -> pa.Table:
     """The file's table, mapped: the system reads what is looked at."""
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).read_all()
 
 
-def on_disk(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def to_mapped_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """`batches` as a mapped table, in a file without a name that goes with the table."""
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         path = Path(folder) / "table.arrow"
         write_batches(str(path), schema, batches)
         # The mapping holds the file after its name is gone.
-        return mapped(path)
+        return map_table(path)
 
 
 class Chunks:
@@ -82,14 +82,15 @@ class Chunks:
     def __init__(self, column: pa.ChunkedArray):
         self.chunks = column.chunks
         self.type = column.type
-        self.bounds = bounds_of(map(len, self.chunks))
+        self.bounds = chunk_bounds(map(len, self.chunks))
         """The first row of each chunk, and the number of rows [chunks + 1]."""
 
     def take(self, rows: np.ndarray) -> pa.Array:
         """The values of `rows`, in that order; only the chunks that have them are looked at."""
         order = np.argsort(rows, kind="stable")
         pieces = [
-            self.chunks[number].take(pa.array(local)) for number, local in pieces_of(rows[order], self.bounds)
+            self.chunks[number].take(pa.array(local))
+            for number, local in split_by_chunk(rows[order], self.bounds)
         ]
         if not pieces:
             return pa.array([], self.type)
@@ -98,12 +99,12 @@ class Chunks:
         return pa.concat_arrays(pieces).take(pa.array(back))
 
 
-def bounds_of(lengths: Iterable[int]) -> np.ndarray:
+def chunk_bounds(lengths: Iterable[int]) -> np.ndarray:
     """Where each of several neighbours of these lengths begins, and where the last one ends: int64."""
     return np.cumsum([0, *lengths], dtype=np.int64)
 
 
-def pieces_of(rows: np.ndarray, bounds: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def split_by_chunk(rows: np.ndarray, bounds: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """`rows` in their order, cut wherever the next one is in another chunk: (chunk, rows counted in it)."""
     chunks = np.searchsorted(bounds, rows, side="right") - 1
     cuts = np.flatnonzero(np.diff(chunks)) + 1

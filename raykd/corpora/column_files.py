@@ -23,9 +23,9 @@ _NAMED_VALUE = re.compile(r"\S\s+[\w.]+\s*=").match
 """A comment like `# sent_id = 5`."""
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 """The number of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
-HEAD = 100
+HEAD_SENTENCES = 100
 """The sentences of a file that are looked at together."""
-LOOKED_AT = 4000
+HEAD_LINES = 4000
 """The lines of a file that decide how all of it is cut."""
 LONGEST = 1000
 """Most words of a sentence; longer ones have lost their empty lines."""
@@ -150,7 +150,7 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
     return tuple(found)
 
 
-def beginning(lines: Iterator[str], comment: str, separator: Separator = "auto") -> Beginning:
+def read_beginning(lines: Iterator[str], comment: str, separator: Separator = "auto") -> Beginning:
     """The first `LOOKED_AT` lines of a file, taken from `lines`.
 
     Args:
@@ -158,7 +158,7 @@ def beginning(lines: Iterator[str], comment: str, separator: Separator = "auto")
         comment: the sign before a comment, "" for none.
         separator: what is between the columns; `auto`: tabs where most lines with a word have one.
     """
-    head = list(islice(lines, LOOKED_AT))
+    head = list(islice(lines, HEAD_LINES))
     words = [
         (number, line)
         for number, line in enumerate(head, start=1)
@@ -172,21 +172,21 @@ def beginning(lines: Iterator[str], comment: str, separator: Separator = "auto")
     return Beginning(head, cut, width, words[widths.index(width)][0] if widths else 1)
 
 
-def has_names(cells: Cells) -> bool:
+def is_header(cells: Cells) -> bool:
     """True where a line has the names of columns, not a word."""
     return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
 
 
-def refuse_names(start: Beginning, file: str, comment: str = "#") -> None:
+def refuse_header(start: Beginning, file: str, comment: str = "#") -> None:
     """Raise CorpusError where the first line with a word has the names of columns."""
     lines = ((place, line) for place, line in enumerate(start.lines) if _may_be_word(line))
     place = next((n for n, line in lines if not (comment and line.startswith(comment))), None)
-    if place is not None and has_names(start.cut(start.lines[place])):
+    if place is not None and is_header(start.cut(start.lines[place])):
         problem = f"the line has the names of columns, not a word: {start.lines[place][:60]!r}"
         raise CorpusError(file, place + 1, problem, "remove the line")
 
 
-def in_pieces(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+def cut_document(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Places (start, end) of the pieces of a document without empty lines, each of at most `LONGEST` words and cut
     behind a word that ends a sentence, where there is one.
     """
@@ -199,13 +199,13 @@ def in_pieces(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     yield start, len(words)
 
 
-def without_tags(
+def unlabelled_sentences(
     words: Sequence[str], language: str, file: str, numbers: Sequence[int]
 ) -> Iterator[Sentence | ReadingNote]:
     """The words of a sentence, or of the pieces of a document without empty lines, which are noted; `numbers` are their
     lines.
     """
-    pieces = list(in_pieces(words))
+    pieces = list(cut_document(words))
     if len(pieces) > 1:
         example = f"{file}:{numbers[0]}: {len(words):,} words in {len(pieces)} pieces"
         yield ReadingNote(language, "endless", example)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from raykd.corpora.column_files import Beginning, Layout, has_names, sentence_rows, starts_document
+from raykd.corpora.column_files import Beginning, Layout, is_header, sentence_rows, starts_document
 from raykd.corpora.files import BrokenLine
 from raykd.forms.tag_schemes import has_span_form
 from raykd.forms.tag_spellings import find_spelling, outside_tag
@@ -38,7 +38,7 @@ class Column:
     inside: float = 0
     """Of spans: the share of words in them."""
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What it holds, in words."""
         some = ", ".join(self.examples[:4]) + (", …" if self.distinct > 4 else "")
         return {
@@ -53,7 +53,7 @@ class Column:
         }[self.kind]
 
 
-def columns_in(start: Beginning) -> list[Column]:
+def classify_columns(start: Beginning) -> list[Column]:
     """The columns of a file by its first lines; none where these are not words with empty lines between sentences."""
     sentences, lines = _sentences(start), start.lines
     rows = [row for sentence in sentences for row in sentence]
@@ -72,10 +72,10 @@ def columns_in(start: Beginning) -> list[Column]:
     return [_as_words(column, sentences) if column.place == words else column for column in columns]
 
 
-def in_words(columns: Sequence[Column], *, tag: int | None = None) -> str:
+def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> str:
     """What the columns hold, in words; the one that is read as the tags is marked."""
     return "; ".join(
-        f"{column.place} {column.words()}{', taken as the tags' if column.place == tag else ''}"
+        f"{column.place} {column.describe()}{', taken as the tags' if column.place == tag else ''}"
         for column in columns
     )
 
@@ -178,6 +178,6 @@ def _sentences(start: Beginning) -> list[Rows]:
         [row[: start.width] for row in rows if type(row) is not BrokenLine and len(row) >= start.width]
         for _, rows in sentence_rows(start.lines, layout)
     ]
-    if blocks and blocks[0] and has_names(blocks[0][0]):
+    if blocks and blocks[0] and is_header(blocks[0][0]):
         blocks[0] = blocks[0][1:]
     return [block for block in blocks if block]

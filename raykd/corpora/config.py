@@ -11,7 +11,7 @@ from pydantic import Field
 
 from raykd.corpora import builtin, conll, conllu, huggingface, jsonl, mtop, parquet, span_files, text, tsv
 from raykd.corpora import utterance_files as utterances
-from raykd.corpora.guess import Guess, Head, no_guess, settle
+from raykd.corpora.guess import Guess, Head, combine_guesses, no_guess
 from raykd.corpora.source import SourceConfig, Stream
 from raykd.corpora.text_files import Parse, read_text_files
 from raykd.identity import PlainObject
@@ -24,7 +24,7 @@ class Format(NamedTuple):
     read: Callable[..., Stream]
     """Its sentences; of files as many of each as `limit` says."""
     guess: Callable[[Head], Guess | None] = no_guess
-    settle: Callable[..., tuple[PlainObject, list[str]]] = settle
+    combine_guesses: Callable[..., tuple[PlainObject, list[str]]] = combine_guesses
     """The settings of a corpus by the guesses of its files, and doubts about them."""
 
 
@@ -37,7 +37,7 @@ _UTTERANCES = Format(utterances.UtteranceSource, utterances.read, utterances.gue
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "builtin": Format(builtin.BuiltinSource, builtin.read),
-        "conll": Format(conll.ConllSource, _lines(conll.parse), conll.guess, conll.settle),
+        "conll": Format(conll.ConllSource, _lines(conll.parse), conll.guess, conll.combine_guesses),
         "conllu": Format(conllu.ConlluSource, _lines(conllu.parse), conllu.guess),
         "tsv": Format(tsv.TsvSource, _lines(tsv.parse), tsv.guess),
         "parquet": Format(parquet.ParquetSource, parquet.read, parquet.guess),

@@ -14,18 +14,18 @@ import pyarrow as pa
 from pydantic import Field
 
 from raykd.corpora.column_files import (
-    HEAD,
+    HEAD_SENTENCES,
     Layout,
     Separator,
-    beginning,
-    refuse_names,
+    read_beginning,
+    refuse_header,
     row_faults,
     sentence_rows,
     starts_document,
-    without_tags,
+    unlabelled_sentences,
 )
-from raykd.corpora.columns import Column, in_words, tag_columns
-from raykd.corpora.guess import LIKELY, Guess, Head, Target, merged
+from raykd.corpora.columns import Column, describe_columns, tag_columns
+from raykd.corpora.guess import LIKELY, Guess, Head, Target, merge_values
 from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
 from raykd.corpora.source import PerLanguage, TextConfig, for_language
 from raykd.errors import CorpusError
@@ -63,9 +63,9 @@ def parse(
 ) -> Iterator[Sentence | Faulty | ReadingNote]:
     """The sentences of one file's lines. Of a part without tags the tag column is not read."""
     labelled = config.reads_tags(part, language)
-    layout, lines = layout_of(config, lines, file=file, language=language, labelled=labelled)
+    layout, lines = find_layout(config, lines, file=file, language=language, labelled=labelled)
     sentences = _sentences(layout, lines, file, language)
-    head = list(islice(sentences, HEAD))
+    head = list(islice(sentences, HEAD_SENTENCES))
     _refuse_running_numbers([each for each in head if isinstance(each, Sentence)], layout, file)
     yield from head
     yield from sentences
@@ -80,7 +80,7 @@ def _sentences(
             continue
         tokens = [layout.word(row) for row in rows]
         if layout.tag is None:
-            yield from without_tags(tokens, language, file, numbers)
+            yield from unlabelled_sentences(tokens, language, file, numbers)
         else:
             yield Sentence(tokens, [row[layout.tag] for row in rows], language, (file, numbers[0]))
 
@@ -100,7 +100,7 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
     return "".join(f"{block}\n" for block in blocks)
 
 
-def layout_of(
+def find_layout(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> tuple[Layout, Iterable[str]]:
     """The layout of a file, decided by its beginning; and all of its lines.
@@ -109,8 +109,8 @@ def layout_of(
         CorpusError: a column is not there, or the file begins with the names of columns.
     """
     lines = iter(lines)
-    start = beginning(lines, config.comment, config.separator)
-    refuse_names(start, file, config.comment)
+    start = read_beginning(lines, config.comment, config.separator)
+    refuse_header(start, file, config.comment)
     wanted = for_language(config.columns, language) or Columns()
     columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
     resolved = {name: place + start.width if place < 0 else place for name, place in columns.items()}
@@ -150,10 +150,10 @@ def guess(head: Head) -> Guess | None:
     blank = any(not line.strip() or starts_document(line) for line in head.lines[1:])
     if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
         return None
-    if not blank and len(head.filled) > ONE_SENTENCE:
+    if not blank and len(head.nonblank_lines) > ONE_SENTENCE:
         why = "columns without empty lines: put an empty line between sentences"
-        return Guess(source="conll", why=why, sure=LIKELY, readable=False)
-    separator = "tab" if head.in_tabs else "space"
+        return Guess(source="conll", reason=why, confidence=LIKELY, readable=False)
+    separator = "tab" if head.has_tabs else "space"
     what = f"{len(columns)} columns between {separator}s" if len(columns) > 1 else "no tags"
     words = next(column.place for column in columns if column.kind == "words")
     targets = tuple(
@@ -163,7 +163,7 @@ def guess(head: Head) -> Guess | None:
         for column in tag_columns(columns)
     )
     return Guess(
-        source="conll", why=f"one word per line, empty lines between sentences, {what}", sure=LIKELY,
+        source="conll", reason=f"one word per line, empty lines between sentences, {what}", confidence=LIKELY,
         settings={"separator": separator}, targets=targets, labelled=bool(targets), columns=columns,
     )  # fmt: skip
 
@@ -173,7 +173,7 @@ def _scheme_of(column: Column) -> str:
     return "io" if column.kind == "runs" else "auto"
 
 
-def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
+def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
     columns, schemes = dict[str, Any](), dict[str, str]()
     others: dict[int, Column] = {}
@@ -190,14 +190,16 @@ def settle(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, lis
         others = {column.place: column for column in more} | others
         for file in files:
             if not _fits(file.columns, words, tag.kind, place):
-                notes.append(f"{file.name} has other columns than {best.name}: {in_words(file.columns)}")
-    notes += [f"column {place} could be the tags too: {others[place].words()}" for place in sorted(others)]
-    found: dict[str, Any] = {"columns": merged(columns)}
+                notes.append(
+                    f"{file.name} has other columns than {best.name}: {describe_columns(file.columns)}"
+                )
+    notes += [f"column {place} could be the tags too: {others[place].describe()}" for place in sorted(others)]
+    found: dict[str, Any] = {"columns": merge_values(columns)}
     written = {file.settings["separator"] for files in by_language.values() for file in files}
     if len(written) == 1:
         found["separator"] = written.pop()
     if set(schemes.values()) != {"auto"}:
-        found["scheme"] = merged(schemes)
+        found["scheme"] = merge_values(schemes)
     return found, notes
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from pydantic import model_validator
 
 from raykd.corpora.column_files import (
-    HEAD,
+    HEAD_SENTENCES,
     NO_WORD,
     Cells,
     Layout,
@@ -104,7 +104,7 @@ def parse(
             columns[config.pos] = f"set corpus.pos ({', '.join(get_args(Pos))}) or corpus.predicted_pos"
     layout = Layout(cut_at_tabs, width=WIDTH, token=1, tag=None, exact=True, comment="#", hint=HINT)
     sentences = sentence_rows(lines, layout)
-    head = list(islice(sentences, HEAD))
+    head = list(islice(sentences, HEAD_SENTENCES))
     _refuse_other_columns(head, file, labelled=labelled)
     for numbers, rows in chain(head, sentences):
         faults = row_faults(rows, numbers, layout, file)
@@ -195,7 +195,7 @@ def _word_faults(
 def guess(head: Head) -> Guess | None:
     """The guess of a file of ten columns with the numbers of words."""
     columns = head.columns
-    if len(columns) != WIDTH or not head.in_tabs or columns[0].kind != "index":
+    if len(columns) != WIDTH or not head.has_tabs or columns[0].kind != "index":
         return None
     filled = {place for place, column in enumerate(columns) if column.examples != (MISSING[0],)}
     tags = [tag for tag, place in COLUMNS.items() if place in filled]
@@ -204,7 +204,7 @@ def guess(head: Head) -> Guess | None:
     doubts = [f"tag {tags[0]} is taken; the files also have {' and '.join(tags[1:])}"] if tags[1:] else []
     doubts += ["for parsers: raykd init DIR --task parsing"] if trees else []
     return Guess(
-        source="conllu", why="ten columns between tabs and word numbers: CoNLL-U", sure=CERTAIN,
+        source="conllu", reason="ten columns between tabs and word numbers: CoNLL-U", confidence=CERTAIN,
         settings={"tag": tags[0]} if tags else {}, labelled=bool(tags), trees=trees, doubts=tuple(doubts),
         targets=tuple(
             Target({"tag": tag}, columns[place].examples) for tag, place in COLUMNS.items() if place in filled

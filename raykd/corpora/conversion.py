@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.chunks import on_disk
+from raykd.corpora.chunks import to_mapped_table
 from raykd.corpora.faults import Faults, Tally
-from raykd.corpora.hashes import first_of_each
+from raykd.corpora.hashes import first_occurrences
 from raykd.corpora.pool import Pool
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.sentence import Faulty, Unit
@@ -41,7 +41,7 @@ READ_OF_TEXT = ("tokens", "pos", "text", "offsets")
 
 
 @dataclass
-class Converted:
+class ConvertedCorpus:
     """Tables by part, the tag set of their numbers, and what conversion found."""
 
     tag_set: TagSet
@@ -74,7 +74,7 @@ def convert(
     config: SourceConfig,
     spellings: Mapping[str, Spelling],
     taggers: PosTaggers | None = None,
-) -> Converted:
+) -> ConvertedCorpus:
     """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
     `spellings` say how the tags of each language are spelled; `taggers` predict the parts of speech of a treebank.
 
@@ -87,7 +87,7 @@ def convert(
     schemes: dict[str, ReadScheme] = {language: notation.scheme for language, notation in notations.items()}
     unit = _unit(pool, np.concatenate([*selected.values()]))
     pos = _pos(pool, by_language, selected, taggers)
-    converted = Converted(_tag_set(notations), {}, schemes, unit=unit, pos=pos, raw=pool.raw)
+    converted = ConvertedCorpus(_tag_set(notations), {}, schemes, unit=unit, pos=pos, raw=pool.raw)
     faults, done, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, notations, faults)
@@ -96,7 +96,7 @@ def convert(
         done += len(rows)
         if taggers is not None:
             batches = taggers.filled(batches, part, converted.pos)
-        converted.tables[part] = on_disk(converted.schema, batches)
+        converted.tables[part] = to_mapped_table(converted.schema, batches)
     faults.refuse()
     return converted
 
@@ -150,7 +150,7 @@ def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.nd
     rows = np.concatenate([rows for part, rows in selected.items() if part != "unlabelled"])
     rows = rows[pool.labelled[rows]]
     codes = pool.columns.language[rows]
-    order = codes[first_of_each(codes)].tolist()
+    order = codes[first_occurrences(codes)].tolist()
     return {pool.columns.languages[code]: rows[codes == code] for code in order}
 
 
@@ -182,7 +182,7 @@ class _Conversion:
         self,
         pool: Pool,
         part: str,
-        converted: Converted,
+        converted: ConvertedCorpus,
         notations: Mapping[str, Notation],
         faults: Faults,
     ):
@@ -277,4 +277,4 @@ class _Conversion:
         return " or ".join(filter(None, ("correct the tag", wanted)))
 
     def _refuse(self, row: int, language: str, problem: str, hint: str) -> None:
-        self.faults.note(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))
+        self.faults.record(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))

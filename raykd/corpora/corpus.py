@@ -13,11 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from raykd.corpora.chunks import mapped, on_disk, write_batches
+from raykd.corpora.chunks import map_table, to_mapped_table, write_batches
 from raykd.corpora.config import READERS, CorpusConfig
-from raykd.corpora.conversion import Converted, convert
+from raykd.corpora.conversion import ConvertedCorpus, convert
 from raykd.corpora.faults import MOST_EXAMPLES, Faults, Tally
-from raykd.corpora.label_counts import labels_alike, labels_by_part, languages_without_labels, unseen_labels
+from raykd.corpora.label_counts import (
+    label_counts_by_part,
+    labels_differing_in_case,
+    languages_without_labels,
+    unseen_labels,
+)
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
@@ -85,7 +90,7 @@ class Corpus:
         """The languages without labels, of which training sees unlabelled text or nothing."""
         return tuple(language for language in self.languages if language not in self.sources)
 
-    def restricted(self, languages: Iterable[str]) -> Corpus:
+    def select_languages(self, languages: Iterable[str]) -> Corpus:
         """The corpus without other languages, its tables mapped from files of their own. The tag set stays, so that
         tag numbers mean the same.
         """
@@ -98,7 +103,7 @@ class Corpus:
 
 def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
     wanted = pc.field("language").isin(list(languages))
-    return on_disk(table.schema, (batch.filter(wanted) for batch in table.to_batches()))
+    return to_mapped_table(table.schema, (batch.filter(wanted) for batch in table.to_batches()))
 
 
 def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Corpus:
@@ -108,15 +113,17 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
             on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
     """
-    return corpus_from(READERS[config.source](config), config, PosTaggers.from_config(config, open_model))
+    return corpus_from_stream(READERS[config.source](config), config, PosTaggers.from_config(config, open_model))
 
 
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
     """A corpus of sentences already read, by part; see `read_corpus`."""
-    return corpus_from(((part, each) for part, sentences in parts.items() for each in sentences), config)
+    return corpus_from_stream(
+        ((part, each) for part, sentences in parts.items() for each in sentences), config
+    )
 
 
-def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None = None) -> Corpus:
+def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers | None = None) -> Corpus:
     """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
     faults = Faults(config.on_error)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
@@ -125,7 +132,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         spellings, columns = find_spellings(pool, config), pool.columns
         if config.on_error == "skip":
             columns = without_unknown_tags(pool, config, spellings, faults)
-            faults.refuse_many(columns.counts(), config.most_skipped)
+            faults.refuse_too_many(columns.counts(), config.most_skipped)
         selected, dropped = select(columns, config)
         _refuse_empty(pool, selected, config, faults)
         with part_of_work(READ, 1.0, "converting tags"):
@@ -136,10 +143,10 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
             kept = {part: find_overlaps(pool.columns, selected[part], selected) for part in TRAINING}
             overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
-    labels = labels_by_part(converted.tables, converted.tag_set)
+    labels = label_counts_by_part(converted.tables, converted.tag_set)
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
     found = {
-        "long": faults.long,
+        "long": faults.long_sentences,
         "repairs": converted.repaired,
         "skipped": faults.skipped,
         "overlaps": overlaps,
@@ -156,7 +163,7 @@ def corpus_from(stream: Stream, config: SourceConfig, taggers: PosTaggers | None
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
         spellings={name: text for name, own in spellings.items() if (text := own.describe())},
-        alike=labels_alike(converted.tag_set),
+        alike=labels_differing_in_case(converted.tag_set),
         without_labels=languages_without_labels(labels),
         spaced=count_spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
@@ -265,7 +272,9 @@ def _refuse_empty(
             raise CorpusError(origin[0] if origin else "corpus", None, problem, hint)
 
 
-def _refuse_without_labels(pool: Pool, selected: Mapping[str, np.ndarray], converted: Converted) -> None:
+def _refuse_without_labels(
+    pool: Pool, selected: Mapping[str, np.ndarray], converted: ConvertedCorpus
+) -> None:
     if converted.tag_set.tags != (OUTSIDE,) or converted.unit != "word":
         return
     row = next(int(row) for rows in selected.values() for row in rows if pool.labelled[row])
@@ -283,4 +292,4 @@ def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
 
 def _compared(sha256: str, path: Path) -> pa.Table:
     check_sha256(path_sha256(path), sha256)
-    return mapped(path)
+    return map_table(path)

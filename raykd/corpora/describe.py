@@ -21,7 +21,7 @@ from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
 
 
-def describe(corpus: Corpus) -> PlainObject:
+def describe_corpus(corpus: Corpus) -> PlainObject:
     """Plain, JSON-able figures of `corpus`.
 
     `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean
@@ -103,7 +103,7 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
     return np.concatenate(lengths)
 
 
-def examples(corpus: Corpus, words: int = 12) -> dict[str, str]:
+def example_sentences(corpus: Corpus, words: int = 12) -> dict[str, str]:
     """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
     `word/TAG …`, or the class and the text, or a whole tree: of a treebank a line for each word, of intents and slots
     below the text. The first sentence with a label is taken; of a treebank the first short one.

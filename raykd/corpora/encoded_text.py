@@ -90,7 +90,7 @@ class EncodedText:
     features: Features | None = None
 
     @staticmethod
-    def joined(texts: Sequence[EncodedText], *, padding: int) -> EncodedText:
+    def concatenate(texts: Sequence[EncodedText], *, padding: int) -> EncodedText:
         """The sentences of all `texts`, which are in the pieces of the same vocabularies, one after the other."""
 
         def rows(name: str) -> Any:

@@ -20,7 +20,7 @@ MANY_WORDS, MOST_WORDS = 1000, 5000
 sentences without empty lines between them."""
 SKIP = "set corpus.on_error: skip to leave such sentences out"
 
-Found = dict[str, dict[str, int]]
+CountsByPart = dict[str, dict[str, int]]
 Examples = dict[str, dict[str, list[str]]]
 
 
@@ -28,7 +28,7 @@ Examples = dict[str, dict[str, list[str]]]
 class Tally:
     """Counts with some examples, by part and language."""
 
-    counts: Found = field(default_factory=dict)
+    counts: CountsByPart = field(default_factory=dict)
     examples: Examples = field(default_factory=dict)
 
     def add(self, part: str, language: str, example: str, count: int = 1) -> None:
@@ -52,11 +52,11 @@ class Faults:
     skipped: Tally = field(default_factory=Tally)
     notes: dict[Note, Tally] = field(default_factory=dict)
     """Changes of reading, and records that were left out, that are no faults."""
-    found: dict[str, CorpusError] = field(default_factory=dict)
+    collected: dict[str, CorpusError] = field(default_factory=dict)
     """By their text: a file may be read for several parts."""
-    first: dict[tuple[str, str], CorpusError] = field(default_factory=dict)
+    first_skipped: dict[tuple[str, str], CorpusError] = field(default_factory=dict)
     """(part, language) → the first fault that was skipped."""
-    long: Tally = field(default_factory=Tally)
+    long_sentences: Tally = field(default_factory=Tally)
     """Sentences of more than `MANY_WORDS` words."""
     _all_skippable: bool = True
 
@@ -78,9 +78,9 @@ class Faults:
                     tally = self.notes.setdefault(read.note, Tally())
                     tally.add(part, read.language, read.example, read.count)
                 else:
-                    self.note(part, read)
+                    self.record(part, read)
         except CorpusError as error:
-            if not self.found or error.more_errors or str(error) in self.found:
+            if not self.collected or error.more_errors or str(error) in self.collected:
                 raise
             self._add(error, skippable=False)
         self.refuse()
@@ -93,56 +93,56 @@ class Faults:
             problem = f"a sentence of {words}, where at most {MOST_WORDS:,} are read"
             hint = "end each sentence with an empty line; in tables give it a row"
             return Faulty(sentence.language, (CorpusError(file, line, problem, hint),))
-        self.long.add(part, sentence.language, f"{f'{file}:{line}' if line else file}: {words}")
+        self.long_sentences.add(part, sentence.language, f"{f'{file}:{line}' if line else file}: {words}")
         return sentence
 
-    def note(self, part: str, read: Faulty) -> None:
+    def record(self, part: str, read: Faulty) -> None:
         """Skip what is faulty, or keep its faults; raises CorpusError where there are enough of them."""
         if self.on_error == "skip" and not read.whole_file:
             self.skip(part, read.language, read.faults[0])
             return
         for fault in read.faults:
             self._add(fault, skippable=not read.whole_file)
-            if len(self.found) >= MOST_FAULTS:
+            if len(self.collected) >= MOST_FAULTS:
                 self.refuse()
 
     def skip(self, part: str, language: str, fault: CorpusError) -> None:
         """Count a sentence that is left out."""
-        self.first.setdefault((part, language), fault)
+        self.first_skipped.setdefault((part, language), fault)
         self.skipped.add(part, language, summary(fault))
 
-    def refuse_many(self, sentences: Mapping[str, Mapping[str, int]], most: float) -> None:
+    def refuse_too_many(self, sentences: Mapping[str, Mapping[str, int]], max_share: float) -> None:
         """Raise CorpusError where more than the share `most` of a part's sentences of a language were skipped.
 
         Args:
             sentences: part → language → those that were read and not skipped.
             most: from 0 to 1.
         """
-        for (part, language), fault in self.first.items():
+        for (part, language), fault in self.first_skipped.items():
             count = self.skipped.counts[part][language]
             total = count + sentences.get(part, {}).get(language, 0)
-            if count > most * total:
+            if count > max_share * total:
                 share = f"{100 * count / total:.3g} % of {total:,}"
                 problem = (
                     f"{fault.problem}; {pluralise(count, 'sentence')} of {part} {language} with faults would be left "
-                    f"out ({share}), and at most {100 * most:.3g} % may be"
+                    f"out ({share}), and at most {100 * max_share:.3g} % may be"
                 )
                 allowed = min(1.0, ceil(100 * count / total) / 100)
                 hint = f"correct the files, or allow it: set corpus.most_skipped: {allowed:g}"
                 raise CorpusError(fault.file, fault.line, problem, hint)
 
     def _add(self, fault: CorpusError, *, skippable: bool) -> None:
-        self.found.setdefault(str(fault), fault)
+        self.collected.setdefault(str(fault), fault)
         self._all_skippable &= skippable
 
     def refuse(self) -> None:
         """Raise CorpusError where there are faults."""
-        if not self.found:
+        if not self.collected:
             return
-        first, *others = self.found.values()
+        first, *others = self.collected.values()
         closing = [SKIP] if self._all_skippable and self.on_error == "repair" else []
-        if len(self.found) >= MOST_FAULTS:
-            closing.insert(0, f"these are the first {len(self.found)} faults, there may be more")
+        if len(self.collected) >= MOST_FAULTS:
+            closing.insert(0, f"these are the first {len(self.collected)} faults, there may be more")
         raise CorpusError(
             first.file, first.line, first.problem, first.hint, tuple(others), "; ".join(closing)
         ) from None

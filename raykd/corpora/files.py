@@ -37,11 +37,11 @@ BROKEN = (
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
 """Signs that are in no line of a text, with the message for each."""
-MARK = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff"
 """The byte-order mark as a sign of text: no part of any word."""
-LOOKED_AT = 2**20
+HEAD_BYTES = 2**20
 """Bytes of a file's beginning that tell its encoding."""
-_ODD = re.compile(f"[\r\0{MARK}\ud800-\udfff]").search
+_ODD = re.compile(f"[\r\0{BYTE_ORDER_MARK}\ud800-\udfff]").search
 _SURROGATES = re.compile("[\ud800-\udfff]").findall
 
 
@@ -52,13 +52,13 @@ class BrokenLine(str):
     hint: str
 
     @classmethod
-    def of(cls, line: str, problem: str, hint: str) -> BrokenLine:
+    def with_reason(cls, line: str, problem: str, hint: str) -> BrokenLine:
         broken = cls(line)
         broken.problem, broken.hint = problem, hint
         return broken
 
 
-def files_of(config: FilesConfig) -> list[tuple[str, str, str]]:
+def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
     """(part, language, name below the root) of every file.
 
     Raises:
@@ -70,16 +70,16 @@ def files_of(config: FilesConfig) -> list[tuple[str, str, str]]:
         for language in config.languages:
             pattern = config.named_parts(language).get(part)
             try:
-                names = find(storage, pattern) if pattern is not None else ()
+                names = find_files(storage, pattern) if pattern is not None else ()
             except CorpusError as error:
-                faults.note(part, Faulty(language, (error,), whole_file=True))
+                faults.record(part, Faulty(language, (error,), whole_file=True))
             else:
                 found += [(part, language, name) for name in names]
     faults.refuse()
     return found
 
 
-def find(storage: Storage, pattern: str) -> list[str]:
+def find_files(storage: Storage, pattern: str) -> list[str]:
     """The names below `storage` that `pattern` matches, in order. A file that is called like the pattern is that file,
     also with `*`, `?` or `[` in its name.
 
@@ -96,10 +96,12 @@ def find(storage: Storage, pattern: str) -> list[str]:
         return found
     near = nearest_words(pattern, present, limit=3, cutoff=0.5) or present[:3]
     hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
-    raise CorpusError(place(storage, pattern), None, "no file matches" if wild else "no such file", hint)
+    raise CorpusError(
+        file_address(storage, pattern), None, "no file matches" if wild else "no such file", hint
+    )
 
 
-def place(storage: Storage, name: str) -> str:
+def file_address(storage: Storage, name: str) -> str:
     """A file's whole address, as error messages give it."""
     return f"{storage.address.rstrip('/')}/{name}"
 
@@ -117,18 +119,18 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 
 
 @contextmanager
-def opened(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
+def open_unpacked(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
     """A file's bytes as `unpacked` gives them."""
     with (
-        _named(place(storage, name)),
+        _named(file_address(storage, name)),
         storage.open(name) as file,
-        unpacked(file, place(storage, name)) as source,
+        unpack(file, file_address(storage, name)) as source,
     ):
         yield source
 
 
 @contextmanager
-def unpacked(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
+def unpack(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
     """The same bytes, unpacked where they are of gzip, whatever the name is; CorpusError where they are packed
     otherwise, and, also later, where they cannot be read.
     """
@@ -162,9 +164,9 @@ def read_lines(
     Raises:
         CorpusError: the file is empty, or its bytes cannot be cut into lines.
     """
-    file, blank = place(storage, name), list[str]()
+    file, blank = file_address(storage, name), list[str]()
     advice = EncodingAdvice(encoding, may_be_set, partial(file_head, storage, name))
-    with opened(storage, name) as source:
+    with open_unpacked(storage, name) as source:
         lines = decoded_lines(source, file, advice, keep_marks=keep_marks)
         for line in lines:
             blank.append(line)
@@ -177,8 +179,8 @@ def read_lines(
 
 def file_head(storage: Storage, name: str) -> bytes:
     """The first bytes of a file, unpacked."""
-    with opened(storage, name) as source:
-        return source.read(LOOKED_AT)
+    with open_unpacked(storage, name) as source:
+        return source.read(HEAD_BYTES)
 
 
 def decoded_lines(
@@ -215,7 +217,10 @@ def _blocks(
             number += len(lines)
             if _ODD("".join(lines)):
                 lines = [line.removesuffix("\r") for line in lines] if ended else lines
-                lines = [line.lstrip(MARK) if keep_marks else line.replace(MARK, "") for line in lines]
+                lines = [
+                    line.lstrip(BYTE_ORDER_MARK) if keep_marks else line.replace(BYTE_ORDER_MARK, "")
+                    for line in lines
+                ]
                 lines = [_checked(line, advice) for line in lines]
             yield lines
     except LookupError:
@@ -280,13 +285,13 @@ class EncodingAdvice:
 
 def _checked(line: str, advice: EncodingAdvice) -> str:
     if "\0" in line and (encoding := advice.likely()) and encoding.startswith(("utf-16", "utf-32")):
-        return BrokenLine.of(line, f"the file is {encoding}, not {advice.encoding}", advice.hint())
+        return BrokenLine.with_reason(line, f"the file is {encoding}, not {advice.encoding}", advice.hint())
     for sign, problem, otherwise in BROKEN:
         if sign in line:
-            return BrokenLine.of(line, problem, otherwise)
+            return BrokenLine.with_reason(line, problem, otherwise)
     if lost := lost_bytes(line):
         hint = advice.hint(line.encode(advice.encoding, "surrogateescape"))
-        return BrokenLine.of(line, f"byte 0x{lost[0]:02x} is not {advice.encoding}", hint)
+        return BrokenLine.with_reason(line, f"byte 0x{lost[0]:02x} is not {advice.encoding}", hint)
     return line
 
 

@@ -19,7 +19,7 @@ def detect_format(storage: Storage, name: str) -> Guess:
         guesses = [guess for format in FORMATS.values() if (guess := format.guess(head)) is not None]
         if not guesses:
             return _unreadable(name, head.encoded[1])
-        surest = max(guesses, key=lambda guess: guess.sure)
+        surest = max(guesses, key=lambda guess: guess.confidence)
         encoding, doubt = head.encoded
         doubts = (*surest.doubts, doubt) if encoding and doubt else surest.doubts
         return replace(surest, name=name, encoding=head.encoding, doubts=doubts)
@@ -28,4 +28,4 @@ def detect_format(storage: Storage, name: str) -> Guess:
 
 
 def _unreadable(name: str, why: str) -> Guess:
-    return Guess(source="", why=why, sure=1, readable=False, labelled=False, name=name)
+    return Guess(source="", reason=why, confidence=1, readable=False, labelled=False, name=name)

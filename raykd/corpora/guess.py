@@ -11,16 +11,16 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from raykd.corpora.column_files import Beginning, beginning
-from raykd.corpora.columns import Column, columns_in
-from raykd.corpora.files import LOOKED_AT, MARK, BrokenLine, lost_bytes, opened, read_lines
+from raykd.corpora.column_files import Beginning, read_beginning
+from raykd.corpora.columns import Column, classify_columns
+from raykd.corpora.files import BYTE_ORDER_MARK, HEAD_BYTES, BrokenLine, lost_bytes, open_unpacked, read_lines
 from raykd.corpora.text_encoding import MARKS, likely_encoding
 from raykd.identity import PlainObject
 from raykd.storage.store import Storage
 
 LINES = 4000
 """The lines of a file that are looked at."""
-LOOK = "look at the example, and set corpus.encoding where it is wrong"
+CHECK_ENCODING = "look at the example, and set corpus.encoding where it is wrong"
 CERTAIN, LIKELY, POSSIBLE, FALLBACK = 1.0, 0.8, 0.5, 0.1
 """How sure a format is: nothing else looks like this; most files like this are of it; some are; where nothing fits."""
 
@@ -39,9 +39,9 @@ class Guess:
 
     source: str
     """The name of the format in a sweep file."""
-    why: str
+    reason: str
     """How the format was recognised; of a file that is not readable, why it is not."""
-    sure: float
+    confidence: float
     """From 0 to 1."""
     readable: bool = True
     labelled: bool = True
@@ -67,8 +67,8 @@ class Head:
 
     def __init__(self, storage: Storage, name: str):
         self.storage, self.name = storage, name
-        with opened(storage, name) as source:
-            self.data: bytes = source.read(LOOKED_AT)
+        with open_unpacked(storage, name) as source:
+            self.data: bytes = source.read(HEAD_BYTES)
 
     @cached_property
     def encoded(self) -> tuple[str | None, str]:
@@ -77,7 +77,10 @@ class Head:
             return None, "nothing but white space in its beginning"
         wide = likely_encoding(self.data)
         if wide is not None and wide.startswith(("utf-16", "utf-32")):
-            return wide, "" if wide in MARKS.values() else f"many zero bytes: taken as {wide}; {LOOK}"
+            return (
+                wide,
+                "" if wide in MARKS.values() else f"many zero bytes: taken as {wide}; {CHECK_ENCODING}",
+            )
         others, first, whole = bytearray(), "", 0
         for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
             if "\0" in line:
@@ -88,7 +91,7 @@ class Head:
             whole += sum(not sign.isascii() for sign in line) - len(lost)
             if lost and not others:
                 first = f"byte 0x{lost[0]:02x} in line {number} is not UTF-8"
-            if lost and len(others) < LOOKED_AT:
+            if lost and len(others) < HEAD_BYTES:
                 others += line.encode("utf-8", "surrogateescape") + b"\n"
         if not others:
             return ("utf-8" if whole else "ascii"), ""
@@ -97,7 +100,7 @@ class Head:
         other = likely_encoding(bytes(others))
         if other is None or other == "utf-8":
             return None, f"{first}, and its encoding is not recognised: write it in UTF-8"
-        return other, f"{first}: taken as {other}; {LOOK}"
+        return other, f"{first}: taken as {other}; {CHECK_ENCODING}"
 
     @property
     def encoding(self) -> str:
@@ -109,37 +112,37 @@ class Head:
         """The first lines; none where the file is no text."""
         if self.encoded[0] is None:
             return []
-        text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").lstrip(MARK)
+        text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").lstrip(BYTE_ORDER_MARK)
         # Places of characters, of which JSON may have some, count marks.
-        text = text if text.lstrip()[:1] in ("{", "[") else text.replace(MARK, "")
-        lines = [line.removesuffix("\r").lstrip(MARK) for line in islice(text.split("\n"), LINES)]
+        text = text if text.lstrip()[:1] in ("{", "[") else text.replace(BYTE_ORDER_MARK, "")
+        lines = [line.removesuffix("\r").lstrip(BYTE_ORDER_MARK) for line in islice(text.split("\n"), LINES)]
         # The last line may be cut off, and after a line feed there is none.
-        cut = len(lines) > 1 and (len(self.data) == LOOKED_AT or not lines[-1])
+        cut = len(lines) > 1 and (len(self.data) == HEAD_BYTES or not lines[-1])
         return lines[:-1] if cut else lines
 
     @cached_property
-    def filled(self) -> list[str]:
+    def nonblank_lines(self) -> list[str]:
         """Those of the first lines that are not blank."""
         return [line for line in self.lines if line.strip()]
 
     @cached_property
     def beginning(self) -> Beginning:
         """The first lines, and how all of the file's lines are cut."""
-        return beginning(iter(self.lines), "#")
+        return read_beginning(iter(self.lines), "#")
 
     @property
-    def in_tabs(self) -> bool:
+    def has_tabs(self) -> bool:
         """Whether most lines have tabs."""
         return self.beginning.separator == "\t"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of a file with one word in each line; none of other files."""
-        return tuple(columns_in(self.beginning))
+        return tuple(classify_columns(self.beginning))
 
     def share(self, test: Callable[[str], object]) -> float:
         """The share of the filled lines that pass a test."""
-        return sum(map(bool, map(test, self.filled))) / max(len(self.filled), 1)
+        return sum(map(bool, map(test, self.nonblank_lines))) / max(len(self.nonblank_lines), 1)
 
     def all_lines(self) -> Iterator[str]:
         """Every line of the file that is text and not blank."""
@@ -152,19 +155,19 @@ def no_guess(head: Head) -> Guess | None:
     return None
 
 
-def merged(values: PlainObject) -> Any:
+def merge_values(values: PlainObject) -> Any:
     """One value for all languages, or a mapping from languages."""
     first = next(iter(values.values()))
     return first if all(value == first for value in values.values()) else dict(values)
 
 
-def settle(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
+def combine_guesses(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
     first = {language: files[0].settings for language, files in by_language.items()}
     found: dict[str, Any] = {}
     for key in sorted({key for settings in first.values() for key in settings}):
         values = {language: settings.get(key) for language, settings in first.items()}
-        if (value := merged(values)) == values:  # a language without a value has the default
+        if (value := merge_values(values)) == values:  # a language without a value has the default
             found[key] = {language: own for language, own in values.items() if own is not None}
         elif value is not False:
             found[key] = value

@@ -46,7 +46,7 @@ def _digests(block: pa.Array) -> np.ndarray:
     return np.frombuffer(found, "<u8").reshape(-1, 2)
 
 
-def distinct(hashes: np.ndarray) -> np.ndarray:
+def number_distinct(hashes: np.ndarray) -> np.ndarray:
     """A number for each sentence [N], int32: the same for the same sentences, from 0 on."""
     order = _ordered(hashes)
     new = np.zeros(len(order), dtype=bool)
@@ -68,7 +68,7 @@ def _ordered(hashes: np.ndarray) -> np.ndarray:
     return order
 
 
-class Lookup:
+class HashLookup:
     """Finds sentences by their hashes."""
 
     def __init__(self, hashes: np.ndarray):
@@ -89,6 +89,6 @@ class Lookup:
             places = places - other
 
 
-def first_of_each(values: Iterable[int] | np.ndarray) -> np.ndarray:
+def first_occurrences(values: Iterable[int] | np.ndarray) -> np.ndarray:
     """The places at which a value occurs for the first time, ascending: int64."""
     return np.sort(np.unique(np.asarray(values), return_index=True)[1])

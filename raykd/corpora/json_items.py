@@ -56,14 +56,14 @@ def is_pair(value: object) -> bool:
 
 def _is_one_a_line(first: str) -> bool:
     try:
-        value = parsed(first)
+        value = parse_json(first)
     except ValueError:
         # Where values go on in the next line, the first ends in the middle of something.
         return not (first.startswith("[") or first.endswith(("{", "[", ",", ":")))
     return not isinstance(value, list) or is_pair(value)
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value of a JSON text. Raises ValueError with what is wrong; NaN and Infinity are no JSON."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
@@ -84,7 +84,7 @@ def _one_a_line(lines: Iterable[tuple[int, str]], file: str, language: str) -> I
             yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
             continue
         try:
-            yield Item(number, None, parsed(line))
+            yield Item(number, None, parse_json(line))
         except ValueError as error:
             yield Faulty(language, (CorpusError(file, number, f"the line is {error}", HINT),))
 
@@ -106,7 +106,7 @@ def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str
         for begun, text in scan.complete(number, line):
             scan.number += 1
             try:
-                value = parsed(text)
+                value = parse_json(text)
             except ValueError as error:
                 yield fault(begun, f"what begins here is {error}")
                 return

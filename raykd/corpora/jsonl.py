@@ -16,7 +16,7 @@ import pyarrow as pa
 from raykd.corpora.annotated_records import SpanReading, has_spans
 from raykd.corpora.chunks import ROWS
 from raykd.corpora.columns import ALMOST
-from raykd.corpora.files import BrokenLine, place, read_lines
+from raykd.corpora.files import BrokenLine, file_address, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
@@ -56,7 +56,7 @@ def read(config: JsonlSource, *, limit: int | None = None) -> Stream:
 def _read_file(
     config: JsonlSource, storage: Storage, name: str, languages: list[str], labelled: bool
 ) -> Iterator[Sentence | Faulty]:
-    file, columns = place(storage, name), config.columns
+    file, columns = file_address(storage, name), config.columns
     keys = [*columns.texts]
     keys += [columns.target] if labelled else []
     keys += [columns.language] if columns.language else []
@@ -184,19 +184,19 @@ def _alike(one: Any, other: Any) -> bool:
 
 def guess(head: Head) -> Guess | None:
     """The guess of a file with an object in each line."""
-    if not head.filled or not head.filled[0].lstrip().startswith("{"):
+    if not head.nonblank_lines or not head.nonblank_lines[0].lstrip().startswith("{"):
         if head.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             why = "JSON, and not one object per line: write each object into a line of its own (JSON Lines)"
-            return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
+            return Guess(source="jsonl", reason=why, confidence=CERTAIN, readable=False)
         return None
-    rows = [row for line in head.filled if (row := _parsed(line)) is not None]
+    rows = [row for line in head.nonblank_lines if (row := _parsed(line)) is not None]
     try:
-        if len(rows) < ALMOST * len(head.filled) - 1:
+        if len(rows) < ALMOST * len(head.nonblank_lines) - 1:
             raise ValueError("lines are no objects")
         table = pa.Table.from_pylist(rows)
     except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         why = "it begins like JSON Lines, and is not one object of equal types per line"
-        return Guess(source="jsonl", why=why, sure=CERTAIN, readable=False)
+        return Guess(source="jsonl", reason=why, confidence=CERTAIN, readable=False)
     languages = set[str]()
     if (column := language_column(table.schema)) is not None:
         # One may begin after what was looked at.

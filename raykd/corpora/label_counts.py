@@ -14,7 +14,9 @@ LabelCounts = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Part → language → label → how often; of languages with labelled sentences."""
 
 
-def labels_by_part(tables: Mapping[str, pa.Table], tag_set: TagSet) -> dict[str, dict[str, dict[str, int]]]:
+def label_counts_by_part(
+    tables: Mapping[str, pa.Table], tag_set: TagSet
+) -> dict[str, dict[str, dict[str, int]]]:
     """`label_counts` of the labelled sentences of each part."""
     return {
         part: label_counts(table.select(["tags", "language"]).filter(table["tags"].is_valid()), tag_set)
@@ -61,7 +63,7 @@ def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
     return unseen
 
 
-def labels_alike(tag_set: TagSet) -> list[list[str]]:
+def labels_differing_in_case(tag_set: TagSet) -> list[list[str]]:
     """Types of spans that differ by capital letters alone."""
     if not tag_set.form.bioes:
         return []

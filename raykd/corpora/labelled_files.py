@@ -21,7 +21,7 @@ import numpy as np
 
 from raykd.corpora.config import READERS, SOURCES, CorpusConfig
 from raykd.corpora.conversion import convert
-from raykd.corpora.detect.names import UNKNOWN
+from raykd.corpora.detect.file_names import UNKNOWN
 from raykd.corpora.faults import Faults
 from raykd.corpora.format_detection import detect_format
 from raykd.corpora.guess import Guess, Target
@@ -46,7 +46,7 @@ READING = (
     "form",
 )  # fmt: skip
 """The settings of a corpus that say how a file is read; the others choose sentences."""
-OWN_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
+FIXED_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
 """Sources whose labels need no scheme."""
 TABLES = ("parquet", "jsonl")
 
@@ -135,7 +135,7 @@ def read_labelled(
         spellings, columns = find_spellings(pool, config), pool.columns
         if faults.on_error == "skip":
             columns = without_unknown_tags(pool, config, spellings, faults)
-            faults.refuse_many(columns.counts(), config.most_skipped)
+            faults.refuse_too_many(columns.counts(), config.most_skipped)
         rows = np.flatnonzero(columns.part >= 0)
         converted = convert(
             pool, {"test": rows}, config, spellings, PosTaggers.from_config(config, open_model)
@@ -248,7 +248,7 @@ def _config(
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **found,
     }  # fmt: skip
-    if source not in OWN_SCHEME:
+    if source not in FIXED_SCHEME:
         tree["scheme"] = scheme
     if unit == "sentence" and source in TABLES and "columns" not in found:
         tree["columns"] = {"text": "text"}

@@ -109,5 +109,5 @@ def guess(head: Head) -> Guess | None:
     """The guess of lines with trees, for which no sweep file is drafted."""
     if head.lines and head.share(lambda line: "\t[IN:" in line) >= ALMOST:
         why = "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read"
-        return Guess(source="mtop", why=why, sure=CERTAIN, readable=False)
+        return Guess(source="mtop", reason=why, confidence=CERTAIN, readable=False)
     return None

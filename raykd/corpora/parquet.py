@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from raykd.corpora.chunks import ROWS
-from raykd.corpora.files import opened, place
+from raykd.corpora.files import file_address, open_unpacked
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
@@ -52,7 +52,7 @@ def read(config: ParquetSource, *, limit: int | None = None) -> Stream:
 def _read_file(
     config: ParquetSource, storage: Storage, name: str, languages: list[str], labelled: bool
 ) -> Iterator[Sentence | Faulty]:
-    file, first = place(storage, name), 0
+    file, first = file_address(storage, name), 0
     for table in _tables(storage, name, file):
         names = config.tag_names or _stored_names(table, config.columns.target, file)
         yield from sentences_from_table(
@@ -70,7 +70,7 @@ def _tables(storage: Storage, name: str, file: str) -> Iterator[pa.Table]:
     """A file as tables of some rows each; one without rows where it has none."""
     if storage.size(name) == 0:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
-    with opened(storage, name) as source:
+    with open_unpacked(storage, name) as source:
         try:
             whole = pq.ParquetFile(source, page_checksum_verification=True)
             yield whole.schema_arrow.empty_table()
@@ -111,9 +111,9 @@ def guess(head: Head) -> Guess | None:
     """The guess of a Parquet file, by its schema and first rows."""
     if not head.name.endswith(".parquet") and not head.data.startswith(b"PAR1"):
         return None
-    unreadable = partial(Guess, source="parquet", sure=CERTAIN, readable=False)
+    unreadable = partial(Guess, source="parquet", confidence=CERTAIN, readable=False)
     try:
-        with opened(head.storage, head.name) as source:
+        with open_unpacked(head.storage, head.name) as source:
             file = pq.ParquetFile(source)
             batch = next(file.iter_batches(GUESS_ROWS), None)
             language = language_column(file.schema_arrow)
@@ -122,7 +122,7 @@ def guess(head: Head) -> Guess | None:
             features = _features(file.schema_arrow)
     # A damaged file can make the reader raise anything.
     except Exception as error:
-        return unreadable(why=f"damaged, or no Parquet file ({_first_line(error)[:100]})")
+        return unreadable(reason=f"damaged, or no Parquet file ({_first_line(error)[:100]})")
     if batch is None:
-        return unreadable(why="a Parquet file without rows")
+        return unreadable(reason="a Parquet file without rows")
     return guess_table(pa.Table.from_batches([batch]), "parquet", "Parquet", features, languages)

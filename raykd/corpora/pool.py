@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.chunks import bounds_of, opened, pieces_of
+from raykd.corpora.chunks import chunk_bounds, open_arrow, split_by_chunk
 from raykd.corpora.faults import Faults
-from raykd.corpora.hashes import distinct, sentence_hashes
+from raykd.corpora.hashes import number_distinct, sentence_hashes
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import Stream
 from raykd.progress import report_progress
@@ -96,8 +96,8 @@ class Pool:
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """These columns of `rows`, in their order, in batches: (rows of the batch, batch)."""
         with pa.OSFile(str(self.path)) as file:
-            reader, place, current, batch = opened(file, columns), 0, -1, None
-            for number, local in pieces_of(rows, self.bounds):
+            reader, place, current, batch = open_arrow(file, columns), 0, -1, None
+            for number, local in split_by_chunk(rows, self.bounds):
                 if number != current:
                     current, batch = number, reader.get_batch(number)
                 assert batch is not None
@@ -190,11 +190,11 @@ class _PoolBuilder:
             np.concatenate(blocks) if blocks else np.zeros(0, np.int32)
             for blocks in ([block[place] for block in self.blocks] for place in range(6))
         )
-        bounds = bounds_of(map(len, self.hashes))
+        bounds = chunk_bounds(map(len, self.hashes))
         hashes = np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes])
         # The largest numbers of all: not twice.
         self.hashes.clear()
-        sentence = distinct(hashes)
+        sentence = number_distinct(hashes)
         columns = Columns(part, language, sentence, group, self.languages.values())
         return Pool(
             columns, labelled.astype(bool), by_sentence.astype(bool), self.tags.values(), path, bounds,
@@ -205,7 +205,7 @@ class _PoolBuilder:
 def _numbered(known: _Numbering, rows: Sequence[Sequence[str] | None]) -> pa.Array:
     """Each row as the numbers of its values; None stays null."""
     values = np.array(known.number(value for row in rows for value in row or ()), dtype=np.int32)
-    bounds = bounds_of(len(row or ()) for row in rows).astype(np.int32)
+    bounds = chunk_bounds(len(row or ()) for row in rows).astype(np.int32)
     missing = np.array([row is None for row in rows], dtype=bool)
     return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values), mask=pa.array(missing))
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from raykd.corpora.hashes import first_of_each
+from raykd.corpora.hashes import first_occurrences
 from raykd.corpora.pool import Columns
 from raykd.corpora.source import Cap, Role, SourceConfig, Split, for_language
 
@@ -169,7 +169,7 @@ class _Selection:
             np.arange(len(rows)) if seen is None else np.flatnonzero(~np.isin(keys, self._text_keys(seen)))
         )
         kept = np.zeros(len(rows), dtype=bool)
-        kept[fresh[first_of_each(keys[fresh])]] = True
+        kept[fresh[first_occurrences(keys[fresh])]] = True
         self.dropped.record("duplicates", part, rows[~kept])
         return rows[kept]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
 
-from raykd.corpora.annotated_records import Annotated, SpanReading, annotated, has_spans, records_in
+from raykd.corpora.annotated_records import AnnotatedText, SpanReading, annotated, has_spans, split_records
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.json_items import Item, read_items
@@ -70,14 +70,14 @@ def parse(
 
 def _records(item: Item) -> Iterator[tuple[str, Any]]:
     """(place, record) of each record of a value."""
-    records = records_in(item.value)
+    records = split_records(item.value)
     for place, record in enumerate(records, start=1):
         number = place if len(records) > 1 else item.number
         yield f"item {number}: " if number else "", record
 
 
 def _sentence(
-    record: Annotated, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
+    record: AnnotatedText, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
 ) -> Iterator[Sentence | ReadingNote]:
     """The sentence of a record, and what there is to report of it. Raises SpanError."""
 
@@ -137,7 +137,7 @@ def _whole_words(text: str, words: Sequence[tuple[int, int]], span: CharacterSpa
 
 def guess(head: Head) -> Guess | None:
     """The guess of JSON whose records are texts with spans of characters."""
-    if not head.filled or head.filled[0].lstrip()[:1] not in ("{", "["):
+    if not head.nonblank_lines or head.nonblank_lines[0].lstrip()[:1] not in ("{", "["):
         return None
     lines = (line.removesuffix("\r") for line in head.lines)
     items = (item for item in read_items(lines, head.name, "") if isinstance(item, Item))
@@ -164,7 +164,7 @@ def guess(head: Head) -> Guess | None:
         )
     form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
     why = f"{form}, texts with spans of characters"
-    return Guess(source="spans", why=why, sure=CERTAIN, settings=settings, doubts=tuple(doubts))
+    return Guess(source="spans", reason=why, confidence=CERTAIN, settings=settings, doubts=tuple(doubts))
 
 
 def _has_tags(record: Any) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from raykd.corpora.corpus import FORMAT, Corpus, open_corpus, read_corpus, write_corpus
-from raykd.corpora.files import files_of
+from raykd.corpora.files import list_files
 from raykd.corpora.predicted_pos import model_checksums
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.identity import identity
@@ -54,7 +54,7 @@ def restricted_corpus(
     key = identity("source", {"format": FORMAT, "corpus": corpus_id, "languages": sorted(languages)})
     name = find_noted_corpus(storage, key)
     if name is None:
-        name = write_corpus(corpus.restricted(languages), storage)
+        name = write_corpus(corpus.select_languages(languages), storage)
         note_corpus(storage, key, name)
     return open_corpus(storage, name), name
 
@@ -74,7 +74,7 @@ def source_key(config: SourceConfig) -> str | None:
     if not isinstance(config, FilesConfig):
         return None
     storage = Storage(config.root)
-    files = [[part, language, name, *storage.stamp(name)] for part, language, name in files_of(config)]
+    files = [[part, language, name, *storage.stamp(name)] for part, language, name in list_files(config)]
     models = model_checksums(config)
     decides |= {"config": plain | {"root": storage.uri}, "files": files}
     return identity("source", decides | ({"models": models} if models else {}))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from raykd.corpora.files import files_of, place
+from raykd.corpora.files import file_address, list_files
 from raykd.corpora.guess import CERTAIN, Guess
 from raykd.corpora.sentence import Faulty, Sentence, Unit, join_pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
@@ -130,7 +130,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, limit: int | None)
     """
     storage = Storage(config.root)
     files: dict[tuple[str, str], list[str]] = {}
-    for part, language, name in files_of(config):
+    for part, language, name in list_files(config):
         files.setdefault((part, name), []).append(language)
     for (part, name), languages in with_progress([*files.items()]):
         labelled, empty = any(config.reads_tags(part, language) for language in languages), True
@@ -139,7 +139,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, limit: int | None)
             yield part, sentence
         if empty:
             problem = f"the file has no sentence of {', '.join(languages)}"
-            raise CorpusError(place(storage, name), None, problem, "fill it, or remove its part")
+            raise CorpusError(file_address(storage, name), None, problem, "fill it, or remove its part")
 
 
 def sentences_from_table(
@@ -310,13 +310,13 @@ def guess_table(
     """
     table = _with_plain_classes(table)
     names = ", ".join(table.column_names)
-    known = partial(Guess, source=source, sure=CERTAIN, why=f"{form} with the columns {names}")
+    known = partial(Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}")
     by = language_column(table.schema)
     kinds = {field.name: field.type for field in table.schema}
     lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
     if several := _several_classes(table):
         return known(
-            readable=False, why=f"{several} has several classes of one text: give every text one class"
+            readable=False, reason=f"{several} has several classes of one text: give every text one class"
         )
     if lists:
         token = _first(TOKENS, lists) or lists[0]
@@ -333,14 +333,14 @@ def guess_table(
         tag, others = tags[0], ", ".join(tags[1:])
         if pa.types.is_integer(kinds[tag].value_type) and class_names(features.get(tag)) is None:
             why = f"column {tag} has numbers, and the file does not have the names of these tags"
-            return known(readable=False, why=why)
+            return known(readable=False, reason=why)
         columns, settings = {"token": token, "tag": tag}, {}
         doubts = (f"column {tag} is taken as the tags; also possible: {others}",) if others else ()
     else:
         cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
         text = find_longest_texts(each for each in cells if _is_text(kinds[each.name]))
         if text is None:
-            return known(readable=False, why=f"no column of texts or of lists of words ({names})")
+            return known(readable=False, reason=f"no column of texts or of lists of words ({names})")
         found = find_text_columns(cells, text)
         columns = {key: column.name for key, column in found.columns.items()}
         if found.label is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raykd.corpora.chunks import bounds_of
+from raykd.corpora.chunks import chunk_bounds
 from raykd.corpora.faults import Faults
 from raykd.corpora.pool import Columns, Pool
 from raykd.corpora.sentence import display_words
@@ -112,7 +112,9 @@ def _rows_with_tags(pool: Pool, rows: np.ndarray, numbers: np.ndarray) -> list[t
     for own, batch in pool.batches(rows, ["tags"]):
         values = batch["tags"].flatten().to_numpy()
         places = np.flatnonzero(np.isin(values, numbers))
-        sentences = np.searchsorted(bounds_of(batch["tags"].value_lengths().to_pylist()), places, "right") - 1
+        sentences = (
+            np.searchsorted(chunk_bounds(batch["tags"].value_lengths().to_pylist()), places, "right") - 1
+        )
         which, first = np.unique(sentences, return_index=True)
         found += [(int(own[i]), int(values[places[j]])) for i, j in zip(which, first, strict=True)]
     return found

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.chunks import bounds_of
+from raykd.corpora.chunks import chunk_bounds
 from raykd.corpora.faults import Faults
 from raykd.corpora.pool import Pool
 from raykd.corpora.sentence import Faulty
@@ -161,7 +161,7 @@ def number_rows(column: pa.ListArray) -> Iterator[np.ndarray]:
 
 def list_bounds(column: pa.ListArray) -> np.ndarray:
     """Where each list begins and the last one ends among the values of all of them."""
-    return bounds_of(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
+    return chunk_bounds(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def _refuse_tags(
@@ -183,7 +183,7 @@ def _refuse_tags(
     for row, tags in tag_sequences(pool, rows, pool.tags):
         first = next((tag for tag in tags if tag in odd), None)
         if first is not None:
-            faults.note("", Faulty(language, (fault_at(pool, row, problem(first), hint),)))
+            faults.record("", Faulty(language, (fault_at(pool, row, problem(first), hint),)))
     faults.refuse()
 
 

@@ -60,10 +60,13 @@ def guess(head: Head) -> Guess | None:
     if not head.lines:
         return None
     several = head.share(NEXT_SENTENCE.search)
-    wrapped = len(head.filled) < len(head.lines) and 2 * head.share(lambda line: line.strip()[-1] in END) < 1
+    wrapped = (
+        len(head.nonblank_lines) < len(head.lines)
+        and 2 * head.share(lambda line: line.strip()[-1] in END) < 1
+    )
     form = "documents" if 5 * several > 1 or wrapped else "sentences"
     why = "several sentences in a line" if several else "sentences over several lines"
     why = why if form == "documents" else "a sentence in each line"
     return Guess(
-        source="text", why=f"plain text, {why}", sure=FALLBACK, labelled=False, settings={"unlabelled_form": form}
+        source="text", reason=f"plain text, {why}", confidence=FALLBACK, labelled=False, settings={"unlabelled_form": form}
     )  # fmt: skip

@@ -7,7 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from raykd.corpora import plain_text, word_columns
-from raykd.corpora.files import files_of, place, read_lines
+from raykd.corpora.files import file_address, list_files, read_lines
 from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
 from raykd.corpora.source import Stream, TextConfig, for_language
 from raykd.errors import CorpusError
@@ -30,10 +30,10 @@ def read_text_files(config: TextConfig, parse: Parse, *, limit: int | None = Non
     after the other; of each the first `most` sentences.
     """
     storage = Storage(config.root)
-    for part, language, name in with_progress(files_of(config)):
+    for part, language, name in with_progress(list_files(config)):
         encoding = for_language(config.encoding, language) or "utf-8"
         lines = read_lines(storage, name, encoding, keep_marks=config.keeps_marks)
-        file = place(storage, name)
+        file = file_address(storage, name)
         form = for_language(config.unlabelled_form, language) if part == "unlabelled" else "same"
         sentences = FORMS.get(form or "same", parse)(config, lines, file=file, language=language, part=part)
         empty = True

@@ -136,7 +136,9 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
             problem = f"the line is no CSV ({error})"
             yield (
                 number,
-                BrokenLine.of("", problem, "close the quotation mark, and double those inside a cell"),
+                BrokenLine.with_reason(
+                    "", problem, "close the quotation mark, and double those inside a cell"
+                ),
             )
         else:
             if broken:
@@ -266,16 +268,18 @@ def guess(head: Head) -> Guess | None:
     if separator is None:
         if _is_csv(head) and 2 * head.share(re.compile("[,;\t]").search) > 1:
             why = "CSV: its lines have different numbers of columns; put texts in quotation marks"
-            return Guess(source="tsv", why=why, sure=LIKELY, readable=False)
+            return Guess(source="tsv", reason=why, confidence=LIKELY, readable=False)
         return None
-    _, columns = _columns_of(head.filled, separator)
+    _, columns = _columns_of(head.nonblank_lines, separator)
     if find_longest_texts(columns) is not None:
         # Classes are counted in all lines: a file may be sorted by class.
         first, columns = _columns_of(head.all_lines(), separator)
         if (text := find_longest_texts(columns)) is not None:
             return _of_texts(first, columns, text, separator)
     why = f"columns between {separator}s, none with texts of several words, which are split at white space"
-    return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False, settings={"separator": separator})
+    return Guess(
+        source="tsv", reason=why, confidence=POSSIBLE, readable=False, settings={"separator": separator}
+    )
 
 
 def _separator(head: Head) -> Separator | None:
@@ -285,7 +289,7 @@ def _separator(head: Head) -> Separator | None:
     likely: dict[Separator, float] = {}
     separators: tuple[Separator, ...] = ("semicolon", "comma", "tab") if _is_csv(head) else ("tab",)
     for separator in separators:
-        width, count, total = _width(head.filled, separator)
+        width, count, total = _width(head.nonblank_lines, separator)
         if count >= ALMOST * total > 0:
             likely[separator] = width
     several: list[Separator] = [separator for separator, width in likely.items() if width > 1]
@@ -336,11 +340,11 @@ def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Se
     tagged = sum(column.tagged for column in columns if column is not found.text)
     if found.label is None and 2 * tagged > text.rows:
         why = "a sentence and all of its tags per line: write one word and its tag per line"
-        return Guess(source="tsv", why=why, sure=POSSIBLE, readable=False)
+        return Guess(source="tsv", reason=why, confidence=POSSIBLE, readable=False)
     why = f"a text per line, {len(first)} columns between {separator}s"
     why += " with names in the first line" if header else ""
     places = {name: columns.index(column) for name, column in found.columns.items()}
     return Guess(
-        source="tsv", why=why, sure=POSSIBLE, labelled=found.label is not None, doubts=found.doubts,
+        source="tsv", reason=why, confidence=POSSIBLE, labelled=found.label is not None, doubts=found.doubts,
         settings={"columns": places, "header": header} | ({} if separator == "tab" else {"separator": separator}),
     )  # fmt: skip

@@ -204,7 +204,7 @@ def guess(head: Head) -> Guess | None:
     """The guess of a file of intents and slots."""
     if not head.lines:
         return None
-    if {cell.strip() for cell in head.filled[0].split("\t")}.issuperset(MULTIATIS):
+    if {cell.strip() for cell in head.nonblank_lines[0].split("\t")}.issuperset(MULTIATIS):
         name, why = "multiatis", "columns utterance, slot_labels and intent: MultiATIS++"
     elif head.share(ATIS.fullmatch) >= ALMOST:
         name, why = "atis", "utterances between BOS and EOS with slots and an intent: ATIS"
@@ -212,7 +212,7 @@ def guess(head: Head) -> Guess | None:
         name, why = "xsid", "one word per line with its utterance's intent and its slot: xSID"
     else:
         return None
-    return Guess(source=name, why=why, sure=CERTAIN)
+    return Guess(source=name, reason=why, confidence=CERTAIN)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[list[str]]]:

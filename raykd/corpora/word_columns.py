@@ -14,14 +14,14 @@ from raykd.corpora.column_files import (
     Beginning,
     Cells,
     Layout,
-    beginning,
-    refuse_names,
+    read_beginning,
+    refuse_header,
     row_faults,
     sentence_rows,
+    unlabelled_sentences,
     whole_line,
-    without_tags,
 )
-from raykd.corpora.columns import columns_in
+from raykd.corpora.columns import classify_columns
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import Faulty, ReadingNote, Sentence
 from raykd.corpora.source import TextConfig
@@ -41,7 +41,7 @@ def parse(
 ) -> Iterator[Sentence | Faulty | ReadingNote]:
     """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
     lines = iter(lines)
-    start = beginning(lines, COMMENT)
+    start = read_beginning(lines, COMMENT)
     layout = layout_of(start, file)
     for numbers, rows in sentence_rows(chain(start.lines, lines), layout):
         if faults := row_faults(rows, numbers, layout, file):
@@ -51,7 +51,7 @@ def parse(
                 (row, number) for row, number in zip(rows, numbers, strict=True) if is_word(row, layout)
             ]
             words = [layout.word(row) for row, _ in of_words]
-            yield from without_tags(words, language, file, [number for _, number in of_words])
+            yield from unlabelled_sentences(words, language, file, [number for _, number in of_words])
 
 
 def layout_of(start: Beginning, file: str, column: int | None = None, hint: str = HINT) -> Layout:
@@ -67,7 +67,7 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
         CorpusError: its lines differ in their columns (they are sentences, and not words), or the first one has the
             names of columns.
     """
-    refuse_names(start, file)
+    refuse_header(start, file)
     token = _word_column(start) if column is None else column
     layout = Layout(start.cut, start.width, token, None, exact=False, comment=COMMENT, hint=hint)
     rows = [row for sentence in _sentences(start, layout) for row in sentence]
@@ -91,7 +91,7 @@ def is_word(row: Cells, layout: Layout) -> bool:
 
 def _word_column(start: Beginning) -> int:
     """The column that looks like words; where none does, the one behind the numbers of words, else the first."""
-    columns = columns_in(start)
+    columns = classify_columns(start)
     if (place := next((column.place for column in columns if column.kind == "words"), None)) is not None:
         return place
     behind = Layout(start.cut, start.width, 1, None, exact=False, comment=COMMENT)

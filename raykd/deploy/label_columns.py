@@ -15,12 +15,12 @@ from raykd.corpora.column_files import (
     Beginning,
     Cells,
     Layout,
-    beginning,
-    in_pieces,
+    cut_document,
+    read_beginning,
     row_faults,
     sentence_rows,
 )
-from raykd.corpora.columns import columns_in, span_columns
+from raykd.corpora.columns import classify_columns, span_columns
 from raykd.corpora.conllu import COLUMNS, HEAD_COLUMN, MISSING, WIDTH
 from raykd.corpora.word_columns import COMMENT, is_word, layout_of
 from raykd.errors import CorpusError
@@ -79,7 +79,7 @@ def label_columns(
     if labeller.pairs:
         problem = "columns of words have no pairs of texts, which the model labels"
         raise CorpusError(file, None, problem, "give --format text, tsv or jsonl")
-    start = beginning(lines, COMMENT)
+    start = read_beginning(lines, COMMENT)
     layout = layout_of(start, file, column, HINT)
     scheme, requested_scheme = scheme or _existing_scheme(start, layout), scheme
     separator = start.separator if layout.width > 1 else TAB
@@ -126,7 +126,9 @@ def _label_cells(
 ) -> Iterator[Cells]:
     """For each sentence the lines in front of it, then for each word its label."""
     pieces = [
-        [block.words[start:stop] for start, stop in in_pieces(block.words)] for block in blocks if block.words
+        [block.words[start:stop] for start, stop in cut_document(block.words)]
+        for block in blocks
+        if block.words
     ]
     for block, parts in zip((block for block in blocks if block.words), pieces, strict=True):
         if len(parts) > 1:
@@ -191,7 +193,7 @@ def _describe_reading(layout: Layout, separator: str, scheme: SpanScheme | None)
 
 def _existing_scheme(start: Beginning, layout: Layout) -> SpanScheme | None:
     """The scheme of the spans that the file has already; None where it has none."""
-    spans = span_columns(columns_in(start))
+    spans = span_columns(classify_columns(start))
     if not spans:
         return None
     rows = (rows for _, rows in sentence_rows(start.lines, layout))

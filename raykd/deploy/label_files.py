@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from raykd.corpora.files import BrokenLine, EncodingAdvice, decoded_lines, file_head, opened, unpacked
+from raykd.corpora.files import BrokenLine, EncodingAdvice, decoded_lines, file_head, open_unpacked, unpack
 from raykd.corpora.guess import Guess
 from raykd.deploy.label_columns import label_columns
 from raykd.deploy.label_json import label_json
@@ -159,7 +159,7 @@ def _recognised_form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
         return TEXT
     hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
     if not guess.readable:
-        raise CorpusError(file, None, f"it is not read: {guess.why.partition(':')[0]}", hint)
+        raise CorpusError(file, None, f"it is not read: {guess.reason.partition(':')[0]}", hint)
     if (form := FORM_OF_SOURCE.get(guess.source)) is None:
         raise CorpusError(file, None, f"the file is {guess.source}", hint)
     if name.endswith(".tsv"):
@@ -175,11 +175,11 @@ def read_file_lines(file: str, *, keep_marks: bool) -> Iterator[str]:
     """
     if file == "-":
         advice = EncodingAdvice("utf-8", may_be_set=False)
-        with unpacked(BufferedReader(cast(RawIOBase, sys.stdin.buffer)), STANDARD_INPUT) as source:
+        with unpack(BufferedReader(cast(RawIOBase, sys.stdin.buffer)), STANDARD_INPUT) as source:
             yield from decoded_lines(source, STANDARD_INPUT, advice, keep_marks=keep_marks)
         return
     advice = EncodingAdvice("utf-8", may_be_set=False, head=partial(file_head, *_address(file)))
-    with opened(*_address(file)) as source:
+    with open_unpacked(*_address(file)) as source:
         yield from decoded_lines(source, file, advice, keep_marks=keep_marks)
 
 

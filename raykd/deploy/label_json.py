@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from raykd.corpora.json_items import parsed
+from raykd.corpora.json_items import parse_json
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.deploy.label_texts import Numbered, refuse_single, refuse_without_pos
 from raykd.errors import CorpusError
@@ -109,7 +109,7 @@ def _label_words(
 def _parse_object(text: str, file: str, number: int, labeller: Labeller, names: _Fields) -> dict[str, Any]:
     expected = f'expected {{"{names.text}": "…"}} or {{"{names.token}": ["…", …]}}, with one word at least'
     try:
-        plain = parsed(text)
+        plain = parse_json(text)
         json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()  # 1e999 is read as infinite
     except UnicodeEncodeError:
         problem = "half of a surrogate pair (\\ud800 to \\udfff) is no character"

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from raykd import errors
-from raykd.corpora.batching import buckets
+from raykd.corpora.batching import length_buckets
 from raykd.errors import RaykdError, RunError
 from raykd.identity import PlainObject
 from raykd.needs import CHAIN, is_derived
@@ -222,7 +222,7 @@ class ShardWriter:
         teacher = self._teacher(job.teacher)  # before its device is asked what is free
         share = self._gpus or 1.0
         most = self._token_budget or piece_budget(assigned_device(self._gpus), share=share)
-        for run in with_progress(buckets(lengths_N, most)):
+        for run in with_progress(length_buckets(lengths_N, most)):
             sentences = text.sentences(rows_N[run])
             collected: dict[tuple[Need, int, int], np.ndarray] = {}
             for places, batch, output in teacher.outputs(sentences, most, layers=layers):

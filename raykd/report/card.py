@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from raykd import __version__
-from raykd.corpora.detect.names import UNKNOWN as NO_LANGUAGE
+from raykd.corpora.detect.file_names import UNKNOWN as NO_LANGUAGE
 from raykd.deploy.export import ONNX, ONNX_INT8, Agreement, Export
 from raykd.deploy.splitting import IN_WORDS, Splitting
 from raykd.figures.front import find_gold_twin

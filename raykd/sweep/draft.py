@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from raykd.corpora.detect import Detected
-from raykd.corpora.labelled_files import OWN_SCHEME
+from raykd.corpora.detect import DetectedCorpus
+from raykd.corpora.labelled_files import FIXED_SCHEME
 from raykd.identity import PlainObject
 from raykd.tasks import TASKS
 
@@ -52,7 +52,7 @@ def task_of(figures: PlainObject) -> str:
     return "aspect" if labels <= POLARITY else "ner"
 
 
-def fitting_tasks(found: Detected, figures: PlainObject) -> tuple[str, ...]:
+def fitting_tasks(found: DetectedCorpus, figures: PlainObject) -> tuple[str, ...]:
     """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
     guess = task_of(figures)
     own = TASKS[guess]
@@ -61,7 +61,7 @@ def fitting_tasks(found: Detected, figures: PlainObject) -> tuple[str, ...]:
     return tuple(dict.fromkeys((guess, *same, *trees)))
 
 
-def draft(found: Detected, figures: PlainObject, file: str, task: str) -> str:
+def draft(found: DetectedCorpus, figures: PlainObject, file: str, task: str) -> str:
     """Return the text of a sweep file for the corpus that was found, with the variant `small`.
 
     Args:
@@ -99,7 +99,7 @@ def _head(root: str, file: str, name: str) -> str:
 # Choose:    raykd front {file}            (after the try: raykd front {file} --small)"""
 
 
-def _corpus(found: Detected, figures: PlainObject, sizes: Sizes) -> str:
+def _corpus(found: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str:
     settings = {**found.settings, **_schemes(found, figures)}
     comments = {
         "root": "" if ":" in found.root or found.root.startswith("/") else RELATIVE,
@@ -143,9 +143,9 @@ def _caps(settings: PlainObject, figures: PlainObject, sizes: Sizes) -> list[tup
     return caps
 
 
-def _schemes(found: Detected, figures: PlainObject) -> PlainObject:
+def _schemes(found: DetectedCorpus, figures: PlainObject) -> PlainObject:
     """The schemes that reading found, written down: another file is then no reason to read the others otherwise."""
-    if found.settings["source"] in OWN_SCHEME or figures["unit"] == "sentence":
+    if found.settings["source"] in FIXED_SCHEME or figures["unit"] == "sentence":
         return {}
     schemes = figures["schemes"]
     one = set(schemes.values())
@@ -288,7 +288,7 @@ def _objectives(task: str) -> str:
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
 
 
-def _small(found: Detected, figures: PlainObject, task: str, sizes: Sizes) -> str:
+def _small(found: DetectedCorpus, figures: PlainObject, task: str, sizes: Sizes) -> str:
     """The variant `small`: nothing in it is larger than in the file above."""
     teacher, epochs = min(12, _teacher_epochs(sizes)), min(8, _student_epochs(sizes))
     parses = TASKS[task].form.reads_heads
@@ -306,7 +306,7 @@ variants:
 {_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
 
 
-def _small_corpus(found: Detected, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
+def _small_corpus(found: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
     drawn = "split" in found.settings
     corpus = {"cap": max(500, 2000 // sizes.languages) * (4 if drawn else 3) // 3}
     if not drawn:
@@ -328,7 +328,7 @@ def _sizes(figures: PlainObject) -> Sizes:
     return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
 
 
-def _others(task: str, found: Detected, figures: PlainObject) -> str:
+def _others(task: str, found: DetectedCorpus, figures: PlainObject) -> str:
     """The other tasks that the labels may be of, and how a file for one of them is written."""
     others = [name for name in fitting_tasks(found, figures) if name != task]
     return f"; raykd init --task writes a file for {', '.join(others)}" if others else ""

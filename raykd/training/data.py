@@ -15,9 +15,9 @@ import torch
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.corpus import Corpus, open_corpus
 from raykd.corpora.encoded_text import EncodedText, TokenBatch, encode_text
-from raykd.corpora.guided import GuidedText
 from raykd.corpora.hashes import sentence_hashes
 from raykd.corpora.masking import MaskedText
+from raykd.corpora.teacher_forcing import TeacherForcedText
 from raykd.errors import StoreError
 from raykd.forms import LabelForm, Labels
 from raykd.forms.pieces import HiddenPieces, PieceLabels
@@ -43,7 +43,7 @@ class Part:
     """One part of a corpus, encoded for a model."""
 
     form: LabelForm
-    text: EncodedText | MaskedText | GuidedText
+    text: EncodedText | MaskedText | TeacherForcedText
     labels: TargetColumn
     languages: np.ndarray
 
@@ -65,7 +65,9 @@ class Part:
         """The part as it is trained on: a decoder is given the steps that it learns."""
         if not self.form.generates:
             return self
-        return replace(self, text=GuidedText(cast("EncodedText", self.text), cast("StepColumn", self.labels)))
+        return replace(
+            self, text=TeacherForcedText(cast("EncodedText", self.text), cast("StepColumn", self.labels))
+        )
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _cached_part(
     storage, corpus = Storage(store_uri), cached_corpus(store_uri, corpus_id)
     vocabulary = open_vocabulary(storage, vocabulary_id)
     texts = [find_or_encode(storage, corpus_id, name, corpus.parts[name], vocabulary) for name in names]
-    text = EncodedText.joined(texts, padding=vocabulary.pieces.special.padding)
+    text = EncodedText.concatenate(texts, padding=vocabulary.pieces.special.padding)
     form = TASKS[task].form
     table = pa.concat_tables([corpus.parts[name].select(form.columns) for name in names])
     if form.hides_pieces:

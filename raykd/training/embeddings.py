@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from raykd.corpora.piece_rows import checkpoint_rows, piece_texts, matching_rows
+from raykd.corpora.piece_rows import checkpoint_rows, matching_rows, piece_texts
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import Vocabulary
 from raykd.errors import StoreError

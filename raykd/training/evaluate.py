@@ -13,8 +13,8 @@ import torch.distributed as dist
 
 from raykd.corpora.batching import plan_batches
 from raykd.corpora.encoded_text import EncodedText
-from raykd.corpora.guided import GuidedText
 from raykd.corpora.masking import MaskedText
+from raykd.corpora.teacher_forcing import TeacherForcedText
 from raykd.figures.results import Group, Score
 from raykd.forms import TagSet
 from raykd.layers.hf_tagger import HFTagger
@@ -38,7 +38,11 @@ Decode = Callable[[Output, np.ndarray], Sequence[Labelling]]
 
 
 def predict(
-    model: Model, text: EncodedText | MaskedText | GuidedText, decode: Decode[Labelling], *, worker: Worker
+    model: Model,
+    text: EncodedText | MaskedText | TeacherForcedText,
+    decode: Decode[Labelling],
+    *,
+    worker: Worker,
 ) -> list[Labelling]:
     """The best labels of every sentence, decoded by all workers together; every worker gets the whole list.
 

@@ -105,7 +105,9 @@ class Preparation:
         """What students of these languages are trained on."""
         if languages not in self.texts:
             stored = self.parts.get(languages)
-            self.texts[languages] = training_text(stored[0] if stored else self.corpus.restricted(languages))
+            self.texts[languages] = training_text(
+                stored[0] if stored else self.corpus.select_languages(languages)
+            )
         return self.texts[languages]
 
 

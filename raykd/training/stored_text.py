@@ -66,7 +66,7 @@ def _found(folder: Storage) -> EncodedText | None:
 
 def _joined(folder: Storage, manifest: PlainObject) -> EncodedText:
     texts = [_mapped(folder, block, manifest["padding"]) for block in manifest["blocks"]]
-    return EncodedText.joined(texts, padding=manifest["padding"])
+    return EncodedText.concatenate(texts, padding=manifest["padding"])
 
 
 def _write(folder: Storage, table: pa.Table, vocabulary: StoredVocabulary) -> None:

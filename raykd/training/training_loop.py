@@ -26,7 +26,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from raykd.corpora.batching import language_sampling, worker_slice
+from raykd.corpora.batching import sample_by_language, worker_slice
 from raykd.errors import RunError
 from raykd.figures.results import Score
 from raykd.layers.dropout import step_masks
@@ -205,7 +205,7 @@ class Distiller:
             return self._rows
         languages = self.data.part.languages[self._rows]
         return self._rows[
-            language_sampling(languages, alpha=alpha, seed=self.stage.training.seed, epoch=epoch)
+            sample_by_language(languages, alpha=alpha, seed=self.stage.training.seed, epoch=epoch)
         ]
 
     def _train_epoch(self, epoch: int, batches: list[np.ndarray]) -> None:

@@ -14,8 +14,8 @@ from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.word_pieces import Special
 from raykd.errors import ExportError
 from raykd.layers.checkpoint import quiet_transformers
-from raykd.layers.masked_language_model import MaskedLanguageModel
 from raykd.layers.hf_tagger import HFTagger
+from raykd.layers.masked_language_model import MaskedLanguageModel
 from raykd.storage.store import Storage
 from raykd.training.load import load_tagger
 

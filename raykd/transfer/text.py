@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from raykd.corpora.chunks import Chunks, on_disk, read_batches, write_batches
-from raykd.corpora.chunks import mapped as map_file
-from raykd.corpora.hashes import BLOCK, Lookup, distinct, first_of_each, sentence_hashes
+from raykd.corpora.chunks import Chunks, read_batches, to_mapped_table, write_batches
+from raykd.corpora.chunks import map_table as map_file
+from raykd.corpora.hashes import BLOCK, HashLookup, first_occurrences, number_distinct, sentence_hashes
 from raykd.errors import MissingError, StoreError
 from raykd.identity import identity
 from raykd.storage.layout import HASHES, TEXT
@@ -72,8 +72,8 @@ class Text:
         return hashes
 
     @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(self.hashes)
+    def _lookup(self) -> HashLookup:
+        return HashLookup(self.hashes)
 
     @cached_property
     def _chunks(self) -> Chunks:
@@ -88,7 +88,7 @@ class Text:
         if not any(map(len, missing)):
             return largest
         kind = largest.tokens.type
-        more = on_disk(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
+        more = to_mapped_table(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
         return Text.from_tokens(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:
@@ -98,13 +98,13 @@ class Text:
     @cached_property
     def first_rows(self) -> np.ndarray:
         """The rows without those whose sentence stands in a row before: ascending, int64."""
-        return first_of_each(distinct(self.hashes))
+        return first_occurrences(number_distinct(self.hashes))
 
     def subset(self, rows: np.ndarray) -> Text:
         """The text of these rows alone."""
         kind = self.tokens.type
         return Text.from_tokens(
-            on_disk(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"]
+            to_mapped_table(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"]
         )
 
     def sentences(self, rows: np.ndarray) -> list[list[str]]:
@@ -118,7 +118,7 @@ def _missing(largest: Text, others: Sequence[Text]) -> list[np.ndarray]:
         return []
     hashes = np.concatenate([text.hashes for text in others])
     rows = np.flatnonzero(largest._lookup.rows(hashes) < 0)
-    rows = rows[first_of_each(distinct(hashes[rows]))]
+    rows = rows[first_occurrences(number_distinct(hashes[rows]))]
     bounds = np.cumsum([0, *map(len, others)])
     return [rows[(rows >= first) & (rows < last)] - first for first, last in pairwise(bounds)]
 

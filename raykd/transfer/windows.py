@@ -82,7 +82,7 @@ def windows_of(units: Units, unit_N: np.ndarray, *, seed: int, epoch: int, shuff
     """The windows of one epoch: of each the places in `unit_N`, ascending; all places, where there is one window."""
     present = np.flatnonzero(np.bincount(unit_N, minlength=len(units.bytes_U)))
     sizes = units.bytes_U[present] if len(units.bytes_U) else np.zeros(len(present), np.int64)
-    groups = plan_windows(sizes, most=WINDOW_BYTES, seed=seed, epoch=epoch, shuffle=shuffle)
+    groups = plan_windows(sizes, max_bytes=WINDOW_BYTES, seed=seed, epoch=epoch, shuffle=shuffle)
     window_U = np.zeros(1 + int(present.max(initial=-1)), np.int32)
     for window, group in enumerate(groups):
         window_U[present[group]] = window

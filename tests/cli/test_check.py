@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raykd.corpora.glance import FIRST
+from raykd.corpora.preview import FIRST
 from raykd.spec import load
 from raykd.sweep.spec import plain_sweep
 from tests.sweep.in_process import call, code_of

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from raykd.corpora.builtin import BuiltinSource
-from raykd.corpora.detect import Detected
+from raykd.corpora.detect import DetectedCorpus
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import from_bioes
 from raykd.spec import load
@@ -62,7 +62,7 @@ def test_the_small_form_is_not_larger_than_the_file_of_any_corpus(tmp_path, sent
         "parts": [{**row, "part": part, "language": name} for part in ("train", "dev") for name in names],
     }  # fmt: skip
     settings = {"source": "conll", "languages": names} | ({"split": {"test": 0}} if languages > 1 else {})
-    found = Detected("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
+    found = DetectedCorpus("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
     path = tmp_path / "sweep.yaml"
     path.write_text(draft(found, figures, "sweep.yaml", task))
     whole, small = load(path, ()).tree, load(path, (), variants=["small"]).tree

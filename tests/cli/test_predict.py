@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import raykd
-from raykd.corpora.column_files import beginning
+from raykd.corpora.column_files import read_beginning
 from raykd.corpora.files import read_lines
 from raykd.corpora.word_columns import layout_of
 from raykd.deploy.export import export_run
@@ -45,7 +45,7 @@ def student(tmp_path_factory):
 
 def test_the_start_of_a_document_is_no_word():
     lines = ["-DOCSTART- -X- O", "", "0 -DOCSTART- O", "0 Ada O", "1 sleeps O"]
-    start = beginning(iter(lines), "#")
+    start = read_beginning(iter(lines), "#")
     layout, rest = layout_of(start, "x"), start.lines
     assert [block.words for block in _read_blocks(rest, layout, "x")] == [["Ada", "sleeps"]]
 
@@ -271,7 +271,7 @@ def test_columns_get_labels_in_the_scheme_and_with_the_separator_of_the_file(
 def test_the_words_of_columns(student, tmp_path, written, words):
     """Those of the reader of corpora, also of a packed file."""
     (tmp_path / "in.conll.gz").write_bytes(gzip.compress(written.encode()))
-    start = beginning(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "#")
+    start = read_beginning(read_lines(Storage(str(tmp_path)), "in.conll.gz", "utf-8"), "#")
     layout, rest = layout_of(start, "x"), start.lines
     assert [word for block in _read_blocks(rest, layout, "x") for word in block.words] == words
     call("predict", student, str(tmp_path / "in.conll.gz"), "--out", str(tmp_path / "out"))

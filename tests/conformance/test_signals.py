@@ -24,15 +24,15 @@ from raykd.storage.rounding import encode_int8, encode_log_scores
 from raykd.storage.store import Storage
 from raykd.structures import Chain
 from raykd.transfer import (
-    TeacherRows,
     Origin,
     RowRange,
     ShardEntry,
+    TeacherRows,
     Text,
     TransferSet,
-    find_coverage,
     decode_columns,
     encode_columns,
+    find_coverage,
     origin_folder,
     write_shard,
 )

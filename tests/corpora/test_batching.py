@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raykd.corpora.batching import language_sampling, plan_batches, plan_windows, worker_slice
+from raykd.corpora.batching import plan_batches, plan_windows, sample_by_language, worker_slice
 
 untimed = settings(deadline=None)  # a busy machine is no failure
 
@@ -61,17 +61,17 @@ def test_the_first_window_is_planned_as_all_was_before_there_were_windows():
 )
 def test_windows_hold_every_part_once_within_their_bound(sizes, most, seed, epoch, shuffle):
     sizes = np.array(sizes, np.int64)
-    windows = plan_windows(sizes, most=most, seed=seed, epoch=epoch, shuffle=shuffle)
+    windows = plan_windows(sizes, max_bytes=most, seed=seed, epoch=epoch, shuffle=shuffle)
     assert sorted(flat(windows)) == list(range(len(sizes)))
     assert all(sizes[window].sum() <= most or len(window) == 1 for window in windows)
     if sizes.sum() <= most or not shuffle:
         assert flat(windows) == list(range(len(sizes)))
-    again = plan_windows(sizes, most=most, seed=seed, epoch=epoch, shuffle=shuffle)
+    again = plan_windows(sizes, max_bytes=most, seed=seed, epoch=epoch, shuffle=shuffle)
     assert [window.tolist() for window in windows] == [window.tolist() for window in again]
 
 
 def test_the_order_of_parts_differs_between_epochs():
-    plans = {tuple(flat(plan_windows(np.ones(40), most=5, seed=0, epoch=epoch))) for epoch in range(3)}
+    plans = {tuple(flat(plan_windows(np.ones(40), max_bytes=5, seed=0, epoch=epoch))) for epoch in range(3)}
     assert len(plans) == 3
 
 
@@ -132,7 +132,7 @@ languages = st.lists(st.sampled_from(["en", "de", "nl"]), max_size=60)
 @untimed
 @given(languages, st.floats(0, 1.5), seeds, st.integers(0, 9))
 def test_language_shares_follow_the_exponent(languages, alpha, seed, epoch):
-    indices = language_sampling(languages, alpha=alpha, seed=seed, epoch=epoch)
+    indices = sample_by_language(languages, alpha=alpha, seed=seed, epoch=epoch)
     assert len(indices) == len(languages)
     counts = Counter(languages)
     total = sum(count**alpha for count in counts.values())
@@ -147,10 +147,12 @@ def test_language_shares_follow_the_exponent(languages, alpha, seed, epoch):
 @untimed
 @given(languages, seeds)
 def test_exponent_one_takes_the_corpus_as_it_is(languages, seed):
-    assert language_sampling(languages, alpha=1.0, seed=seed, epoch=0).tolist() == list(range(len(languages)))
+    assert sample_by_language(languages, alpha=1.0, seed=seed, epoch=0).tolist() == list(
+        range(len(languages))
+    )
 
 
 def test_sampling_differs_between_epochs_only():
     languages = ["en"] * 90 + ["nl"] * 10
-    draws = [language_sampling(languages, alpha=0.5, seed=0, epoch=e).tolist() for e in (0, 0, 1)]
+    draws = [sample_by_language(languages, alpha=0.5, seed=0, epoch=e).tolist() for e in (0, 0, 1)]
     assert draws[0] == draws[1] != draws[2]

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora import chunks
-from raykd.corpora.chunks import Chunks, joined, mapped, on_disk, read_batches, write_batches
+from raykd.corpora.chunks import (
+    Chunks,
+    map_table,
+    merge_batches,
+    read_batches,
+    to_mapped_table,
+    write_batches,
+)
 from raykd.corpora.table_digest import table_digest
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
@@ -77,7 +84,7 @@ def test_batches_are_joined_and_cut_and_nothing_is_lost(rows, cuts):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "ROWS", 4)
         patch.setattr(chunks, "WORDS", 6)
-        batches = list(joined(table.to_batches()))
+        batches = list(merge_batches(table.to_batches()))
     assert all(0 < batch.num_rows <= 4 for batch in batches)
     assert pa.Table.from_batches(batches, SCHEMA).equals(table)
 
@@ -85,7 +92,7 @@ def test_batches_are_joined_and_cut_and_nothing_is_lost(rows, cuts):
 def test_a_file_is_read_in_batches_or_mapped(tmp_path):
     table = table_of([(["a", "b"], [1, 2], "da"), (["c"], None, "sv")])
     write_batches(str(tmp_path / "x.arrow"), SCHEMA, table.to_batches())
-    assert mapped(tmp_path / "x.arrow").equals(table)
+    assert map_table(tmp_path / "x.arrow").equals(table)
     (batch,) = read_batches(tmp_path / "x.arrow", ["language", "tags"])
     assert batch.to_pydict() == {"tags": [[1, 2], None], "language": ["da", "sv"]}
 
@@ -93,7 +100,7 @@ def test_a_file_is_read_in_batches_or_mapped(tmp_path):
 def test_a_table_on_disk_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     table = table_of([(["a"], [1], "da")] * 5)
-    assert on_disk(SCHEMA, table.to_batches()).equals(table)
+    assert to_mapped_table(SCHEMA, table.to_batches()).equals(table)
     with pytest.raises(ZeroDivisionError):
-        on_disk(SCHEMA, (1 / 0 for _ in range(1)))
+        to_mapped_table(SCHEMA, (1 / 0 for _ in range(1)))
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from raykd.cli.corpus import app, summary_table
 from raykd.corpora import Sentence, make_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import ConllSource
-from raykd.corpora.describe import describe
+from raykd.corpora.describe import describe_corpus
 from raykd.corpora.source import SourceConfig
 from raykd.errors import SpecError, StoreError
 from tests.corpora.parts import read
@@ -91,7 +91,7 @@ def test_classes_are_shown_with_their_counts():
         ]
         for part, count in (("train", 9), ("dev", 3), ("test", 6))
     }
-    figures = describe(make_corpus(parts, SourceConfig(languages=("en",))))
+    figures = describe_corpus(make_corpus(parts, SourceConfig(languages=("en",))))
     console = Console(width=200, file=StringIO())
     console.print(summary_table(figures))
     shown = console.file.getvalue()

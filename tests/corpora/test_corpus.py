@@ -23,7 +23,7 @@ from raykd.corpora import (
     write_corpus,
 )
 from raykd.corpora.config import READERS
-from raykd.corpora.describe import describe
+from raykd.corpora.describe import describe_corpus
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import FilesConfig, SourceConfig
 from raykd.errors import CorpusError, StoreError
@@ -223,14 +223,14 @@ def test_blocks_of_any_size_give_the_same_corpus(root, monkeypatch, rows):
     cut = read_corpus(config(root, **settings))
     assert max(table["tokens"].num_chunks for table in cut.parts.values()) > 1
     assert (corpus_id(cut), cut.report) == (corpus_id(whole), whole.report)
-    assert describe(cut) == describe(whole)
-    assert describe(cut.restricted(["es"])) == describe(whole.restricted(["es"]))
+    assert describe_corpus(cut) == describe_corpus(whole)
+    assert describe_corpus(cut.select_languages(["es"])) == describe_corpus(whole.select_languages(["es"]))
 
 
 def test_reading_leaves_no_file_behind(root, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    read_corpus(config(root)).restricted(["es"])
+    read_corpus(config(root)).select_languages(["es"])
     for text, problem in (("a S-PER\n", "not of scheme iob1"), ("a O\nb\n", "1 column")):
         (root / "es.test").write_text(text)
         with pytest.raises(CorpusError, match=problem):
@@ -284,7 +284,7 @@ def test_a_flipped_byte_is_refused_by_name(tmp_path):
 
 def test_restricted_to_some_languages(root):
     corpus = read_corpus(config(root))
-    spanish = corpus.restricted(["es"])
+    spanish = corpus.select_languages(["es"])
     assert spanish.languages == ("es",)
     assert spanish.tag_set == corpus.tag_set
     assert rows(spanish, "train") == [row for row in rows(corpus, "train") if row[0] == "es"]
@@ -301,11 +301,11 @@ def test_roles_are_described_stored_and_part_of_the_identity(root, tmp_path):
     assert (corpus.sources, corpus.targets) == (("en",), ("es",))
     assert corpus.report.sentences["dev"] == {"en": 1, "es": 0}
     assert not any("es has no sentence" in warning for warning in corpus.report.warnings())
-    assert describe(corpus)["roles"] == {"en": "labelled", "es": "zero-shot"}
+    assert describe_corpus(corpus)["roles"] == {"en": "labelled", "es": "zero-shot"}
     store = Storage(str(tmp_path / "store"))
     opened = open_corpus(store, write_corpus(corpus, store))
     assert (opened.sources, opened.targets) == (corpus.sources, corpus.targets)
-    assert (opened.restricted(["es"]).targets, opened.restricted(["en"]).targets) == (("es",), ())
+    assert (opened.select_languages(["es"]).targets, opened.select_languages(["en"]).targets) == (("es",), ())
     roleless = type(corpus)(corpus.tag_set, corpus.languages, corpus.parts, replace(corpus.report, roles={}))
     assert roleless.targets == ()
     assert corpus_id(roleless) != corpus_id(corpus)
@@ -320,7 +320,7 @@ def test_an_unlabelled_language_should_have_text_and_a_test():
 
 def test_described_in_figures(root):
     corpus = read_corpus(config(root))
-    figures = json.loads(json.dumps(describe(corpus)))
+    figures = json.loads(json.dumps(describe_corpus(corpus)))
     assert figures["corpus_id"] == corpus_id(corpus)
     assert figures["labels"] == ["LOC", "MISC", "PER"]
     english = {
@@ -344,7 +344,7 @@ def test_flat_tags(tmp_path):
     corpus = read_corpus(config(tmp_path, languages=["en"]))
     assert (corpus.tag_set.form.scheme, corpus.tag_set.tags) == ("flat", ("NOUN", "VERB"))
     assert np.array_equal(corpus.parts["dev"]["tags"][0].as_py(), [0, 1])
-    assert describe(corpus)["parts"][0]["labels"] == {"NOUN": 1, "VERB": 1}
+    assert describe_corpus(corpus)["parts"][0]["labels"] == {"NOUN": 1, "VERB": 1}
 
 
 def test_every_source_has_its_reader_and_its_name():

@@ -10,7 +10,7 @@ import pytest
 
 from raykd.corpora import read_corpus
 from raykd.corpora.detect import detect
-from raykd.corpora.detect.names import named, no_corpus
+from raykd.corpora.detect.file_names import read_names, reason_to_skip
 from raykd.errors import CorpusError
 
 
@@ -432,8 +432,8 @@ def test_what_cannot_be_read_is_named_with_what_is_expected(tmp_path, files, mes
     ],
 )
 def test_names_say_part_and_language(name, part, language):
-    assert no_corpus(name) is None
-    (found,) = named([name])
+    assert reason_to_skip(name) is None
+    (found,) = read_names([name])
     assert (found.parts, found.language) == ((part,) if part else (), language)
 
 
@@ -445,7 +445,7 @@ def test_names_say_part_and_language(name, part, language):
     ],
 )  # fmt: skip
 def test_longer_words_are_no_parts(name):
-    assert named([name])[0].parts == ()
+    assert read_names([name])[0].parts == ()
 
 
 def test_a_file_that_could_be_two_parts_is_asked_about(tmp_path):

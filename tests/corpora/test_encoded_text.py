@@ -93,7 +93,7 @@ def test_blocks_one_after_the_other_are_the_whole(sentences, picks, cut, charact
     spelt = CHARACTERS if characters else None
     parts = [part for part in (sentences[:cut], sentences[cut:]) if part]
     blocks = [encode_text(part, SPECIAL, spelt) for part in parts]
-    joined = EncodedText.joined(blocks, padding=SPECIAL.special.padding)
+    joined = EncodedText.concatenate(blocks, padding=SPECIAL.special.padding)
     whole = encode_text(sentences, SPECIAL, spelt)
     indices = np.array([pick % len(sentences) for pick in picks], dtype=np.int64)
     assert joined.lengths.tolist() == whole.lengths.tolist()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raykd.corpora import files
-from raykd.corpora.files import BrokenLine, find, read_lines
+from raykd.corpora.files import BrokenLine, find_files, read_lines
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -73,10 +73,10 @@ def test_several_packed_members_and_one_that_is_cut(tmp_path):
 def test_a_name_with_signs_of_patterns_is_that_file(tmp_path, name):
     for present in (name, "train1.conll", "axb.conll", "ax.conll"):
         (tmp_path / present).write_text("a O\n")
-    assert find(Storage(str(tmp_path)), name) == [name]
+    assert find_files(Storage(str(tmp_path)), name) == [name]
     (tmp_path / name).unlink()
     if "#" not in name:
-        assert name not in find(Storage(str(tmp_path)), name), "now it is a pattern"
+        assert name not in find_files(Storage(str(tmp_path)), name), "now it is a pattern"
 
 
 def test_what_is_packed_is_told_by_its_bytes(tmp_path):

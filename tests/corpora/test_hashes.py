@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raykd.corpora.hashes import Lookup, distinct, sentence_hashes
+from raykd.corpora.hashes import HashLookup, number_distinct, sentence_hashes
 
 SENTENCES = [["a", "b"], ["ab"], ["a b"], ["Zoë"], ["a", "b"], [""], ["", ""]]
 
@@ -32,10 +32,10 @@ def as_hashes(pairs):
 @given(HASHES, HASHES)
 def test_both_halves_count(there, sought):
     """Few different halves: most hashes share one with another."""
-    numbers = distinct(as_hashes(there))
+    numbers = number_distinct(as_hashes(there))
     for i, one in enumerate(there):
         assert [other == one for other in there] == (numbers == numbers[i]).tolist()
     last = {pair: row for row, pair in enumerate(there)}
-    assert Lookup(as_hashes(there)).rows(as_hashes(sought)).tolist() == [
+    assert HashLookup(as_hashes(there)).rows(as_hashes(sought)).tolist() == [
         last.get(pair, -1) for pair in sought
     ]

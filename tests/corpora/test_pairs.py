@@ -152,7 +152,7 @@ def test_what_is_outside_of_the_mean_is_stored_and_part_of_the_identity(tmp_path
     corpus = read_corpus(source(tmp_path, **plain, outside_mean=["ja"]))
     store = Storage(str(tmp_path / "store"))
     assert open_corpus(store, write_corpus(corpus, store)).outside_mean == ("ja",)
-    assert corpus.restricted(["en", "nl"]).outside_mean == ()
+    assert corpus.select_languages(["en", "nl"]).outside_mean == ()
     assert corpus_id(corpus) != corpus_id(read_corpus(source(tmp_path, **plain)))
     for outside, message in (
         (["en"], "outside_mean names en, which training labels"),

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from raykd import corpora
 from raykd.cli.corpus import app
 from raykd.corpora import corpus_id, open_corpus, write_corpus
-from raykd.corpora.glance import glance as bare_glance
 from raykd.corpora.predicted_pos import PosTaggers, PredictedPos
+from raykd.corpora.preview import preview as bare_glance
 from raykd.corpora.stored_sources import find_corpus, source_key
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError
@@ -140,7 +140,7 @@ def test_each_language_has_its_model(tmp_path, model):
         report = corpus.report.pos
         assert report.accuracy["train"] == {"en": 1.0, "nl": pytest.approx(1 / 3)}
         assert "100.0 % of the words of train en, 33.3 % of the words of train nl, " in report.message()
-        dutch = corpus.restricted(["nl"]).report.pos
+        dutch = corpus.select_languages(["nl"]).report.pos
         assert dutch.accuracy["train"] == {"nl": pytest.approx(1 / 3)}
         assert "for 33.3 % of the words of train, " in dutch.message()
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raykd.corpora.corpus import open_corpus, read_corpus, write_corpus
-from raykd.corpora.describe import describe, examples
+from raykd.corpora.describe import describe_corpus, example_sentences
 from raykd.corpora.mtop import MtopSource
 from raykd.corpora.semantic_trees import tree_of_text
 from raykd.errors import CorpusError
@@ -172,11 +172,11 @@ def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
     (steps,) = again.parts["train"]["tags"].to_pylist()
     found = " ".join(again.tag_set.decode(steps))
     assert found == "IN:GET_WEATHER SL:ATTRIBUTE @3 ] SL:LOCATION @5 @6 ] ]"
-    assert examples(corpus, words=3)["en"] == (
+    assert example_sentences(corpus, words=3)["en"] == (
         "will it rain …\n[IN:GET_WEATHER [SL:ATTRIBUTE rain ] [SL:LOCATION new york ] ]"
     )
     # What train does not have cannot be learnt; words can be pointed to wherever they are.
-    unseen = [said for said in describe(corpus)["warnings"] if "cannot be learnt" in said]
+    unseen = [said for said in describe_corpus(corpus)["warnings"] if "cannot be learnt" in said]
     assert {said.split("'")[1] for said in unseen} == {
         "IN:CREATE_CALL",
         "IN:GET_CONTACT",

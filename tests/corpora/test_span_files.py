@@ -638,7 +638,7 @@ def test_raw_text_and_offsets_are_stored_and_other_corpora_have_none(folder):
             places = zip(row["offsets"][::2], row["offsets"][1::2], strict=True)
             assert [row["text"][start:end] for start, end in places] == row["tokens"]
     assert opened.report.notes == corpus.report.notes
-    assert opened.restricted(["en"]).parts["dev"].column_names == opened.parts["dev"].column_names
+    assert opened.select_languages(["en"]).parts["dev"].column_names == opened.parts["dev"].column_names
     plain = folder / "plain" / "en"
     plain.mkdir(parents=True)
     for part in ("train", "dev", "test"):

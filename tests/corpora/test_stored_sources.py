@@ -142,8 +142,8 @@ def test_languages_are_taken_from_a_corpus_once(root, tmp_path, monkeypatch):
     store = Storage(str(tmp_path / "store"))
     corpus, name = find_corpus(config(root), store)
     swedish, own = restricted_corpus(corpus, name, ("sv",), store)
-    assert own == corpus_id(swedish) == corpus_id(corpus.restricted(["sv"]))
-    assert swedish.parts["train"].equals(corpus.restricted(["sv"]).parts["train"])
+    assert own == corpus_id(swedish) == corpus_id(corpus.select_languages(["sv"]))
+    assert swedish.parts["train"].equals(corpus.select_languages(["sv"]).parts["train"])
     monkeypatch.setattr(stored_sources, "write_corpus", lambda *_: pytest.fail("written again"))
     assert restricted_corpus(corpus, name, ("sv",), store)[1] == own
     assert restricted_corpus(corpus, name, ("sv", "da"), store) == (corpus, name)

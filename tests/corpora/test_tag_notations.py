@@ -10,11 +10,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from raykd.corpora import CorpusConfig, read_corpus
-from raykd.corpora.describe import describe
+from raykd.corpora.describe import describe_corpus
 from raykd.corpora.detect import detect
 from raykd.corpora.faults import MANY_WORDS, MOST_WORDS
-from raykd.corpora.glance import glance
 from raykd.corpora.labelled_files import LabelledFile, read_labelled
+from raykd.corpora.preview import preview
 from raykd.corpora.report import CorpusReport
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import from_bioes, to_bioes
@@ -57,7 +57,7 @@ def corpus(root, *, more="", config_more=None, **spelled):
 
 
 def labels(corpus, part="train"):
-    return next(row["labels"] for row in describe(corpus)["parts"] if row["part"] == part)
+    return next(row["labels"] for row in describe_corpus(corpus)["parts"] if row["part"] == part)
 
 
 def lower(tag):
@@ -101,7 +101,7 @@ def test_every_spelling_is_read_alike_by_all_who_read_it(tmp_path, spelling):
     labelled = read_labelled([LabelledFile(str(tmp_path / "test.conll"), ("en",))], unit="word")
     assert sum(tag[0] in "BS" for tags in labelled.labels for tag in tags) == sum(LABELS.values())
     assert all(any(each in line for line in labelled.read_as) for each in said)
-    assert glance(config(tmp_path)).notes == ()
+    assert preview(config(tmp_path)).notes == ()
 
 
 def test_letters_alone_are_spans_of_one_type(tmp_path):
@@ -185,7 +185,7 @@ def test_languages_may_be_written_in_several_ways(tmp_path):
     assert read.report.describe_tags() == [
         "scheme: zh bmes, en iob2", "tags of en: tags as B_PER are read as B-PER"
     ]  # fmt: skip
-    assert [row["labels"] for row in describe(read)["parts"]] == [LABELS] * 6
+    assert [row["labels"] for row in describe_corpus(read)["parts"]] == [LABELS] * 6
     assert read.report.restricted(["zh"]).describe_tags() == ["scheme: bmes"]
 
 
@@ -279,7 +279,7 @@ def test_a_part_without_a_span_is_reported(tmp_path):
     assert read_corpus(config(tmp_path)).report.warnings() == [
         "dev en has no span: a score on it says nothing"
     ]
-    assert glance(config(tmp_path)).notes == ("none of the first 100 sentences of dev en has a span",)
+    assert preview(config(tmp_path)).notes == ("none of the first 100 sentences of dev en has a span",)
     (tmp_path / "train.conll").write_text(plain.replace("w", "v"), encoding="utf-8")
     warnings = read_corpus(config(tmp_path)).report.warnings()
     assert "train en has no span: from its sentences nothing but O is learnt" in warnings
@@ -296,13 +296,13 @@ def test_sentences_of_thousands_of_words_are_reported_or_refused(tmp_path):
         each for each in read.report.warnings() if each.startswith("1 sentence of train en has more")
     )
     assert f"{tmp_path}/train.conll:97: 1,001 words" in warning
-    assert warning in glance(config(tmp_path)).notes
+    assert warning in preview(config(tmp_path)).notes
     assert not [
         each
         for each in corpus(tmp_path, more=words(MANY_WORDS, "\tO")).report.warnings()
         if "more than" in each
     ]
-    for reader in (read_corpus, glance):
+    for reader in (read_corpus, preview):
         for part in ("train", "dev", "test"):
             (tmp_path / f"{part}.conll").write_text(
                 text(part=part, more=words(MOST_WORDS + 1, "\tO")), encoding="utf-8"

@@ -21,8 +21,8 @@ from raykd.corpora import (
     read_corpus,
     write_corpus,
 )
-from raykd.corpora.describe import describe
-from raykd.corpora.glance import glance
+from raykd.corpora.describe import describe_corpus
+from raykd.corpora.preview import preview
 from raykd.corpora.source import SourceConfig
 from raykd.errors import CorpusError
 from raykd.forms.tree.codes import encode_tree
@@ -153,7 +153,7 @@ def with_heads(*heads, relations=None):
 )
 def test_faults_are_reported_with_file_and_line(tmp_path, train, line, problem):
     asked = config(files(tmp_path, train=train))
-    for look in (read_corpus, glance):
+    for look in (read_corpus, preview):
         with pytest.raises(CorpusError) as caught:
             look(asked)
         assert (caught.value.file, caught.value.line) == (f"{tmp_path}/train", line)
@@ -216,7 +216,7 @@ def test_restricted_and_cut_corpora_keep_their_trees(tmp_path):
         **{part: f"{{lang}}.{part}" for part in ("train", "dev", "test")},
     )  # fmt: skip
     corpus = read_corpus(asked)
-    dutch = corpus.restricted(["nl"])
+    dutch = corpus.select_languages(["nl"])
     assert dutch.pos == corpus.pos
     assert rows(dutch, "train")[1] == (["rain", "!"], ["root", "punct"], [0, 1], ["NOUN", "PUNCT"])
     assert dutch.report.pos is not None
@@ -252,7 +252,7 @@ def test_a_treebank_is_described_and_shown(tmp_path):
     files(tmp_path, train=text(ADA, crossing, RAIN), dev=dev, unlabelled="so .\n")
     settings = {"unlabelled": "unlabelled", "unlabelled_form": "sentences", "overlaps": "keep"}
     asked = config(tmp_path, **settings)
-    figures = json.loads(json.dumps(describe(read_corpus(asked))))
+    figures = json.loads(json.dumps(describe_corpus(read_corpus(asked))))
     assert [row.get("projective") for row in figures["parts"]] == [2, None, 2, 1]
     encodings = figures["trees"]["encodings"]
     sentences = {

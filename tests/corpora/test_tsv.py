@@ -9,7 +9,7 @@ import pytest
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.config import READERS
 from raykd.corpora.corpus import corpus_id, make_corpus, open_corpus, read_corpus, write_corpus
-from raykd.corpora.describe import describe
+from raykd.corpora.describe import describe_corpus
 from raykd.corpora.sentence import Sentence
 from raykd.corpora.source import SourceConfig
 from raykd.corpora.tsv import TsvSource
@@ -94,7 +94,7 @@ def test_classes_are_described_counted_and_warned_about(tmp_path):
     names = written(tmp_path, train=5, dev=2, test=2)
     (tmp_path / "test").write_text("odd\tother\n")
     corpus = read_corpus(source(tmp_path, **names))
-    figures = describe(corpus)
+    figures = describe_corpus(corpus)
     assert (figures["unit"], figures["labels"]) == ("sentence", ["neg", "other", "pos"])
     assert figures["parts"][0]["labels"] == {"neg": 5, "pos": 15}
     assert (
@@ -108,7 +108,11 @@ def test_the_unit_is_stored_restricted_and_part_of_the_identity(tmp_path):
     store = Storage(str(tmp_path / "store"))
     name = write_corpus(corpus, store)
     opened = open_corpus(store, name)
-    assert (opened.unit, opened.restricted(["en"]).unit, corpus_id(opened)) == ("sentence", "sentence", name)
+    assert (opened.unit, opened.select_languages(["en"]).unit, corpus_id(opened)) == (
+        "sentence",
+        "sentence",
+        name,
+    )
     assert corpus_id(replace(corpus, unit="word")) != name
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from raykd.corpora.corpus import corpus_id, open_corpus, read_corpus, write_corpus
-from raykd.corpora.describe import describe, examples
+from raykd.corpora.describe import describe_corpus, example_sentences
 from raykd.corpora.utterance_files import PARSERS, UtteranceSource, as_spoken
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
@@ -135,8 +135,8 @@ def test_a_corpus_of_utterances(tmp_path):
     assert [corpus.tag_set.decode(row) for row in tags] == [
         ["intent:fare", "O", "O", "B-city", "E-city"], ["intent:go", "O"]
     ]  # fmt: skip
-    assert describe(corpus)["parts"][0]["labels"] == {"city": 1, "intent:fare": 1, "intent:go": 1}
-    assert examples(corpus) == {"en": "fare: train to [New York]city"}
+    assert describe_corpus(corpus)["parts"][0]["labels"] == {"city": 1, "intent:fare": 1, "intent:go": 1}
+    assert example_sentences(corpus) == {"en": "fare: train to [New York]city"}
     storage = Storage(str(tmp_path / "store"))
     stored = open_corpus(storage, write_corpus(corpus, storage))
     assert corpus_id(stored) == corpus_id(corpus)

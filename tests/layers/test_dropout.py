@@ -8,8 +8,8 @@ from raykd.layers.dropout import (
     WordDropout,
     hashed_rows,
     keep_mask,
-    step_masks,
     masks_by_sentence,
+    step_masks,
 )
 
 CPU = torch.device("cpu")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from raykd.corpora.piece_rows import piece_texts, matching_rows
+from raykd.corpora.piece_rows import matching_rows, piece_texts
 from raykd.errors import StoreError
 from raykd.layers.reduction import pca, svd
 from raykd.recipes.recipe_faults import recipe_faults

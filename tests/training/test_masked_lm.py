@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
-from raykd.corpora.batching import language_sampling
+from raykd.corpora.batching import sample_by_language
 from raykd.errors import ExportError
 from raykd.recipes.recipe import Recipe
 from raykd.recipes.recipe_faults import recipe_faults
@@ -267,7 +267,7 @@ def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_p
     run = student_of(ready, asked)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     data = training_data(ready.storage.uri, run, (), text="labelled")
-    drawn = np.sort(language_sampling(data.part.languages[data.rows], alpha=0.0, seed=0, epoch=0))
+    drawn = np.sort(sample_by_language(data.part.languages[data.rows], alpha=0.0, seed=0, epoch=0))
     batches = data.plan(drawn, batch_tokens=100, seed=0, epoch=0)
     read = [data.gather(rows, torch.device("cpu")) for rows in batches]
     copies = {}

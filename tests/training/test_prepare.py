@@ -26,7 +26,7 @@ def test_teachers_are_trained_on_more_sentences_than_students(tmp_path):
         assert taught.parts["train"].num_rows == 24
         held_out = _texts(ready.corpus.parts["dev"]) | _texts(ready.corpus.parts["test"])
         assert not _texts(taught.parts["train"]) & held_out
-        own = ready.corpus.restricted(teacher.languages)
+        own = ready.corpus.select_languages(teacher.languages)
         assert taught.parts["test"].equals(own.parts["test"])
         # Its signals are for the students' text, not for what it was trained on.
         students = [own.parts[part] for part in ("train", "unlabelled")]

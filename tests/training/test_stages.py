@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load
 
-from raykd.corpora.batching import language_sampling
+from raykd.corpora.batching import sample_by_language
 from raykd.errors import RunError
 from raykd.figures.results import Score
 from raykd.layers.stage_schedule import TO_CONVERGENCE
@@ -269,7 +269,8 @@ def test_the_share_of_labelled_text_is_that_of_what_is_drawn(alpha):
     for per_token in (False, True):
         size = lengths if per_token else np.ones(400)
         drawn = [
-            rows[language_sampling(languages[rows], alpha=alpha, seed=0, epoch=epoch)] for epoch in range(200)
+            rows[sample_by_language(languages[rows], alpha=alpha, seed=0, epoch=epoch)]
+            for epoch in range(200)
         ]
         seen = np.concatenate(drawn)
         share = labelled_share(part, rows, per_token=per_token, alpha=alpha)

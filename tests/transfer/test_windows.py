@@ -13,7 +13,7 @@ from raykd.precompute.plan import PrecomputePlan, estimate, precompute
 from raykd.signals import Need
 from raykd.storage import cache
 from raykd.storage.store import Storage
-from raykd.transfer import TeacherRows, RowRange, Text, TransferSet, read_manifest, row_ranges, signal_id
+from raykd.transfer import RowRange, TeacherRows, Text, TransferSet, read_manifest, row_ranges, signal_id
 from raykd.transfer import windows as module
 from raykd.transfer.index import Index, read_index, write_index
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences

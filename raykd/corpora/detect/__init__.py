@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from raykd.corpora.columns import in_words
+from raykd.corpora.columns import describe_columns
 from raykd.corpora.config import FORMATS, CorpusConfig
-from raykd.corpora.detect.names import no_corpus, parts_of
-from raykd.corpora.detect.parts import Parts, shown
+from raykd.corpora.detect.file_names import parts_in_name, reason_to_skip
+from raykd.corpora.detect.part_assignment import Parts, list_names
 from raykd.corpora.format_detection import detect_format
 from raykd.corpora.guess import Guess
 from raykd.corpora.source import TextConfig
@@ -39,7 +39,7 @@ RAW_TEXT = (
 
 
 @dataclass(frozen=True)
-class Detected:
+class DetectedCorpus:
     """What was found in a folder."""
 
     root: str
@@ -58,13 +58,13 @@ class Detected:
     tree_settings: Mapping[str, str] = field(default_factory=dict)
     """Settings with which the trees of a treebank are read; empty where there are none."""
 
-    def with_trees(self) -> Detected:
+    def with_trees(self) -> DetectedCorpus:
         """The same treebank, of which the trees are read and not only a column of tags."""
         settings = {name: value for name, value in self.settings.items() if name != "scheme"}
         settings |= self.tree_settings
         return replace(self, settings=settings, config=_validated(self.root, settings))
 
-    def skipping(self, fault: str) -> Detected:
+    def skipping_faults(self, fault: str) -> DetectedCorpus:
         """The same without sentences that have faults, of which `fault` is the first."""
         settings = self.settings | {"on_error": "skip"}
         note = f"sentences with faults are left out (on_error: skip); the first: {fault}"
@@ -73,7 +73,7 @@ class Detected:
         )
 
 
-def detect(root: str) -> Detected:
+def detect(root: str) -> DetectedCorpus:
     """The corpus in the folder or URI `root`.
 
     Raises:
@@ -86,12 +86,12 @@ def detect(root: str) -> Detected:
     if len(every) > MOST_FILES:
         problem = f"{len(every):,} files are below it, and at most {MOST_FILES:,} are looked at"
         raise CorpusError(root, None, problem, "give the folder of one corpus")
-    unused = {name: why for name in every if (why := no_corpus(name))}
+    unused = {name: why for name in every if (why := reason_to_skip(name))}
     guesses = [detect_format(storage, name) for name in every if name not in unused]
-    unused |= {guess.name: guess.why for guess in guesses if not guess.readable}
+    unused |= {guess.name: guess.reason for guess in guesses if not guess.readable}
     source, files = _of_one_format(root, [guess for guess in guesses if guess.readable], unused)
     parts = Parts(root, every, unused)
-    parts.sort(files)
+    parts.assign(files)
     settings = parts.roles()
     if not any("train" in own for own in parts.files.values()):
         raise _nothing(root, parts.unused, "no file with labels is there to train on")
@@ -102,11 +102,11 @@ def detect(root: str) -> Detected:
         **settings,
         **parts.patterns(),
     }
-    labelled = parts.of("train", "dev", "test")
-    parts.notes += _doubts([file for files in parts.of("train").values() for file in files])
+    labelled = parts.files_of_parts("train", "dev", "test")
+    parts.notes += _doubts([file for files in parts.files_of_parts("train").values() for file in files])
     if issubclass(FORMATS[source].config, TextConfig):
         settings |= parts.encodings()
-    found, doubts = FORMATS[source].settle(labelled)
+    found, doubts = FORMATS[source].combine_guesses(labelled)
     settings |= found
     parts.notes += doubts
     settings |= parts.text_forms()
@@ -116,7 +116,7 @@ def detect(root: str) -> Detected:
         for language, own in parts.files.items()
         for part, files in own.items()
     }
-    return Detected(
+    return DetectedCorpus(
         root, settings, _validated(root, settings), names, tuple(_guesses(parts)), tuple(dict.fromkeys(parts.notes)),
         dict(sorted(parts.unused.items())), trees[0] if all(each == trees[0] for each in trees) else {},
     )  # fmt: skip
@@ -126,7 +126,7 @@ def _of_one_format(root: str, files: list[Guess], unused: dict[str, str]) -> tup
     """The format that most labelled files have, with its files, and those of plain text that it reads too."""
     counts = Counter(file.source for file in files if file.labelled)
     if not counts:
-        text = {file.name: file.why for file in files}
+        text = {file.name: file.reason for file in files}
         hint = RAW_TEXT if files and all(file.source == "text" for file in files) else EXPECTED
         raise _nothing(root, unused | text, "no file with labels is there", hint)
     # Of two formats with equally many files, the first of the table: Universal NER comes as columns and as CoNLL-U.
@@ -135,13 +135,13 @@ def _of_one_format(root: str, files: list[Guess], unused: dict[str, str]) -> tup
     chosen = [file for file in files if file.source == best or (texts and _is_unlabelled_text(file))]
     for file in files:
         if file not in chosen:
-            unused[file.name] = f"{file.why}, and the corpus is read from other files ({best})"
+            unused[file.name] = f"{file.reason}, and the corpus is read from other files ({best})"
     return best, chosen
 
 
 def _is_unlabelled_text(file: Guess) -> bool:
     """Whether it is plain text that is not the text of a labelled part: that would have the test's sentences."""
-    return file.source == "text" and parts_of(file.name) in ((), ("unlabelled",))
+    return file.source == "text" and parts_in_name(file.name) in ((), ("unlabelled",))
 
 
 def _doubts(files: list[Guess]) -> list[str]:
@@ -150,7 +150,9 @@ def _doubts(files: list[Guess]) -> list[str]:
     for file in files:
         for doubt in file.doubts:
             found.setdefault(doubt, []).append(file)
-    return [doubt if len(own) == len(files) > 1 else f"{shown(own)}: {doubt}" for doubt, own in found.items()]
+    return [
+        doubt if len(own) == len(files) > 1 else f"{list_names(own)}: {doubt}" for doubt, own in found.items()
+    ]
 
 
 def _nothing(root: str, unused: dict[str, str], problem: str, hint: str = EXPECTED) -> CorpusError:
@@ -180,9 +182,9 @@ def _guesses(parts: Parts) -> list[tuple[str, str]]:
         file = next((own[part][0] for part in ("train", "test", "unlabelled", "dev") if part in own), None)
         if file is None:
             continue
-        found.setdefault(file.why, ("format", file.why, []))[2].append(language)
+        found.setdefault(file.reason, ("format", file.reason, []))[2].append(language)
         if file.labelled and file.columns:
-            text = in_words(file.columns, tag=file.targets[0].settings["columns"]["tag"])
+            text = describe_columns(file.columns, tag=file.targets[0].settings["columns"]["tag"])
             kinds = tuple(column.kind for column in file.columns)
             found.setdefault(kinds, ("columns", text, []))[2].append(language)
         elif file.labelled and file.settings:

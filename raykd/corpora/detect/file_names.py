@@ -86,7 +86,7 @@ _PIECES = re.compile(r"[^\W_]+|[\W_]")
 
 
 @dataclass(frozen=True)
-class Named:
+class FileName:
     """A file's name and what it says."""
 
     name: str
@@ -96,15 +96,15 @@ class Named:
     """As the name spells it."""
 
 
-def pieces_of(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a name and the signs between them; the name of a part is a word of its own, as in `enTrain`."""
     edges = sorted({0, len(name), *(edge for match in _PART.finditer(name) for edge in match.span())})
     return [piece for start, end in pairwise(edges) for piece in _PIECES.findall(name[start:end])]
 
 
-def no_corpus(name: str) -> str | None:
+def reason_to_skip(name: str) -> str | None:
     """Why a file is taken for no part of a corpus by its name alone; None where it may be one."""
-    words = [piece.lower() for piece in pieces_of(name)]
+    words = [piece.lower() for piece in split_name(name)]
     last = words[:-2] if words[-1] == "gz" else words
     if any(part.startswith(".") for part in name.split("/")):
         return "hidden"
@@ -112,30 +112,30 @@ def no_corpus(name: str) -> str | None:
         return "its name has {lang}, which stands for a language in patterns"
     if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
         return "an archive: unpack it"
-    others = NO_CORPUS & set(pieces_of(name.lower().split("/")[-1]))
-    if last[-1] in ENDINGS_OF_OTHERS or (others and not (others == {"labels"} and parts_of(name))):
+    others = NO_CORPUS & set(split_name(name.lower().split("/")[-1]))
+    if last[-1] in ENDINGS_OF_OTHERS or (others and not (others == {"labels"} and parts_in_name(name))):
         return "by its name no text of a corpus"
     return None
 
 
-def named(names: Sequence[str]) -> list[Named]:
+def read_names(names: Sequence[str]) -> list[FileName]:
     """Part and language of each file, by its own name and, where no name has a language, by what differs."""
-    glued = _glued_parts([name for name in names if not parts_of(name)])
-    found = [Named(name, parts_of(name) or glued.get(name, ()), _language(name)) for name in names]
+    glued = _glued_parts([name for name in names if not parts_in_name(name)])
+    found = [FileName(name, parts_in_name(name) or glued.get(name, ()), _language(name)) for name in names]
     if any(each.language for each in found):
         return found
     return [replace(each, language=language) for each, language in zip(found, _differing(found), strict=True)]
 
 
-def with_lang(name: str, language: str) -> str:
+def language_pattern(name: str, language: str) -> str:
     """The name with `{lang}` in the places of its language: of a folder, or of a word."""
     folders = name.split("/")
     if language in folders:
         return "/".join("{lang}" if folder == language else folder for folder in folders)
-    return "".join("{lang}" if piece == language else piece for piece in pieces_of(name))
+    return "".join("{lang}" if piece == language else piece for piece in split_name(name))
 
 
-def parts_of(name: str) -> tuple[str, ...]:
+def parts_in_name(name: str) -> tuple[str, ...]:
     """The parts that a file's name says, or where it says none those of the innermost folder that does."""
     *folders, file = name.split("/")
     if parts := _parts_in(file):
@@ -177,22 +177,22 @@ def _language(name: str) -> str | None:
     for folder in reversed(folders):
         if folder.lower() in CODES:
             return folder
-    words = [piece for piece in pieces_of(file) if len(piece) > 1]
+    words = [piece for piece in split_name(file) if len(piece) > 1]
     edges = [word for word in (words[:1] + words[-1:] + words[-2:-1]) if word.lower() in CODES]
     inner = [word for word in words if word.lower() in CODES - WORDS]
     for folder in reversed(folders):
-        first = pieces_of(folder)[0]
+        first = split_name(folder)[0]
         inner += [first] if first.lower() in CODES - WORDS else []
     return next(iter([*edges, *inner]), None)
 
 
-def _differing(found: Sequence[Named]) -> list[str | None]:
+def _differing(found: Sequence[FileName]) -> list[str | None]:
     """Where several files have one part, the folder in which their names differ, or else the word."""
     parts = Counter(each.parts for each in found if each.parts)
     if not parts or max(parts.values()) == 1:
         return [None] * len(found)
     commonest = parts.most_common(1)[0][0]
-    for rows in ([each.name.split("/")[:-1] for each in found], [pieces_of(each.name) for each in found]):
+    for rows in ([each.name.split("/")[:-1] for each in found], [split_name(each.name) for each in found]):
         if len({len(row) for row in rows}) > 1:
             continue
         own = [row for row, each in zip(rows, found, strict=True) if each.parts == commonest]

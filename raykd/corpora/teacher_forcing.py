@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GuidedText:
+class TeacherForcedText:
     """An encoded text whose batches have the steps that a decoder is given while it learns (teacher forcing). What is
     learnt of a sentence is its steps, so `lengths` are theirs.
     """

@@ -8,8 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import escape
 from typing import Any
 
-from raykd.corpora.detect.names import HELD_OUT, UNKNOWN, Named, named, parts_of, pieces_of, with_lang
-from raykd.corpora.guess import Guess, merged
+from raykd.corpora.detect.file_names import (
+    HELD_OUT,
+    UNKNOWN,
+    FileName,
+    language_pattern,
+    parts_in_name,
+    read_names,
+    split_name,
+)
+from raykd.corpora.guess import Guess, merge_values
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
 
@@ -31,11 +39,11 @@ class Parts:
         self.files: dict[str, dict[str, list[Guess]]] = defaultdict(dict)
         """Language → part → files."""
 
-    def leave(self, files: Iterable[Guess], why: str) -> None:
+    def skip(self, files: Iterable[Guess], why: str) -> None:
         """Note that files are not read."""
         self.unused |= {file.name: why for file in files}
 
-    def of(self, *parts: str) -> dict[str, list[Guess]]:
+    def files_of_parts(self, *parts: str) -> dict[str, list[Guess]]:
         """Language → its files of some parts."""
         found = {
             language: [file for part in parts for file in own.get(part, ())]
@@ -43,11 +51,11 @@ class Parts:
         }
         return {language: files for language, files in found.items() if files}
 
-    def sort(self, files: Sequence[Guess]) -> None:
+    def assign(self, files: Sequence[Guess]) -> None:
         """Put each file into its part. One whose name says no part is train where there is no other; one whose name
         says several is left, with a note.
         """
-        names = named([file.name for file in files])
+        names = read_names([file.name for file in files])
         self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
         every = [
             (language, next(iter(name.parts), None), file)
@@ -61,9 +69,9 @@ class Parts:
         open_ones: dict[str, list[Guess]] = {}
         for language, part, file in every:
             if language is None:
-                self.leave([file], "its name says no language, and those of others do")
+                self.skip([file], "its name says no language, and those of others do")
             elif not file.labelled and part in ("dev", "test"):
-                self.leave([file], f"it is called {part}, and no labels are seen in it")
+                self.skip([file], f"it is called {part}, and no labels are seen in it")
             elif part is None and file.labelled:
                 open_ones.setdefault(language, []).append(file)
             else:
@@ -72,22 +80,22 @@ class Parts:
         for language, found in open_ones.items():
             if {"train", "dev", "test"} & self.files[language].keys():
                 why = "its name says no part (train, dev, test, unlabelled), and those of others do"
-                self.leave(found, why)
+                self.skip(found, why)
             else:
                 self.files[language]["train"] = found
-                self.notes.append(f"{shown(found)}: the name says no part, so it is taken as train")
+                self.notes.append(f"{list_names(found)}: the name says no part, so it is taken as train")
         for own in self.files.values():
             texts = [file for file in own.get("unlabelled", ()) if file.source == "text"]
             if 0 < len(texts) < len(own.get("unlabelled", ())):
                 own["unlabelled"] = [file for file in own["unlabelled"] if file not in texts]
-                self.leave(texts, "plain text, and other unlabelled files are there")
+                self.skip(texts, "plain text, and other unlabelled files are there")
 
-    def _ask(self, files: Sequence[Guess], names: Sequence[Named]) -> None:
+    def _ask(self, files: Sequence[Guess], names: Sequence[FileName]) -> None:
         """Leave files whose names say several parts, and say what helps."""
         parts = {name.name: " and ".join(name.parts) for name in names}
         for file in files:
             why = f"its name says {parts[file.name]}"
-            self.leave([file], why)
+            self.skip([file], why)
             self.notes.append(
                 f"{file.name}: {why}: it is not read; give it the name of one part, or write it into the sweep file"
             )
@@ -118,7 +126,7 @@ class Parts:
         for language, part, file in every:
             lacking = [part for part in ("test", "dev") if part not in parts[language]]
             if part == HELD_OUT and not lacking:
-                self.leave([file], "its name says dev or test, and there are both")
+                self.skip([file], "its name says dev or test, and there are both")
                 continue
             rows.append((language, lacking[0] if part == HELD_OUT else part, file))
             if part == HELD_OUT:
@@ -136,7 +144,7 @@ class Parts:
             # To draw the test of all languages would lose the published ones.
             for language in bare:
                 self.notes.append(f"{language} has neither dev nor test, as the others do: it is not read")
-                self.leave(self.files.pop(language)["train"], "its language has neither dev nor test")
+                self.skip(self.files.pop(language)["train"], "its language has neither dev nor test")
                 labelled.remove(language)
         settings: dict[str, Any] = {}
         if any(held[language] < {"dev", "test"} for language in labelled):
@@ -148,7 +156,7 @@ class Parts:
             if "split" in settings or "test" not in own:
                 why = "no train, and dev is drawn from train" if "test" in own else "no train"
                 for files in self.files.pop(language).values():
-                    self.leave(files, f"{language} has {why}")
+                    self.skip(files, f"{language} has {why}")
             elif "unlabelled" in own:
                 settings.setdefault("unlabelled_languages", []).append(language)
                 self.notes.append(
@@ -165,13 +173,14 @@ class Parts:
         """Raise CorpusError where files of dev or test are all that has labels: nothing is trained on them."""
         for own in self.files.values():
             for file in own.get("unlabelled", ()):
-                if "train" in parts_of(file.name) and {"dev", "test"} & own.keys():
+                if "train" in parts_in_name(file.name) and {"dev", "test"} & own.keys():
                     hint = "label it; where its first lines have one class only, shuffle it; or call it unlabelled"
                     raise CorpusError(file.name, None, "no labels are seen in what is called train", hint)
         held_out = {
-            part: [file for files in self.of(part).values() for file in files] for part in ("dev", "test")
+            part: [file for files in self.files_of_parts(part).values() for file in files]
+            for part in ("dev", "test")
         }
-        seen = [f"{part} is {shown(files)}" for part, files in held_out.items() if files]
+        seen = [f"{part} is {list_names(files)}" for part, files in held_out.items() if files]
         if not seen:
             return
         left = "; ".join(f"{name}: {why}" for name, why in [*self.unused.items()][:3])
@@ -208,7 +217,7 @@ class Parts:
 
     def _leave_part(self, part: str, languages: Sequence[str], why: str) -> None:
         for language in languages:
-            self.leave(self.files[language].pop(part, []), why)
+            self.skip(self.files[language].pop(part, []), why)
 
     def patterns(self) -> PlainObject:
         """Part → its pattern, or a mapping from languages to patterns."""
@@ -232,10 +241,10 @@ class Parts:
         end = end[max(0, len(start) + len(end) - min(map(len, names))) :]
         pattern = f"{escape(start)}*{escape(end)}"
         if fnmatch.filter(self.present, pattern) == names:
-            self.notes.append(f"{shown(files)} are read one after the other as one part")
+            self.notes.append(f"{list_names(files)} are read one after the other as one part")
             return pattern
         kept = max(names, key=lambda name: (len(_common_start([name, near])), -len(name)))
-        self.leave((file for file in files if file.name != kept), f"{kept} is taken for this part")
+        self.skip((file for file in files if file.name != kept), f"{kept} is taken for this part")
         files[:] = [file for file in files if file.name == kept]
         return escape(kept)
 
@@ -243,10 +252,10 @@ class Parts:
         """One pattern with `{lang}` for all languages, where there is one that finds the same files."""
         if len(set(each.values())) == 1:
             return next(iter(each.values()))
-        templates = {with_lang(pattern, language) for language, pattern in each.items()}
+        templates = {language_pattern(pattern, language) for language, pattern in each.items()}
         if len(templates) == 1 and "{lang}" in next(iter(templates)):
             return next(iter(templates))
-        rows = [pieces_of(template.replace("{lang}", "\0")) for template in templates]
+        rows = [split_name(template.replace("{lang}", "\0")) for template in templates]
         if len({len(row) for row in rows}) == 1:
             pieces = [cells[0] if len(set(cells)) == 1 else "*" for cells in zip(*rows, strict=True)]
             template = "".join(pieces).replace("\0", "{lang}")
@@ -262,14 +271,14 @@ class Parts:
     def text_forms(self) -> PlainObject:
         """How the unlabelled files of each language are written, where they are plain text."""
         forms: dict[str, str] = {}
-        for language, files in self.of("unlabelled").items():
+        for language, files in self.files_of_parts("unlabelled").items():
             found = {file.settings.get("unlabelled_form", "same") for file in files}
             forms[language] = "documents" if "documents" in found else max(found)
-            why = "; ".join(dict.fromkeys(file.why for file in files))
+            why = "; ".join(dict.fromkeys(file.reason for file in files))
             self.notes.append(
-                f"{shown(files)}: {why}, without labels: students learn from it what the teacher says"
+                f"{list_names(files)}: {why}, without labels: students learn from it what the teacher says"
             )
-        return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merged(forms)}
+        return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merge_values(forms)}
 
     def encodings(self) -> PlainObject:
         """The encoding of each language's files, where one is not UTF-8."""
@@ -284,7 +293,7 @@ class Parts:
                 self.notes.append(
                     f"{language}: files of several encodings ({named}); corpus.encoding holds for all: convert them"
                 )
-        return {} if set(each.values()) == {"utf-8"} else {"encoding": merged(each)}
+        return {} if set(each.values()) == {"utf-8"} else {"encoding": merge_values(each)}
 
 
 def _near(own: Mapping[str, list[Guess]], part: str) -> str:
@@ -297,7 +306,7 @@ def _common_start(names: Sequence[str]) -> str:
     return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)
 
 
-def shown(files: Sequence[Guess]) -> str:
+def list_names(files: Sequence[Guess]) -> str:
     """Some names, and how many more."""
     names = [file.name for file in files]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

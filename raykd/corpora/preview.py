@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
-from raykd.corpora.files import files_of
+from raykd.corpora.files import list_files
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
 from raykd.corpora.report import SpacedWords, long_sentence_messages
 from raykd.corpora.source import FilesConfig
@@ -19,7 +19,7 @@ FIRST = 100
 
 
 @dataclass(frozen=True)
-class Glance:
+class Preview:
     """What was looked at."""
 
     files: int = 0
@@ -47,7 +47,7 @@ class _Labels:
         return f"none of the first {pluralise(self.sentences, 'sentence')} of {part} {language} has a span"
 
 
-def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Glance:
+def preview(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Preview:
     """Read the first sentences of every file of `config`; nothing of a source without files. `open_model` opens
     models of parts of speech.
 
@@ -56,7 +56,7 @@ def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Gla
             model of parts of speech cannot be used.
     """
     if not isinstance(config, FilesConfig):
-        return Glance()
+        return Preview()
     PosTaggers.from_config(config, open_model)
     found: dict[str, SpacedWords] = {}
     faults, labels = Faults(config.on_error), dict[tuple[str, str], _Labels]()
@@ -70,5 +70,5 @@ def glance(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Gla
     notes = [own.message(language) for language, own in found.items()]
     if any(own.some for own in labels.values()):
         notes += [own.message(part, language) for (part, language), own in labels.items()]
-    notes += long_sentence_messages(faults.long.counts, faults.long.examples)
-    return Glance(len(files_of(config)), tuple(note for note in notes if note))
+    notes += long_sentence_messages(faults.long_sentences.counts, faults.long_sentences.examples)
+    return Preview(len(list_files(config)), tuple(note for note in notes if note))
