@@ -113,7 +113,9 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
         CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
             on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
     """
-    return corpus_from_stream(READERS[config.source](config), config, PosTaggers.from_config(config, open_model))
+    return corpus_from_stream(
+        READERS[config.source](config), config, PosTaggers.from_config(config, open_model)
+    )
 
 
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:

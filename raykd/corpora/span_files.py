@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Literal
 
-from raykd.corpora.annotated_records import AnnotatedText, SpanReading, annotated, has_spans, split_records
+from raykd.corpora.annotated_records import (
+    AnnotatedText,
+    SpanReading,
+    has_spans,
+    read_annotated,
+    split_records,
+)
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.json_items import Item, read_items
@@ -61,7 +67,7 @@ def parse(
                 yield ReadingNote(language, "rejected", f"{file}:{item.line}: {where}null")
                 continue
             try:
-                text = annotated(record, config, labelled=labelled)
+                text = read_annotated(record, config, labelled=labelled)
                 yield from _sentence(text, config, labelled, language, (file, item.line))
             except SpanError as error:
                 fault = CorpusError(file, item.line, where + error.problem, error.hint)
@@ -146,7 +152,7 @@ def guess(head: Head) -> Guess | None:
     how = SpanReading()
     labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
     texts = [
-        annotated(record, how, labelled=False).text for record in records if _is_read(record, how, False)
+        read_annotated(record, how, labelled=False).text for record in records if _is_read(record, how, False)
     ]
     if not labelled or 2 * len(texts) < len(records):
         return None
@@ -181,7 +187,7 @@ def _has_tags(record: Any) -> bool:
 
 def _is_read(record: Any, how: SpanReading, labelled: bool = True) -> bool:
     try:
-        annotated(record, how, labelled=labelled)
+        read_annotated(record, how, labelled=labelled)
     except SpanError:
         return False
     return True
