@@ -12,7 +12,7 @@ from raykd.objectives.temperature import (
     Temperature,
     TemperatureMode,
     marginal_needs,
-    soften,
+    soften_chain,
 )
 
 if TYPE_CHECKING:
@@ -80,5 +80,5 @@ class Posterior(Objective):
         if self.soften == "teacher":
             return posterior_kl(target_BTY, student)
         if self.temperature_mode == "global":
-            return self.temperature**2 * posterior_kl(target_BTY, soften(student, self.temperature))
+            return self.temperature**2 * posterior_kl(target_BTY, soften_chain(student, self.temperature))
         return self.temperature**2 * tempered_posterior_kl(target_BTY, student, self.temperature)

@@ -46,7 +46,7 @@ def marginal_needs(temperature: float, mode: TemperatureMode) -> tuple[Need, ...
     return (Need("softened" if divides_scores(temperature, mode) else "marginals"),)
 
 
-def soften(chain: Chain, temperature: float) -> Chain:
+def soften_chain(chain: Chain, temperature: float) -> Chain:
     """Return the chain with scores divided by the temperature: p(y)^(1/ϑ), renormalised over all labellings.
 
     Args:
@@ -64,4 +64,4 @@ def soften_student(student: Chain, temperature: float, soften: Soften) -> tuple[
         temperature: ϑ.
         soften: "teacher" leaves the student unchanged, "both" softens it.
     """
-    return (student, 1.0) if soften == "teacher" else (soften(student, temperature), temperature**2)
+    return (student, 1.0) if soften == "teacher" else (soften_chain(student, temperature), temperature**2)

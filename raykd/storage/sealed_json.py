@@ -74,9 +74,7 @@ def unseal(
         written = plain.pop(FORMAT_KEY, None)
         if whole and written != STORE_FORMAT:
             format_ = "no store format" if written is None else f"store format {written}"
-            problem = (
-                f"is of another version of raykd: it has {format_}, this raykd reads {STORE_FORMAT}"
-            )
+            problem = f"is of another version of raykd: it has {format_}, this raykd reads {STORE_FORMAT}"
             raise OtherVersionError(name, problem, OTHER_VERSION)
         return parse(plain)
     except StoreError:

@@ -1,4 +1,4 @@
-"""Heads that are trees: whether given ones are, and the best ones.
+"""Dependency trees: checks of heads, and the best trees.
 
 Shapes: B batch, T time (words), H = T + 1 heads.
 """
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 def best_trees(arcs: Arcs) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The heads of the best trees [B, T] (zero on padding) and their score [B], −∞ (and heads 0) where there is none.
+    """Return the heads of the best trees [B, T] (zero on padding) and their scores [B].
 
-    They are found on the CPU, by compiled code, wherever the scores are.
+    A sentence without any tree has score −∞ and heads 0. Compiled code computes on the CPU, wherever the scores are.
+
+    Args:
+        arcs: Scores of all arcs.
     """
     on_cpu = Arcs(arcs.scores_BTH.detach().cpu(), arcs.lengths_B.cpu())
     heads_BT, score_B = engine.attempt(on_cpu, "best_trees", lambda: _without_compiler(on_cpu))
@@ -28,7 +31,12 @@ def best_trees(arcs: Arcs) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " b
 
 
 def are_trees(arcs: Arcs, heads_BT: Int[Tensor, "batch time"]) -> Bool[Tensor, " batch"]:
-    """Whether each sentence's heads are a tree with one word under the root [B]; heads on padding are not read."""
+    """Check that heads are a tree with one word under the root; True for trees [B].
+
+    Args:
+        arcs: Scores of all arcs; −∞ forbids an arc.
+        heads_BT: Head of each word; heads on padding are not read.
+    """
     heads_BT = heads_BT.masked_fill(~arcs.mask_BT, 0)
     possible_BT = arcs.mask_BTH.gather(2, heads_BT[:, :, None]).squeeze(2) | ~arcs.mask_BT
     under_root_B = ((heads_BT == 0) & arcs.mask_BT).sum(1)
@@ -36,16 +44,14 @@ def are_trees(arcs: Arcs, heads_BT: Int[Tensor, "batch time"]) -> Bool[Tensor, "
 
 
 def _reach_root(heads_BT: Tensor) -> Tensor:
-    """Whether every word comes to the root; each pass doubles the number of arcs that are followed."""
+    """Check that all words lead to the root."""
     up_BH = torch.cat([torch.zeros_like(heads_BT[:, :1]), heads_BT], 1)
-    for _ in range(heads_BT.shape[1].bit_length()):
+    for _ in range(heads_BT.shape[1].bit_length()):  # each pass doubles the number of arcs that are followed
         up_BH = up_BH.gather(1, up_BH)
     return (up_BH == 0).all(1)
 
 
 def _without_compiler(arcs: Arcs) -> tuple[Tensor, Tensor]:
     if arcs.batch:
-        raise RuntimeError(
-            "the best trees are found by code that numba compiles, and that failed here; repair numba"
-        )
+        raise RuntimeError("the best trees need numba, and its compiled code failed here; reinstall numba")
     return arcs.lengths_B.new_zeros(0, arcs.time, dtype=torch.long), arcs.scores_BTH.new_zeros(0).double()

@@ -6,8 +6,8 @@ Head 0 is the root, head j the word j − 1. An analysis is one head for each wo
     score(heads) = Σ_t scores[t, heads[t]]
 
 A model's heads are independent: every word takes any head but itself (Dozat & Manning 2017; Wang et al., ACL 2021,
-cases 1b, 2b). Trees are the analyses in which every word comes to the root and exactly one word is right under it, as
-Universal Dependencies demand; arcs may cross (`best_trees`). A score of −∞ forbids an arc.
+cases 1b, 2b). Trees are the analyses in which every word leads to the root and exactly one word is directly under it,
+as Universal Dependencies demand; arcs may cross (`best_trees`). A score of −∞ forbids an arc.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ _NONE = float("-inf")
 
 @dataclass(frozen=True, eq=False)
 class Arcs(Ragged):
-    """Scores of every possible arc of a batch of ragged sentences; checked once, here.
+    """Scores of all possible arcs of a batch of ragged sentences; checked once, here.
 
-    scores_BTH: floating point [B, T, T + 1], [b, t, h] of word t under head h; what lies beyond a sentence's length,
-    and a word under itself, are not read.
-    lengths_B: integers [B] in 1..T.
+    Half-precision scores are widened to float32.
 
-    Half-precision scores are widened to float32. Raises ValueError where shapes, dtypes, devices or lengths do not fit
-    together.
+    Attributes:
+        scores_BTH: Floating point [B, T, T + 1]; [b, t, h] is the score of word t under head h. Values beyond a
+            sentence's length, and of a word under itself, are not read.
+        lengths_B: Integers [B] in 1..T.
+
+    Raises:
+        ValueError: Shapes, dtypes, devices or lengths do not fit together.
     """
 
     scores_BTH: Tensor
@@ -49,19 +52,23 @@ class Arcs(Ragged):
 
     @property
     def mask_BTH(self) -> Bool[Tensor, "batch time head"]:
-        """True where an arc is possible: from a word to the root or to another word of its sentence."""
+        """True for possible arcs: from a word to the root or to another word of its sentence."""
         heads_H = torch.arange(self.time + 1, device=self.device)
-        other_TH = heads_H != heads_H[1:, None]
-        return other_TH & (heads_H <= self.lengths_B[:, None])[:, None] & self.mask_BT[:, :, None]
+        not_itself_TH = heads_H != heads_H[1:, None]
+        return not_itself_TH & (heads_H <= self.lengths_B[:, None])[:, None] & self.mask_BT[:, :, None]
 
     def possible(self) -> Float[Tensor, "batch time head"]:
-        """The scores, −∞ where no arc is possible."""
+        """Return the scores, −∞ for impossible arcs."""
         return torch.where(self.mask_BTH, self.scores_BTH, _NONE)
 
 
 def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
-    """log p(the head of t is h) [B, T, H] of independent heads; −∞ where an arc is not possible, and throughout a
-    sentence of which a word has no head. Differentiable.
+    """Return log p(the head of t is h) [B, T, H] of independent heads. Differentiable.
+
+    Impossible arcs have −∞, as have all arcs of a sentence in which a word has no possible head.
+
+    Args:
+        arcs: Scores of all arcs.
     """
     scores_BTH = arcs.possible()
     total_BT = log_sum(scores_BTH, 2)

@@ -29,13 +29,17 @@ _FIELDS = ("emissions_BTY", "lengths_B", "transitions", "start", "end")
 class Chain(Ragged):
     """Scores of a batch of ragged sentences; checked once, here.
 
-    emissions_BTY: floating point [B, T, Y]; values beyond a sentence's length are never read.
-    lengths_B: integers [B] in 1..T.
-    transitions: [Y, Y] for all sentences, [B, Y, Y] with one matrix per sentence, or None; [from, to].
-    start, end: [Y], [B, Y] or None.
-
     Half-precision scores are widened to float32, in which everything is accumulated and returned.
-    Raises ValueError where shapes, dtypes, devices or lengths do not fit together.
+
+    Attributes:
+        emissions_BTY: Floating point [B, T, Y]; values beyond a sentence's length are never read.
+        lengths_B: Integers [B] in 1..T.
+        transitions: [Y, Y] for all sentences, [B, Y, Y] with one matrix per sentence, or None; [from, to].
+        start: [Y], [B, Y] or None.
+        end: [Y], [B, Y] or None.
+
+    Raises:
+        ValueError: Shapes, dtypes, devices or lengths do not fit together.
     """
 
     # plain Tensor, not an annotated shape: __post_init__ checks the shapes, with a better message
@@ -52,55 +56,68 @@ class Chain(Ragged):
 
     @property
     def tags(self) -> int:
+        """Number of tags."""
         return self.emissions_BTY.shape[2]
 
     def scores(self) -> tuple[Tensor, ...]:
-        """The score tensors that are given: emissions first, then transitions, start and end where not None."""
+        """Return the present score tensors (not None): emissions, transitions, start and end, in this order."""
         parts = (self.emissions_BTY, self.transitions, self.start, self.end)
         return tuple(part for part in parts if part is not None)
 
     @classmethod
     def unchecked(cls, *parts: Tensor | None) -> Chain:
-        """A chain of parts (in the order of the fields) that come from a checked chain, without a second check."""
+        """Return a chain of parts of a checked chain, without a second check.
+
+        Args:
+            *parts: Values of all fields, in their order.
+        """
         chain = object.__new__(cls)
         chain.__dict__.update(zip(_FIELDS, parts, strict=True))
         return chain
 
     def parts(self) -> tuple[Tensor | None, ...]:
-        """All fields in order, as arguments of an autograd function."""
+        """Return all fields in order, as arguments of an autograd function."""
         return (self.emissions_BTY, self.lengths_B, self.transitions, self.start, self.end)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Chain:
-        """The chain whose every score tensor is `change(tensor)`; checked like any chain."""
-        return replace(self._each(change))
+        """Return the chain with `change` applied to all score tensors; checked like any chain.
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Chain:
-        """As `map`, unchecked: for changes that keep a valid chain valid."""
+        Args:
+            change: Function of one tensor, which keeps its shape.
+        """
+        return replace(self._map_unchecked(change))
+
+    def _map_unchecked(self, change: Callable[[Tensor], Tensor]) -> Chain:
+        """Apply `change` as `map` does, unchecked: for changes that keep a valid chain valid."""
         rest = (self.transitions, self.start, self.end)
         changed = (None if part is None else change(part) for part in rest)
         return Chain.unchecked(change(self.emissions_BTY), self.lengths_B, *changed)
 
     def detach(self) -> Chain:
-        """The same chain without gradients."""
-        return self._each(Tensor.detach)
+        """Return the same chain without gradients."""
+        return self._map_unchecked(Tensor.detach)
 
     def double(self) -> Chain:
-        """The same chain in float64."""
-        return self._each(Tensor.double)
+        """Return the same chain in float64."""
+        return self._map_unchecked(Tensor.double)
 
     def to(self, device: torch.device | str) -> Chain:
-        """The same chain on a device."""
+        """Return the same chain on a device."""
         moved = (None if part is None else part.to(device) for part in self.parts())
         return Chain.unchecked(*moved)
 
     def select(self, rows: Tensor) -> Chain:
-        """The chain of some sentences of the batch, by index or mask; shared parts stay shared."""
+        """Return the chain of some sentences of the batch; shared parts stay shared.
+
+        Args:
+            rows: Indices or a mask of sentences.
+        """
         rest = ((self.transitions, 2), (self.start, 1), (self.end, 1))
         picked = (part if part is None or part.dim() == shared else part[rows] for part, shared in rest)
         return Chain.unchecked(self.emissions_BTY[rows], self.lengths_B[rows], *picked)
 
     def filled(self) -> tuple[Tensor, Tensor, Tensor]:
-        """transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
+        """Return transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
         zero_Y = self.emissions_BTY.new_zeros(self.tags)
         zero_YY = self.emissions_BTY.new_zeros(self.tags, self.tags)
         transitions = zero_YY if self.transitions is None else self.transitions

@@ -1,4 +1,4 @@
-"""Labellings of chains: the best, the K best, samples, and the score of given ones.
+"""Labellings of chains: the best, the K best, samples, and the scores of given labellings.
 
 Shapes: B batch, T time, Y tags, K best paths, n samples.
 """
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def score(chain: Chain, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, " batch *best"]:
-    """Scores of given labellings: paths [B, T] to [B], or [B, K, T] to [B, K]. Differentiable in the chain.
+    """Return the scores of labellings, [B] or [B, K]. Differentiable in the chain.
 
-    Tags on padding are not read. Raises ValueError where the shape does not fit the chain or a tag is out of range.
+    Args:
+        chain: The chain.
+        paths: Tags [B, T] or [B, K, T]; tags on padding are not read.
+
+    Raises:
+        ValueError: The shape does not fit the chain, or a tag is out of range.
     """
     paths_BKT = checked_paths(chain, paths)
     scores_BK = reference.score(chain, paths_BKT).to(chain.dtype)
@@ -33,7 +38,7 @@ def score(chain: Chain, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor,
 
 
 def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
-    """Paths as int64 [B, K, T] with zeros on padding; ValueError where they cannot label the chain's sentences."""
+    """Return paths as int64 [B, K, T] with zeros on padding; ValueError if they cannot label the chain's sentences."""
     if paths.dim() not in (2, 3) or (paths.shape[0], paths.shape[-1]) != (chain.batch, chain.time):
         raise ValueError(
             f"paths must be [{chain.batch}, {chain.time}] or [{chain.batch}, K, {chain.time}]; got {list(paths.shape)}"
@@ -47,19 +52,21 @@ def checked_paths(chain: Chain, paths: Tensor) -> Tensor:
 def viterbi(
     chain: Chain, legal: LegalTransitions | None = None
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
+    """Return the best labelling [B, T] (zero on padding) and its score [B], −∞ if none is allowed.
 
-    With `legal` it is the best legal one.
+    Args:
+        chain: The chain.
+        legal: Transitions to which the labelling is restricted; None: no restriction.
     """
     chain = chain if legal is None else legal.restrict(chain.detach())
     if chain.transitions is None:
-        return _best_of_each(chain.detach())
+        return _best_independent_tags(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
     return paths_BKT[:, 0], scores_BK[:, 0]
 
 
-def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
-    """Of independent tags the best one of each token: without a step for every pair of tags."""
+def _best_independent_tags(chain: Chain) -> tuple[Tensor, Tensor]:
+    """Return the best labelling of independent tags: the best tag of each token, without a step over pairs of tags."""
     best_BT, tags_BT = emissions_with_ends(chain).max(2)
     best_B = torch.where(chain.mask_BT, best_BT, 0).sum(1, dtype=torch.float64)
     allowed_BT = chain.mask_BT & (best_B > -torch.inf)[:, None]
@@ -69,21 +76,28 @@ def _best_of_each(chain: Chain) -> tuple[Tensor, Tensor]:
 def kbest(
     chain: Chain, k: int, legal: LegalTransitions | None = None
 ) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best"]]:
-    """The k best labellings in descending order, exactly: paths [B, K, T] and scores [B, K]; `legal` as of `viterbi`.
+    """Return the k best labellings, in descending order and exactly: paths [B, K, T] and scores [B, K].
 
-    Where fewer than k labellings exist the rest have score −∞ and tags 0, and weight 0 in `path_weights`.
-    Raises ValueError for k < 1.
+    If fewer than k labellings exist, the rest have score −∞ and tags 0, and weight 0 in `path_weights`.
+
+    Args:
+        chain: The chain.
+        k: Number of labellings.
+        legal: Transitions to which labellings are restricted; None: no restriction.
+
+    Raises:
+        ValueError: `k` is below 1.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1; got {k}")
     if isinstance(chain, UnscoredChain) and legal is None:
-        return _kbest_of_few(*chain.best_tags(k), k)
+        return _kbest_of_best_tags(*chain.best_tags(k), k)
     with torch.no_grad():
         return engine.k_best(chain if legal is None else legal.restrict(chain.detach()), k)
 
 
-def _kbest_of_few(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Of independent tokens: no labelling among the k best has a tag that is not among the k best of its token."""
+def _kbest_of_best_tags(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Find the k best labellings of independent tokens among the k best tags per token."""
     places_BKT, scores_BK = kbest(chain, k)
     paths_BKT = tags_BTK.transpose(1, 2).gather(1, places_BKT)
     exists_BKT = (scores_BK > -torch.inf)[:, :, None] & chain.mask_BT[:, None]
@@ -91,8 +105,10 @@ def _kbest_of_few(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tenso
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:
-    """Probabilities of the K best paths, or of each word's K best labels, over those that exist; a score of
-    −∞ has weight zero.
+    """Return the probabilities of the K best paths, or of a word's K best labels; they sum to 1 over existing paths.
+
+    Args:
+        scores_BK: Scores of the paths; a score of −∞ has weight zero.
     """
     return torch.softmax(scores_BK, 1).nan_to_num(0)
 
@@ -100,6 +116,12 @@ def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, 
 def sample(
     chain: Chain, n: int, generator: torch.Generator | None = None
 ) -> Int[Tensor, "batch sample time"]:
-    """n independent labellings drawn from each chain's distribution: [B, n, T], zero on padding."""
+    """Draw n independent labellings per sentence from the chain's distribution: [B, n, T], zero on padding.
+
+    Args:
+        chain: The chain.
+        n: Number of labellings.
+        generator: Source of randomness; None: torch's default generator.
+    """
     with torch.no_grad():
         return reference.sample(chain.detach(), n, generator)

@@ -1,7 +1,7 @@
-"""Avoiding waits for a GPU: data are sent without waiting, and checks are read together.
+"""Avoid waits for a GPU: send data without waiting, and read several checks together.
 
-A GPU computes while the program goes on. The program stops where it reads a value, and where it sends
-one from memory that the system may move: each time until everything before is computed.
+A GPU computes while the program goes on. The program stops if it reads a value, or sends one from memory that the
+system may move: in both cases until all earlier work is computed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,23 @@ _deferred: ContextVar[list[Tensor] | None] = ContextVar("deferred", default=None
 
 
 def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on a device; to a GPU it is sent from pinned memory, and nothing waits."""
+    """Return the tensor on a device. Pinned memory lets a copy to a GPU run without waiting.
+
+    Args:
+        tensor: Any tensor.
+        device: Target device.
+    """
     if torch.device(device).type != "cuda" or tensor.device.type != "cpu":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def to_cpu(tree: Tree) -> Tree:
-    """Nested dicts and lists with all their tensors on the CPU; those of a GPU are waited for once."""
+    """Return nested dicts and lists with all tensors on the CPU, after waiting at most once for a GPU.
+
+    Args:
+        tree: Dicts, lists and tuples of tensors and other values.
+    """
     gpu_tensors = list[Tensor]()
 
     def copy(node: Any) -> Any:
@@ -49,7 +58,12 @@ def to_cpu(tree: Tree) -> Tree:
 
 
 def index_tensor(numbers: tuple[int, ...], device: torch.device) -> Tensor:
-    """The numbers as int64 [N] on a device; to a GPU they are sent once, not each time that they are an index."""
+    """Return numbers as an int64 tensor [N]. A GPU's copy is cached, so that indexing does not send it again.
+
+    Args:
+        numbers: Any integers.
+        device: Target device.
+    """
     if device.type == "cpu":
         return torch.tensor(numbers, dtype=torch.long)
     return _cached_indices(numbers, device)
@@ -57,24 +71,27 @@ def index_tensor(numbers: tuple[int, ...], device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=1024)
 def _cached_indices(numbers: tuple[int, ...], device: torch.device) -> Tensor:
-    with torch.inference_mode(mode=False):  # else nothing that they index could be differentiated later
+    with torch.inference_mode(mode=False):  # else autograd would refuse to index with them later
         return torch.tensor(numbers, dtype=torch.long).to(device)
 
 
 def all_true(condition: Tensor) -> bool:
-    """Return True where `condition` is true everywhere. Within `deferred_checks` a GPU is not waited for: True."""
-    waiting = _deferred.get()
-    if waiting is None or condition.device.type == "cpu":
+    """Return True if `condition` is true everywhere; within `deferred_checks` return True at once on a GPU."""
+    conditions = _deferred.get()
+    if conditions is None or condition.device.type == "cpu":
         return bool(condition.all())
-    waiting.append(condition.all())
+    conditions.append(condition.all())
     return True
 
 
 @contextmanager
 def deferred_checks() -> Iterator[list[Tensor]]:
-    """Within it `holds` answers at once; yields the conditions, 0-dimensional, of which it has said that they hold.
+    """Let `all_true` answer True at once, and collect the conditions that it has not read.
 
-    Where one of them turns out not to, what was computed is worth nothing: compute it again outside.
+    If one of the conditions turns out false, the results computed inside are invalid: compute them again outside.
+
+    Yields:
+        The collected conditions, 0-dimensional; the list grows.
     """
     conditions: list[Tensor] = []
     token = _deferred.set(conditions)

@@ -26,16 +26,25 @@ if TYPE_CHECKING:
 def spread_gradient(
     chain: Chain, scale_B: Tensor, token_BTY: Tensor, pair_BYY: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """Per-sentence gradients times `scale`, summed over what sentences share; token_BTY is overwritten.
+    """Scale per-sentence gradients and sum those of shared scores; token_BTY is overwritten.
 
     The gradients of start and end are the first and last rows of token_BTY.
+
+    Args:
+        chain: The chain, which says what sentences share.
+        scale_B: Factor of each sentence.
+        token_BTY: Gradient in the emissions.
+        pair_BYY: Gradient in each sentence's transitions.
+
+    Returns:
+        Gradients in the order of the chain's fields.
     """
     scale_B = scale_B.to(token_BTY.dtype)
     token_BTY = token_BTY.mul_(scale_B[:, None, None])
     transitions = _shared(chain.transitions, scale_B, pair_BYY, 2)
-    one_B = torch.ones_like(scale_B)
-    start = _shared(chain.start, one_B, token_BTY[:, 0], 1)
-    end = None if chain.end is None else _shared(chain.end, one_B, end_rows(token_BTY, chain.lengths_B), 1)
+    ones_B = torch.ones_like(scale_B)
+    start = _shared(chain.start, ones_B, token_BTY[:, 0], 1)
+    end = None if chain.end is None else _shared(chain.end, ones_B, end_rows(token_BTY, chain.lengths_B), 1)
     return token_BTY, None, transitions, start, end
 
 
@@ -49,9 +58,9 @@ def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int)
 
 class _Context(FunctionContext):
     teacher_BTY: Tensor
-    wanted: dict[str, bool]
-    found: Sequence[Tensor] | None
-    """The gradient of the tokens and of the pairs."""
+    requested: dict[str, bool]
+    gradients: Sequence[Tensor] | None
+    """Gradients in the emissions and in the transitions."""
 
 
 class LogPartition(Function):
@@ -59,19 +68,21 @@ class LogPartition(Function):
 
     @staticmethod
     def forward(ctx: _Context, *parts: Tensor) -> Tensor:
+        """Compute the value, and the gradients if they are needed."""
         ctx.save_for_backward(*parts)
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
-        log_z_B, _, *ctx.found = engine.sums(Chain.unchecked(*parts), **ctx.wanted)[:4]
+        ctx.requested = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[2]}
+        log_z_B, _, *ctx.gradients = engine.sums(Chain.unchecked(*parts), **ctx.requested)[:4]
         return log_z_B.clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: _Context, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        """Scale the gradients kept by `forward`."""
         chain = Chain.unchecked(*ctx.saved_tensors)
         # the rows are scaled in place, so a second backward computes them again
-        found, ctx.found = ctx.found, None
-        found = found or engine.sums(chain, **ctx.wanted)[2:4]
-        return spread_gradient(chain, scale_B, found[0], found[1])
+        gradients, ctx.gradients = ctx.gradients, None
+        gradients = gradients or engine.sums(chain, **ctx.requested)[2:4]
+        return spread_gradient(chain, scale_B, gradients[0], gradients[1])
 
 
 class Marginals(Function):
@@ -79,21 +90,23 @@ class Marginals(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, pair: bool, *parts: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Compute the marginals."""
         ctx.save_for_backward(*parts)
-        found = engine.sums(Chain.unchecked(*parts), pair=pair)
-        return found.token_BTY, found.pair_BYY if pair else None
+        sums = engine.sums(Chain.unchecked(*parts), pair=pair)
+        return sums.token_BTY, sums.pair_BYY if pair else None
 
     @staticmethod
     @once_differentiable
     def backward(
         ctx: FunctionContext, along_BTY: Tensor, along_BYY: Tensor | None
     ) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        """Multiply by the Hessian of log Z."""
         chain = Chain.unchecked(*ctx.saved_tensors)
         if along_BYY is None or not bool(along_BYY.any()):
-            found = engine.covariance(chain, along_BTY)
+            gradients = engine.covariance(chain, along_BTY)
         else:  # no loss reads the gradient of expected transitions, so there is no faster way
-            found = reference.covariance(chain, along_BTY, along_BYY)
-        return None, *spread_gradient(chain, torch.ones_like(along_BTY[:, 0, 0]), *found)
+            gradients = reference.covariance(chain, along_BTY, along_BYY)
+        return None, *spread_gradient(chain, torch.ones_like(along_BTY[:, 0, 0]), *gradients)
 
 
 class PosteriorKL(Function):
@@ -101,39 +114,44 @@ class PosteriorKL(Function):
 
     @staticmethod
     def forward(ctx: _Context, teacher_BTY: Tensor, *parts: Tensor) -> Tensor:
+        """Compute the value, and the gradients if they are needed."""
         ctx.save_for_backward(*parts)
         ctx.teacher_BTY = teacher_BTY
-        ctx.wanted = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
-        value_B, *ctx.found = engine.posterior(Chain.unchecked(*parts), teacher_BTY, **ctx.wanted)
+        ctx.requested = {"token": any(ctx.needs_input_grad), "pair": ctx.needs_input_grad[3]}
+        value_B, *ctx.gradients = engine.posterior(Chain.unchecked(*parts), teacher_BTY, **ctx.requested)
         return value_B.to(parts[0].dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: _Context, scale_B: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        """Scale the gradients kept by `forward`."""
         chain = Chain.unchecked(*ctx.saved_tensors)
-        found, ctx.found = ctx.found, None
-        found = found or engine.posterior(chain, ctx.teacher_BTY, **ctx.wanted)[1:]
-        return None, *spread_gradient(chain, scale_B, found[0], found[1])
+        gradients, ctx.gradients = ctx.gradients, None
+        gradients = gradients or engine.posterior(chain, ctx.teacher_BTY, **ctx.requested)[1:]
+        return None, *spread_gradient(chain, scale_B, gradients[0], gradients[1])
 
 
 def log_partition(chain: Chain) -> Float[Tensor, " batch"]:
-    """log Z [B]: the log of the summed exponentiated scores of all labellings, in nats; −∞ where none is allowed.
+    """Return log Z [B]: the log of the summed exponentiated scores of all labellings, in nats; −∞ if none is allowed.
 
-    Differentiable; its gradient in the emissions is the token marginals.
+    Differentiable; the gradient in the emissions is the token marginals.
     """
     return log_partition_64(chain).to(chain.dtype)
 
 
 def log_partition_64(chain: Chain) -> Tensor:
-    """log Z [B] in float64, so that a difference of large values stays accurate; gradients have the chain's dtype."""
+    """Return log Z [B] in float64, so that a difference of large values stays accurate.
+
+    Gradients have the chain's dtype.
+    """
     return LogPartition.apply(*chain.parts())  # type: ignore[return-value]
 
 
 def token_marginals(chain: Chain) -> Float[Tensor, "batch time tag"]:
-    """p(y_t = y) [B, T, Y]: zero on padding, each token's row sums to one. Differentiable."""
+    """Return p(y_t = y) [B, T, Y]: zero on padding, the rows of tokens sum to one. Differentiable."""
     return moment_tensors(chain, pairwise=False)[0]
 
 
 def moment_tensors(chain: Chain, *, pairwise: bool) -> tuple[Tensor, Tensor | None]:
-    """Token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
+    """Return token marginals [B, T, Y] and, if requested, expected transitions summed over time [B, Y, Y]."""
     return Marginals.apply(pairwise, *chain.parts())  # type: ignore[return-value]

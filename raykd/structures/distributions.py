@@ -1,7 +1,7 @@
 """Distributions over labellings (a chain, spans, or a mixture of one kind), and the operations that they share.
 
 Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
-need not know which kind it is. A new structure registers one function per operation here.
+need not know its kind. A new structure registers one function per operation here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ Distribution = Chain | Spans | Mixture
 
 @singledispatch
 def log_partition(distribution: Distribution) -> Float[Tensor, " batch"]:
-    """log Z [B]: the log of the summed exponentiated scores of all labellings, in nats; differentiable."""
+    """Return log Z [B]: the log of the summed exponentiated scores of all labellings, in nats. Differentiable.
+
+    Args:
+        distribution: The distribution; log Z of a mixture is 0.
+
+    Raises:
+        TypeError: The value is no distribution.
+    """
     raise _unknown(distribution)
 
 
@@ -36,13 +43,29 @@ def log_partition(distribution: Distribution) -> Float[Tensor, " batch"]:
 def score(
     distribution: Distribution, paths: Int[Tensor, "batch *best time"]
 ) -> Float[Tensor, " batch *best"]:
-    """Scores of given labellings: paths [B, T] to [B]; of a chain also [B, K, T] to [B, K]. Differentiable."""
+    """Return the scores of labellings, [B] or [B, K]. Differentiable.
+
+    Args:
+        distribution: The distribution; a mixture returns log-probabilities.
+        paths: Tags [B, T], for a chain also [B, K, T].
+
+    Raises:
+        TypeError: The value is no distribution.
+        ValueError: The shape does not fit the distribution, or a tag is out of range.
+    """
     raise _unknown(distribution)
 
 
 @singledispatch
 def token_marginals(distribution: Distribution) -> Float[Tensor, "batch time tag"]:
-    """p(y_t = y) [B, T, Y]: zero on padding, each token's row sums to one. Differentiable."""
+    """Return p(y_t = y) [B, T, Y]: zero on padding, the rows of tokens sum to one. Differentiable.
+
+    Args:
+        distribution: The distribution.
+
+    Raises:
+        TypeError: The value is no distribution.
+    """
     raise _unknown(distribution)
 
 
@@ -50,10 +73,15 @@ def token_marginals(distribution: Distribution) -> Float[Tensor, "batch time tag
 def viterbi(
     distribution: Distribution, legal: LegalTransitions | None = None
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best labelling [B, T] (zero on padding) and its score [B], −∞ where none is allowed.
+    """Return the best labelling [B, T] (zero on padding) and its score [B], −∞ if none is allowed.
 
-    With `legal` it is the best legal one of a chain or a mixture of chains. Labellings of spans are legal by
-    construction.
+    Args:
+        distribution: The distribution.
+        legal: Transitions to which the labelling of a chain or a mixture of chains is restricted. Labellings of spans
+            are legal by construction.
+
+    Raises:
+        TypeError: The value is no distribution.
     """
     raise _unknown(distribution)
 
@@ -81,7 +109,7 @@ def _log_partition(mixture: Mixture) -> Float[Tensor, " batch"]:
 
 @score.register(Mixture)
 def _score(mixture: Mixture, paths: Int[Tensor, "batch *best time"]) -> Float[Tensor, " batch *best"]:
-    """log p(path), exactly."""
+    """Return log p(path), exactly."""
     logs = torch.stack([_log_probability(member, paths) for member in mixture.members])
     return logs.logsumexp(0) - math.log(len(mixture.members))
 
@@ -100,9 +128,7 @@ def _token_marginals(mixture: Mixture) -> Float[Tensor, "batch time tag"]:
 def _viterbi(
     mixture: Mixture, legal: LegalTransitions | None = None
 ) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The best (legal) labelling of the log-linear pool, and its log-probability under the mixture.
-
-    The mixture's own best can differ; only a sum over all labellings finds it.
-    """
+    """Return the best (legal) labelling of the log-linear pool, and its log-probability under the mixture."""
+    # The best labelling of the mixture can differ from the pool's, but finding it takes a sum over all labellings.
     paths_BT = viterbi(log_linear_pool(mixture.members), legal)[0]
     return paths_BT, score(mixture, paths_BT)

@@ -1,7 +1,7 @@
-"""Selects the code that computes: compiled kernels on the CPU, Triton on CUDA, plain PyTorch elsewhere; no setting.
+"""Selection of the implementation: compiled kernels on the CPU, Triton on CUDA, plain PyTorch elsewhere.
 
-With all of them, a sentence of which float32 may have lost something to underflow is computed again in float64, and if
-that underflows too, in log space.
+There is no setting. Sentences with possible underflow in float32 are computed again in float64, and in log space if
+float64 underflows too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @functools.cache
 def _module(name: str) -> ModuleType | None:
-    """A kernel module, or None where it cannot be imported (no numba, no Triton)."""
+    """Import a kernel module; None if the import fails (no numba, no Triton)."""
     try:
         return importlib.import_module(f"raykd.structures.{name}")
     except Exception:  # a compiler can fail to load in many ways; PyTorch computes instead
@@ -43,7 +43,7 @@ _broken: set[str] = set()
 
 
 def kernels(chain: Chain | Arcs, operation: str) -> ModuleType | None:
-    """The compiled module for the device of a chain, or of arcs, that has an operation, or None."""
+    """Return the compiled module with an operation for the device of a chain or of arcs, or None."""
     kind = {"cpu": "compiled.launch", "cuda": "triton_kernels"}.get(chain.device.type)
     if kind is None or kind in _broken or chain.batch == 0:
         return None
@@ -54,7 +54,7 @@ def kernels(chain: Chain | Arcs, operation: str) -> ModuleType | None:
 def attempt(
     chain: Chain | Arcs, operation: str, plain: Callable[[], Result], *inputs: object, **options: bool
 ) -> Result:
-    """Run the compiled operation if there is one; after a failure (no compiler, say), plain PyTorch from then on."""
+    """Run the compiled operation if there is one; after a failure of a compiler, plain PyTorch from then on."""
     module = kernels(chain, operation)
     if module is None:
         return plain()
@@ -74,13 +74,13 @@ def attempt(
 
 
 def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = False) -> Sums:
-    """log Z, token marginals and expected transitions of a chain, without gradients, checked for underflow.
+    """Compute log Z, token marginals and expected transitions of a chain, without gradients, checked for underflow.
 
     With `sides` also the pairs' factors, which must not be used in rows where `ok` is False.
     """
     if chain.transitions is None and not sides:
         return independent.sums(chain.detach(), pair=pair)
-    found = attempt(
+    result = attempt(
         chain,
         "sum_product",
         lambda: scaled.sum_product(chain.detach(), pair=pair, sides=sides),
@@ -90,12 +90,12 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
     )
     _repair(
         chain.detach(),
-        found.ok_B,
-        found.parts,
+        result.ok_B,
+        result.parts,
         lambda some, _: sums(some, token=token, pair=pair).parts,
         lambda some, _: reference.sums(some, pair=pair),
     )
-    return found
+    return result
 
 
 Recompute = Callable[[Chain, Tensor], tuple[Tensor, ...]]
@@ -104,22 +104,22 @@ Recompute = Callable[[Chain, Tensor], tuple[Tensor, ...]]
 def _repair(
     chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Recompute, in_logs: Recompute
 ) -> None:
-    """Compute again, in place, what is not `ok` of the parts that are not empty: of float32 by `wide` in float64, of
-    float64 in log space. Both are given the chain of these sentences and their places.
-    """
+    """Compute again, in place, the sentences that are not `ok`: float32 by `wide` in float64, float64 in log space."""
     if all_true(ok_B):
         return
+    # Both functions take the chain of these sentences and their rows in the batch; empty parts were not requested.
     bad_N = (~ok_B).nonzero().squeeze(1)
     some = chain.select(bad_N)
-    again = wide(some.double(), bad_N) if chain.dtype == torch.float32 else in_logs(some, bad_N)
-    for part, new in zip(parts, again, strict=True):
+    repaired = wide(some.double(), bad_N) if chain.dtype == torch.float32 else in_logs(some, bad_N)
+    for part, new in zip(parts, repaired, strict=True):
         if part.numel():
             part[bad_N] = new.to(part.dtype)
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
-    """The Hessian of log Z times a direction of the emissions, checked for underflow: token and transition parts, the
-    latter empty of a chain without transitions.
+    """Return the Hessian of log Z times a direction of the emissions, checked for underflow.
+
+    The result has token and transition parts; the latter is empty for a chain without transitions.
     """
     chain = chain.detach()
     if chain.transitions is None:
@@ -138,7 +138,7 @@ def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
 def posterior(
     chain: Chain, teacher_BTY: Tensor, *, token: bool = True, pair: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), checked for underflow."""
+    """Return Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), checked for underflow."""
     chain = chain.detach()
     if chain.transitions is None:
         return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
@@ -158,18 +158,18 @@ def posterior(
 def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     student_BTY = sums(chain, pair=False).token_BTY
     teacher_BTY = teacher_BTY.to(chain.dtype).masked_fill(~chain.mask_BT[:, :, None], 0)
-    kept_BTY = student_BTY.clamp(min=torch.finfo(chain.dtype).tiny)
-    value_B = (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * kept_BTY.log()).sum(
+    clamped_BTY = student_BTY.clamp(min=torch.finfo(chain.dtype).tiny)
+    value_B = (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * clamped_BTY.log()).sum(
         (1, 2), dtype=torch.float64
     )
-    ratio_BTY = torch.where(student_BTY == kept_BTY, teacher_BTY / kept_BTY, 0)
+    ratio_BTY = torch.where(student_BTY == clamped_BTY, teacher_BTY / clamped_BTY, 0)
     token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY)
-    # a tag that the teacher allows and whose marginal underflowed: its log-probability is unknown in this precision
-    lost_BTY = (student_BTY < kept_BTY) & (teacher_BTY > torch.finfo(chain.dtype).eps * 1e-2)
+    # the marginal of a tag that the teacher allows underflowed: its log-probability is unknown in this precision
+    lost_BTY = (student_BTY < clamped_BTY) & (teacher_BTY > torch.finfo(chain.dtype).eps * 1e-2)
     return value_B, token_BTY, pair_BYY, ok_B & ~lost_BTY.flatten(1).any(1)
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
-    """The k best labellings [B, K, T] and their scores [B, K]."""
+    """Return the k best labellings [B, K, T] and their scores [B, K]."""
     paths_BKT, scores_BK = attempt(chain, "k_best", lambda: reference.k_best(chain.detach(), k), k)
     return paths_BKT, scores_BK.to(chain.dtype)

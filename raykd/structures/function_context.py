@@ -1,12 +1,13 @@
-"""What autograd keeps of a call between `forward` and `backward`."""
+"""Typed context of autograd functions."""
 
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 
 class FunctionContext(FunctionCtx):
-    """PyTorch's context, with the fields that its own declaration lacks. A function that keeps more than tensors
-    declares what in a subclass; autograd makes the object.
+    """PyTorch's context, with the fields that its declaration lacks; autograd makes the object.
+
+    A function that keeps more than tensors between `forward` and `backward` declares the fields in a subclass.
     """
 
     saved_tensors: tuple[Tensor, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def sums(chain: Chain, *, pair: bool) -> Sums:
-    """log Z [B] in float64, token marginals and, if requested, expected transitions of a detached chain."""
+    """Return log Z [B] in float64, token marginals and, if requested, expected transitions of a detached chain."""
     weights_BTY, peak_BT1 = shifted_exp(emissions_with_ends(chain))
     total_BT1 = weights_BTY.sum(2, keepdim=True)
     log_BT = (total_BT1.double().log() + peak_BT1).squeeze(2)
@@ -35,14 +35,14 @@ def sums(chain: Chain, *, pair: bool) -> Sums:
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> Tensor:
-    """The Hessian of log Z times a direction of the emissions [B, T, Y]."""
+    """Return the Hessian of log Z times a direction of the emissions [B, T, Y]."""
     token_BTY = sums(chain, pair=False).token_BTY
     along_BTY = torch.where(chain.mask_BT[:, :, None], along_BTY, 0)
     return token_BTY * (along_BTY - (token_BTY * along_BTY).sum(2, keepdim=True))
 
 
 def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient in the emissions, Σq · p − q."""
+    """Return Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient in the emissions, Σq · p − q."""
     emissions_BTY = emissions_with_ends(chain)
     teacher_BTY = torch.where(chain.mask_BT[:, :, None], teacher_BTY.to(chain.dtype), 0)
     log_BTY = torch.where(teacher_BTY > 0, torch.log_softmax(emissions_BTY, 2), 0)
@@ -53,13 +53,13 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def emissions_with_ends(chain: Chain) -> Tensor:
-    """Emissions with the scores of the first and last tags added to those of their tokens."""
+    """Return emissions with start and end scores added to the first and last tokens."""
     emissions_BTY = chain.emissions_BTY
     time_T = torch.arange(chain.time, device=chain.device)
     places = ((chain.start, time_T == 0), (chain.end, time_T == chain.lengths_B[:, None] - 1))
     for scores, place in places:
         if scores is not None:
-            here_BT1 = place.expand(chain.batch, chain.time)[:, :, None]
+            place_BT1 = place.expand(chain.batch, chain.time)[:, :, None]
             scores_BY = scores.expand(chain.batch, chain.tags)
-            emissions_BTY = torch.where(here_BT1, emissions_BTY + scores_BY[:, None], emissions_BTY)
+            emissions_BTY = torch.where(place_BT1, emissions_BTY + scores_BY[:, None], emissions_BTY)
     return emissions_BTY

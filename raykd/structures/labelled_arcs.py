@@ -1,7 +1,7 @@
-"""Arcs with relations: what a parser says of every word, and what that means in the labels of a student that parses.
+"""Arcs with relations: the output of a parser, and its meaning in the labels of a student that labels words.
 
 A parser gives P(head) and, for every head, P(relation | head) of each word. A student labels words, and each of its
-labels means one head and one relation of the word (or nothing, in a sentence without such a head).
+labels stands for one head and one relation of the word (or for nothing, in a sentence without such a head).
 
 Shapes: B batch, T time (words), H = T + 1 heads (0 the root, h the word h − 1), R relations, Y labels of the student.
 """
@@ -23,18 +23,20 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 FORBIDDEN = -1e4
-"""Log-probability of what may not be: finite, so that its product with a probability of 0 is 0, and within float16."""
+"""Log-probability of forbidden heads and labels: finite, so that its product with a probability of 0 is 0, and within
+float16."""
 MIN_LOG_PROBABILITY = -80.0
 """Log of the smallest probability that counts: e⁻⁸⁰, near the smallest float32 of full precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledArcs:
-    """Log-probabilities of arcs and of their relations, of a batch of ragged sentences.
+    """Log-probabilities of arcs and relations, for a batch of ragged sentences.
 
-    arcs_BTH: log P(head) of each word; what is beyond a sentence is never read.
-    relations_BTHR: log P(relation | head) of each word, for every head that it may have.
-    lengths_B: words of each sentence, integers [B] in 1..T.
+    Attributes:
+        arcs_BTH: log P(head) of each word; values beyond a sentence are never read.
+        relations_BTHR: log P(relation | head) of each word, for all heads.
+        lengths_B: Words of each sentence, integers [B] in 1..T.
     """
 
     arcs_BTH: Tensor
@@ -43,20 +45,22 @@ class LabelledArcs:
 
     @property
     def heads(self) -> int:
+        """Number of heads, H."""
         return self.arcs_BTH.shape[2]
 
     @property
     def relations(self) -> int:
+        """Number of relations, R."""
         return self.relations_BTHR.shape[3]
 
     def chain(self) -> Chain:
-        """Words are independent, and a word's labelled arc is its label: number head · R + relation."""
+        """Return a chain of independent words, with labelled arcs as labels: number head · R + relation."""
         labelled_BTHR = self.arcs_BTH[..., None] + self.relations_BTHR
         return Chain(labelled_BTHR.clamp_min(FORBIDDEN).flatten(2), self.lengths_B)
 
     @staticmethod
     def from_chain(chain: Chain) -> LabelledArcs:
-        """The arcs of a chain that `chain` made, or of any other over H · R labels."""
+        """Return the arcs of a chain made by `chain`, or of any other chain over H · R labels."""
         scores_BTHR = chain.emissions_BTY.unflatten(2, (chain.time + 1, -1))
         arcs_BTH = scores_BTHR.logsumexp(3)
         return LabelledArcs(arcs_BTH.log_softmax(2), scores_BTHR - arcs_BTH[..., None], chain.lengths_B)
@@ -67,11 +71,16 @@ class LabelledArcs:
         relations_BRV: Float[Tensor, "batch row relation"],
         lengths_B: Int[Tensor, " batch"],
     ) -> LabelledArcs:
-        """The arcs whose log-probabilities are rows of a sentence, rounded; they are renormalised.
+        """Return arcs from stored rows of log-probabilities; rounding is undone by renormalising.
 
-        Row t · (n + 1) + h of a sentence of n words is its word t under head h. lengths_B: its rows, n(n + 1).
+        Row t · (n + 1) + h of a sentence of n words is its word t under head h.
+
+        Args:
+            arcs_BR1: log P(head), one number per row.
+            relations_BRV: log P(relation | head), V relations per row.
+            lengths_B: Rows of each sentence, n(n + 1).
         """
-        # n² < n(n + 1) < (n + 1)²
+        # The words n from the rows n(n + 1): n² < n(n + 1) < (n + 1)².
         words_B, time = lengths_B.double().sqrt().long(), isqrt(arcs_BR1.shape[1])
         heads_H = torch.arange(time + 1, device=arcs_BR1.device)
         words_T1, last_B11 = heads_H[:-1, None], words_B[:, None, None]
@@ -87,7 +96,7 @@ class LabelledArcs:
         )
 
     def softened(self, temperature: float) -> LabelledArcs:
-        """Scores divided by the temperature: heads and, for each of them, relations, each renormalised."""
+        """Return arcs with scores divided by the temperature: heads and, per head, relations, both renormalised."""
         if temperature == 1:
             return self
         arcs_BTH, relations_BTHR = self.arcs_BTH / temperature, self.relations_BTHR / temperature
@@ -96,39 +105,50 @@ class LabelledArcs:
     def label_log_scores(
         self, heads_BTY: Int[Tensor, "batch time label"], relation_Y: Int[Tensor, " label"]
     ) -> Float[Tensor, "batch time label"]:
-        """log P(head) + log P(relation | head) of each label (Wang et al., ACL 2021, Eq. 5), FORBIDDEN if it means nothing.
+        """Return log P(head) + log P(relation | head) of all labels (Wang et al., ACL 2021, Eq. 5).
 
-        heads_BTY: the head that each label means for each word, negative where there is none. relation_Y: the relation
-        of each label. A word's labels need not sum to one: `expressed` says what they reach.
+        Labels that stand for no arc have FORBIDDEN. The probabilities of a word's labels need not sum to one:
+        `expressed_mass` returns their sum.
+
+        Args:
+            heads_BTY: Head of each label for each word, negative if there is none.
+            relation_Y: Relation of each label.
         """
-        means_BTY = heads_BTY >= 0
+        has_arc_BTY = heads_BTY >= 0
         heads_BTY = heads_BTY.clamp_min(0)
         arcs_BTY = self.arcs_BTH.gather(2, heads_BTY)
         relations_BTY = self.relations_BTHR.flatten(2).gather(2, heads_BTY * self.relations + relation_Y)
-        return (arcs_BTY + relations_BTY).clamp_min(FORBIDDEN).masked_fill(~means_BTY, FORBIDDEN)
+        return (arcs_BTY + relations_BTY).clamp_min(FORBIDDEN).masked_fill(~has_arc_BTY, FORBIDDEN)
 
 
 def expressed_mass(
     labels_BTY: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:
-    """The mass of each sentence's words, summed [B], that a student's labels reach, from `LabelledArcs.on_labels`.
+    """Return the probability mass reached by a student's labels, summed over the words of a sentence [B].
 
-    What is missing to the number of words cannot be taught: no label means those heads with those relations.
+    The mass missing to the number of words cannot be taught: no label stands for those heads with those relations.
+
+    Args:
+        labels_BTY: Log-scores from `LabelledArcs.label_log_scores`.
+        lengths_B: Words of each sentence.
     """
     inside_BT = length_mask(lengths_B, labels_BTY.shape[1])
     return torch.where(inside_BT, _probabilities(labels_BTY).sum(2), 0).sum(1)
 
 
 def _probabilities(logs_BTY: Tensor) -> Tensor:
-    """exp, and 0 where float32 would lose precision: the processor takes 6 to 19 times as long for those."""
+    """Return exp, but 0 for values so small that float32 loses precision and processors take 6 to 19 times as long."""
     return torch.where(logs_BTY < MIN_LOG_PROBABILITY, 0, logs_BTY.clamp_min(MIN_LOG_PROBABILITY).exp())
 
 
 @dataclass(frozen=True, eq=False)
 class ArcsOnLabels:
-    """A parser's arcs as a student's labels say them: what is taught to a student that labels words.
+    """A parser's arcs in terms of a student's labels: the target of a student that labels words.
 
-    heads_BTY and relation_Y as in `LabelledArcs.on_labels`.
+    Attributes:
+        arcs: The parser's arcs.
+        heads_BTY: Head of each label for each word, negative if there is none.
+        relation_Y: Relation of each label.
     """
 
     arcs: LabelledArcs
@@ -136,27 +156,29 @@ class ArcsOnLabels:
     relation_Y: Tensor
 
     def log_scores(self, temperature: float = 1.0) -> Float[Tensor, "batch time label"]:
-        """log P(label) of each word, from arcs whose scores are divided by the temperature (Eq. 5)."""
+        """Return log P(label) of all words, from arcs with scores divided by the temperature (Eq. 5)."""
         if temperature == 1:
             return self._log_scores_BTY
         return self.arcs.softened(temperature).label_log_scores(self.heads_BTY, self.relation_Y)
 
     @cached_property
     def _log_scores_BTY(self) -> Tensor:
-        # The loss and `unexpressed` both ask for them.
+        # Both the loss and `unexpressed_words` read them.
         return self.arcs.label_log_scores(self.heads_BTY, self.relation_Y)
 
     def chain(self) -> Chain:
-        """Independent labels, renormalised over those that mean something."""
+        """Return a chain of independent labels, renormalised over the labels that stand for an arc."""
         return Chain(self.log_scores().log_softmax(2), self.arcs.lengths_B)
 
     def marginals(
         self, temperature: float = 1.0, mode: Literal["local", "global"] = "local"
     ) -> Float[Tensor, "batch time label"]:
-        """P(label) of each word, 0 on padding: a word sums to what its labels express, at most 1.
+        """Return P(label) of all words, 0 on padding. A word's sum is the mass expressed by its labels, at most 1.
 
-        global: the scores of arcs and of relations are divided by the temperature. local: the probabilities of the
-        labels are softened, and sum to what they summed to.
+        Args:
+            temperature: ϑ, above 0.
+            mode: "global" divides the scores of arcs and relations by ϑ. "local" softens the probabilities of the
+                labels and keeps their sum.
         """
         logs_BTY = self.log_scores(temperature if mode == "global" else 1.0)
         if mode == "local" and temperature != 1:
@@ -165,7 +187,7 @@ class ArcsOnLabels:
         return torch.where(self.mask_BT[:, :, None], _probabilities(logs_BTY), 0)
 
     def best(self, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best time"]]:
-        """The k best labels of every word, and their log-probabilities, −∞ where a word has fewer; 0 on padding."""
+        """Return the k best labels of all words with log-probabilities, −∞ if a word has fewer; 0 on padding."""
         logs_BTK, labels_BTK = self.log_scores().topk(min(k, len(self.relation_Y)), 2)
         logs_BTK = logs_BTK.masked_fill(logs_BTK <= FORBIDDEN, float("-inf"))
         inside_BTK = self.mask_BT[:, :, None].expand_as(logs_BTK)
@@ -174,7 +196,7 @@ class ArcsOnLabels:
         ).transpose(1, 2)
 
     def unexpressed_words(self) -> Float[Tensor, " batch"]:
-        """How many words of each sentence no label expresses, as the sum of the mass that is lost."""
+        """Return the number of words per sentence [B] not expressed by any label: the sum of the lost mass."""
         return self.arcs.lengths_B - expressed_mass(self.log_scores(), self.arcs.lengths_B)
 
     @property

@@ -30,9 +30,10 @@ BEGIN, INSIDE, END, SINGLE, OUTSIDE = range(5)
 
 @dataclass(frozen=True)
 class SpanTags:
-    """Which number each BIOES tag has: one begin, inside, end and single tag per label, in the order of the labels.
+    """Numbers of the BIOES tags: one begin, inside, end and single tag per label, in the order of the labels.
 
-    Raises ValueError unless the numbers are 0 … 4 L, each once.
+    Raises:
+        ValueError: The numbers are not 0 … 4 L, each once.
     """
 
     begin: tuple[int, ...]
@@ -49,35 +50,39 @@ class SpanTags:
 
     @property
     def labels(self) -> int:
+        """Number of labels."""
         return len(self.begin)
 
     @property
     def in_order(self) -> tuple[int, ...]:
-        """All tags: begin, inside, end and single of every label, then outside."""
+        """All tags: begin, inside, end and single of all labels, then outside."""
         return (*self.begin, *self.inside, *self.end, *self.single, self.outside)
 
     def roles(self, device: torch.device) -> tuple[Int[Tensor, " tag"], Int[Tensor, " tag"]]:
-        """The role of each tag (BEGIN … OUTSIDE) and its label (0 for outside)."""
+        """Return the roles (BEGIN … OUTSIDE) and labels (0 for outside) of all tags."""
         place_Y = index_tensor(self.in_order, device).argsort()
         return place_Y // self.labels, place_Y % self.labels
 
     def numbers(self, device: torch.device) -> Int[Tensor, "role label"]:
-        """The tag of each role and label; every column of the last row is outside."""
+        """Return the tags by role and label; every column of the last row is outside."""
         outside = (self.outside,) * self.labels
         return index_tensor((*self.in_order[:-1], *outside), device).view(OUTSIDE + 1, self.labels)
 
 
 @dataclass(frozen=True, eq=False)
 class Spans(Ragged):
-    """Scores of every possible entity of a batch of ragged sentences; checked once, here.
+    """Scores of all possible entities of a batch of ragged sentences; checked once, here.
 
-    scores_BTTL: floating point [B, T, T, L], [b, i, j, l] from word i to word j; only i ≤ j within a sentence's length
-    is read.
-    lengths_B: integers [B] in 1..T.
-    tags: the numbers of the entities' BIOES tags.
+    Half-precision scores are widened to float32.
 
-    Half-precision scores are widened to float32. Raises ValueError where shapes, dtypes, devices or lengths do not fit
-    together.
+    Attributes:
+        scores_BTTL: Floating point [B, T, T, L]; [b, i, j, l] is the score of an entity from word i to word j with
+            label l. Only i ≤ j within a sentence's length is read.
+        lengths_B: Integers [B] in 1..T.
+        tags: Numbers of the entities' BIOES tags.
+
+    Raises:
+        ValueError: Shapes, dtypes, devices or lengths do not fit together.
     """
 
     scores_BTTL: Tensor
@@ -91,12 +96,12 @@ class Spans(Ragged):
 
     @property
     def mask_BTT(self) -> Bool[Tensor, "batch time time"]:
-        """True where an entity is possible: it ends where it begins or later, within the sentence."""
+        """True for possible entities: not ending before they begin, within the sentence."""
         upper_TT = torch.ones(self.time, self.time, dtype=torch.bool, device=self.device).triu()
         return upper_TT & self.mask_BT[:, None, :]
 
     def unchecked(self, scores_BTTL: Tensor) -> Spans:
-        """The spans with scores that come from checked ones, without a second check."""
+        """Return the spans with scores from checked spans, without a second check."""
         spans = copy(self)
         object.__setattr__(spans, "scores_BTTL", scores_BTTL)
         return spans

@@ -1,8 +1,8 @@
-"""Which labels may begin a sentence, follow each other and end it: what a labelling must keep to, whatever its score.
+"""Legal transitions: the labels that may begin a sentence, follow each other and end it, whatever their scores.
 
-A model whose labels are independent of each other (a MaxEnt decoder) gives each word its best label, and together these
-may be no labelling at all: an I that nothing began. A CRF learns what may follow what, but not without fault. So the
-best labelling is sought among the legal ones. The model's probabilities stay what they are.
+A model with independent labels (a MaxEnt decoder) gives each word its best label, and together these may be illegal: an
+I without a B before it. A CRF learns the order of labels, but not without error. So the best labelling is sought
+among the legal ones. The model's probabilities stay as they are.
 
 Shapes: Y tags.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LegalTransitions:
-    """Scores of 0 for what is legal, −∞ for what is not; `transitions_YY[from, to]`. Build it with `of`."""
+    """Scores of 0 for legal transitions, −∞ for illegal ones; [from, to]. Build it with `from_masks`."""
 
     transitions_YY: Float[Tensor, "tag tag"]
     start_Y: Float[Tensor, " tag"]
@@ -38,7 +38,13 @@ class LegalTransitions:
         start_Y: Bool[np.ndarray, " tag"],
         end_Y: Bool[np.ndarray, " tag"],
     ) -> LegalTransitions:
-        """The constraint that allows what is True."""
+        """Return the constraint from masks (True: legal).
+
+        Args:
+            transitions_YY: Pairs of neighbouring labels, [from, to].
+            start_Y: First labels of a sentence.
+            end_Y: Last labels of a sentence.
+        """
 
         def scores(allowed: np.ndarray) -> Tensor:
             return torch.zeros(allowed.shape).masked_fill(torch.from_numpy(~allowed), -torch.inf)
@@ -47,20 +53,24 @@ class LegalTransitions:
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The scores of transitions, of what begins a sentence, and of what ends it, in the order of a chain's."""
+        """Scores of transitions, first labels and last labels, in the order of a chain's."""
         return self.transitions_YY, self.start_Y, self.end_Y
 
     def restrict(self, chain: Chain) -> Chain:
-        """The chain whose illegal labellings score −∞; the others keep their scores."""
+        """Return the chain with score −∞ for illegal labellings; the others keep their scores.
+
+        Args:
+            chain: Chain over the same labels.
+        """
         added, parts = {}, _on_device(self, chain.device, chain.dtype)
         for name, part in zip(("transitions", "start", "end"), parts, strict=True):
-            own = getattr(chain, name)
-            added[name] = part if own is None else own + part
+            scores = getattr(chain, name)
+            added[name] = part if scores is None else scores + part
         return replace(chain, **added)
 
 
 @lru_cache(maxsize=64)
 def _on_device(legal: LegalTransitions, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Its parts, which are sent to a GPU once, not with every batch."""
+    """Return the parts on a device; a GPU gets them once, not with every batch."""
     with torch.inference_mode(mode=False):
         return tuple(part.to(device, dtype) for part in legal.parts)

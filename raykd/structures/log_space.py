@@ -1,4 +1,4 @@
-"""Sums of exponentiated scores of which some are −∞, differentiable any number of times."""
+"""Sums of exponentiated scores, some of them −∞, differentiable any number of times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ _NONE = float("-inf")
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:
-    """log Σ exp of the terms, −∞ where all of them are, without a NaN in any derivative; a NaN is not hidden."""
+    """Return log Σ exp of the terms, −∞ if all are −∞, without a NaN in any derivative; a NaN is not hidden.
+
+    Args:
+        terms: Scores.
+        dim: Dimension that is summed.
+    """
     possible = terms != _NONE
     some = possible.any(dim, keepdim=True)
     # where nothing is possible the sum is over zeros, and the outer mask removes it from value and gradient
-    kept = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
-    return torch.where(some.squeeze(dim), torch.logsumexp(kept, dim), _NONE)
+    finite_terms = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
+    return torch.where(some.squeeze(dim), torch.logsumexp(finite_terms, dim), _NONE)

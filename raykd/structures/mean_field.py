@@ -5,7 +5,7 @@ Heads are independent variables, one per word, and an analysis scores its arcs a
 
     Σ_t s[t, h_t]  +  Σ_{t < u, h_t = h_u = h} sib[h, t, u]  +  Σ_{t under word m, m under g} gp[m, t, g]
 
-with sib[h, t, u] = sib[h, u, t]. Each iteration sets every word's distribution to what the others' expect of it:
+with sib[h, t, u] = sib[h, u, t]. Each iteration sets a word's distribution to its expectation under the others':
 
     Q(t ← h) ∝ exp(s[t, h] + Σ_u Q(u ← h) sib[h, t, u] + Σ_g Q(m ← g) gp[m, t, g] + Σ_u Q(u ← t) gp[t, u, h])
 
@@ -39,70 +39,76 @@ def mean_field(
     grandparents_BTTH: Float[Tensor, "batch time time head"] | None = None,
     iterations: int = 3,
 ) -> Arcs:
-    """Independent heads whose log-marginals are log Q after some iterations; without pairs, the arcs as they are.
+    """Return independent heads with log-marginals log Q after some iterations; without pairs, the arcs as they are.
 
-    siblings_BHTT: [b, h, t, u], of words t and u both under head h; a model makes it symmetric in t and u.
-    grandparents_BTTH: [b, m, t, g], of word t under word m, which is under head g.
-    What lies beyond a sentence's length is not read, nor are pairs in which a word meets itself. The result's scores
-    are a model's second-order scores: `best_trees` decodes them. Differentiable.
+    The scores of the result are a model's second-order scores: `best_trees` decodes them. Differentiable.
 
-    Raises ValueError for shapes that do not fit the arcs or iterations below one.
+    Args:
+        arcs: First-order scores.
+        siblings_BHTT: Scores [b, h, t, u] of words t and u both under head h; a model makes them symmetric in t and u.
+            Values beyond a sentence's length, and pairs of a word with itself, are not read, here and below.
+        grandparents_BTTH: Scores [b, m, t, g] of word t under word m, which is under head g.
+        iterations: Number of updates of Q.
+
+    Raises:
+        ValueError: Shapes do not fit the arcs, or iterations are below one.
     """
     _check(arcs, siblings_BHTT, grandparents_BTTH, iterations)
     if siblings_BHTT is None and grandparents_BTTH is None:
         return arcs
-    other_TT = ~torch.eye(arcs.time, dtype=torch.bool, device=arcs.device)
+    distinct_TT = ~torch.eye(arcs.time, dtype=torch.bool, device=arcs.device)
     if siblings_BHTT is not None:
-        # In its own order: `where` takes the mask's, and every product would copy the pairs.
+        # Contiguous, as `where` takes the memory order of the mask: every later product would copy the pairs.
         under_BHT = arcs.mask_BTH.transpose(1, 2).contiguous()
-        together_BHTT = under_BHT[:, :, :, None] & under_BHT[:, :, None] & other_TT
+        together_BHTT = under_BHT[:, :, :, None] & under_BHT[:, :, None] & distinct_TT
         siblings_BHTT = torch.where(together_BHTT, siblings_BHTT.to(arcs.dtype), 0)
     if grandparents_BTTH is not None:
-        above_BTTH = other_TT[..., None] & arcs.mask_BTH[:, None] & arcs.mask_BTH[:, :, None]
+        above_BTTH = distinct_TT[..., None] & arcs.mask_BTH[:, None] & arcs.mask_BTH[:, :, None]
         grandparents_BTTH = torch.where(above_BTTH, grandparents_BTTH.to(arcs.dtype), 0)
     scores_BTH = arcs.possible()
     none_BT1 = (scores_BTH == float("-inf")).all(2, keepdim=True)
-    # A word without a head: no NaN, its sentence has no analysis.
+    # A word without a possible head must not give NaN; its sentence has no analysis.
     scores_BTH = torch.where(none_BT1, 0, scores_BTH)
-    added_BTH = _Iterated.apply(scores_BTH, siblings_BHTT, grandparents_BTTH, iterations)
+    added_BTH = _Iterations.apply(scores_BTH, siblings_BHTT, grandparents_BTTH, iterations)
     return replace(arcs, scores_BTH=arcs.scores_BTH + added_BTH)  # type: ignore[operator]
 
 
-def _iterated(
+def _iterate(
     scores_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None, count: int
 ) -> tuple[Tensor, list[Tensor]]:
-    """What the pairs add to the scores in the last iteration, and Q before each."""
-    added_BTH, found = torch.zeros_like(scores_BTH), []
+    """Return the scores added by the pairs in the last iteration, and Q before each iteration."""
+    added_BTH, q_before = torch.zeros_like(scores_BTH), []
     for _ in range(count):
-        found.append(torch.softmax(scores_BTH + added_BTH, 2))
-        added_BTH = _expected(found[-1], siblings_BHTT, grandparents_BTTH)
-    return added_BTH, found
+        q_before.append(torch.softmax(scores_BTH + added_BTH, 2))
+        added_BTH = _expected(q_before[-1], siblings_BHTT, grandparents_BTTH)
+    return added_BTH, q_before
 
 
-class _Iterated(Function):
-    """The iterations. Their gradient in a kind of pairs is one product over all of them, of T³ numbers: autograd would
-    make one for each iteration, and add them.
+class _Iterations(Function):
+    """The iterations, with one product over all of them, of T³ numbers, as the gradient in a kind of pairs.
+
+    Autograd would make one product for each iteration, and add them.
     """
 
     @staticmethod
     def forward(
         ctx: FunctionContext, scores: Tensor, siblings: Tensor | None, grandparents: Tensor | None, count: int
     ) -> Tensor:
-        added, found = _iterated(scores, siblings, grandparents, count)
-        ctx.save_for_backward(scores, siblings, grandparents, *found)  # type: ignore[arg-type]  # takes None too
+        added, q_before = _iterate(scores, siblings, grandparents, count)
+        ctx.save_for_backward(scores, siblings, grandparents, *q_before)  # type: ignore[arg-type]  # takes None too
         return added
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionContext, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        scores, siblings, grandparents, *found = ctx.saved_tensors
+        scores, siblings, grandparents, *q_before = ctx.saved_tensors
         of_scores, of_added = torch.zeros_like(scores), []
-        for q_BTH in reversed(found):
+        for q_BTH in reversed(q_before):
             of_added.append(gradient_BTH)
             of_q_BTH = _expected_backward(gradient_BTH, siblings, grandparents)
             gradient_BTH = q_BTH * (of_q_BTH - (q_BTH * of_q_BTH).sum(2, keepdim=True))
             of_scores = of_scores + gradient_BTH
-        q_BTHN, added_BTHN = torch.stack(found, 3), torch.stack(of_added[::-1], 3)
+        q_BTHN, added_BTHN = torch.stack(q_before, 3), torch.stack(of_added[::-1], 3)
         of_siblings = of_grandparents = None
         if siblings is not None:
             of_siblings = q_BTHN.transpose(1, 2) @ added_BTHN.permute(0, 2, 3, 1)
@@ -114,33 +120,33 @@ class _Iterated(Function):
 
 
 def _expected(q_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None) -> Tensor:
-    """What the pairs of each arc are expected to score [B, T, H], given the other words' Q."""
-    found_BTH = torch.zeros_like(q_BTH)
+    """Return the expected scores of the pairs of an arc [B, T, H], given the other words' Q."""
+    expected_BTH = torch.zeros_like(q_BTH)
     if siblings_BHTT is not None:
-        found_BTH = found_BTH + _from_left(q_BTH.transpose(1, 2), siblings_BHTT).transpose(1, 2)
+        expected_BTH = expected_BTH + _from_left(q_BTH.transpose(1, 2), siblings_BHTT).transpose(1, 2)
     if grandparents_BTTH is not None:
         above_BTT = (grandparents_BTTH @ q_BTH[..., None]).squeeze(-1).transpose(1, 2)
-        found_BTH = found_BTH + torch.nn.functional.pad(above_BTT, (1, 0))
-        found_BTH = found_BTH + _from_left(q_BTH[:, :, 1:].transpose(1, 2), grandparents_BTTH)
-    return found_BTH
+        expected_BTH = expected_BTH + torch.nn.functional.pad(above_BTT, (1, 0))
+        expected_BTH = expected_BTH + _from_left(q_BTH[:, :, 1:].transpose(1, 2), grandparents_BTTH)
+    return expected_BTH
 
 
 def _expected_backward(
-    of_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None
+    result_gradient_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None
 ) -> Tensor:
-    """The gradient in Q of what `_expected` gives, from that in its result: its transpose."""
-    found_BTH = torch.zeros_like(of_BTH)
+    """Return the gradient of `_expected` in Q from the gradient of the result: the transpose."""
+    gradient_BTH = torch.zeros_like(result_gradient_BTH)
     if siblings_BHTT is not None:
-        of_heads_BHT1 = siblings_BHTT @ of_BTH.transpose(1, 2)[..., None]
-        found_BTH = found_BTH + of_heads_BHT1.squeeze(-1).transpose(1, 2)
+        of_heads_BHT1 = siblings_BHTT @ result_gradient_BTH.transpose(1, 2)[..., None]
+        gradient_BTH = gradient_BTH + of_heads_BHT1.squeeze(-1).transpose(1, 2)
     if grandparents_BTTH is not None:
-        # Each of its two terms is the other's transpose.
-        found_BTH = found_BTH + _expected(of_BTH, None, grandparents_BTTH)
-    return found_BTH
+        # The two terms for grandparents in `_expected` are each other's transposes.
+        gradient_BTH = gradient_BTH + _expected(result_gradient_BTH, None, grandparents_BTTH)
+    return gradient_BTH
 
 
 def _from_left(weights: Tensor, rows: Tensor) -> Tensor:
-    """Σ_u weights[.., u] rows[.., u, t]."""
+    """Return Σ_u weights[.., u] rows[.., u, t]."""
     return (weights[..., None, :] @ rows).squeeze(-2)
 
 

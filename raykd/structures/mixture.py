@@ -1,4 +1,4 @@
-"""Several models' distributions over the same labellings as one: their geometric mean, or their arithmetic mean.
+"""Several models' distributions over the same labellings as one: their geometric or arithmetic mean.
 
 The geometric mean, the log-linear pool p(y) ∝ Π_m p_m(y)^(1/M), has the mean of the models' scores: of chains it is a
 chain again, of spans spans. The arithmetic mean p(y) = (1/M) Σ_m p_m(y), a mixture, is neither: its token marginals
@@ -19,9 +19,13 @@ from raykd.structures.labelled_spans import Spans
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The arithmetic mean of its members, which are all chains or all spans over the same sentences.
+    """Arithmetic mean of several distributions, all chains or all spans, over the same sentences.
 
-    Raises ValueError where they are not.
+    Attributes:
+        members: The distributions.
+
+    Raises:
+        ValueError: The members differ in kind, shape or sentences.
     """
 
     members: tuple[Chain, ...] | tuple[Spans, ...]
@@ -31,13 +35,20 @@ class Mixture:
 
     @property
     def lengths_B(self) -> Tensor:
+        """Words per sentence."""
         return self.members[0].lengths_B
 
 
 def log_linear_pool(members: Sequence[Chain] | Sequence[Spans]) -> Chain | Spans:
-    """The normalised geometric mean: the mean of the members' scores. A labelling that one member forbids is forbidden.
+    """Return the normalised geometric mean: the mean of the members' scores.
 
-    Raises ValueError unless the members are all chains or all spans over the same sentences.
+    A labelling forbidden by one member is forbidden.
+
+    Args:
+        members: Distributions, all chains or all spans, over the same sentences.
+
+    Raises:
+        ValueError: The members differ in kind, shape or sentences.
     """
     _check(members)
     first = members[0]

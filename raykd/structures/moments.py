@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Expected counts per sentence: tags at each token, transitions summed over time, first tags, last tags.
+    """Expected counts per sentence.
 
-    token_BTY: [B, T, Y], zero on padding. transition_BYY: [B, from, to]. start_BY, end_BY: [B, Y].
-    The last three are None where only tokens are needed (a student without transitions).
+    The last three are None if only tokens are needed (a student without transitions).
+
+    Attributes:
+        token_BTY: Tags at each token [B, T, Y], zero on padding.
+        transition_BYY: Transitions summed over time [B, from, to].
+        start_BY: First tags [B, Y].
+        end_BY: Last tags [B, Y].
     """
 
     token_BTY: Float[Tensor, "batch time tag"]
@@ -40,10 +45,12 @@ class Moments:
 
 
 def moments(chain: Chain, *, pairwise: bool = True) -> Moments:
-    """The chain's own moments: the gradient of log Z in its scores; differentiable.
+    """Return the chain's moments: the gradient of log Z in its scores. Differentiable.
 
-    With `pairwise=False` only the token marginals. A chain without transitions has transition moments too: the products
-    of neighbouring token marginals, summed (Wang et al., ACL 2021, case 3).
+    Args:
+        chain: The chain.
+        pairwise: Whether to count transitions, first and last tags too. A chain without transitions has transition
+            moments too: the summed products of neighbouring token marginals (Wang et al., ACL 2021, case 3).
     """
     token_BTY, transition_BYY = moment_tensors(chain, pairwise=pairwise)
     if transition_BYY is None:
@@ -57,9 +64,13 @@ def path_moments(
     lengths: Int[Tensor, " batch"],
     tags: int,
 ) -> Moments:
-    """Moments of a weighted list of labellings: one-hot for gold (K = 1, weight 1), the paths' weights for Top-K.
+    """Return the moments of a weighted list of labellings: one-hot for gold (K = 1, weight 1), path weights for Top-K.
 
-    A path of weight zero has no effect; its tags must still be within 0..tags-1.
+    Args:
+        paths_BKT: Labellings; tags of a path of weight zero must be within 0..tags-1 too.
+        weights_BK: Weight of each path.
+        lengths: Words of each sentence.
+        tags: Number of tags.
     """
     B, _, T = paths_BKT.shape
     paths_BKT = paths_BKT.long()
@@ -79,14 +90,20 @@ def path_moments(
 def tempered_moments(
     chain: Chain, temperature: float, mode: Literal["local", "global"] = "local", *, pairwise: bool = True
 ) -> Moments:
-    """The chain's moments at a temperature ϑ (Wang et al., ACL 2021, section on temperature).
+    """Return the chain's moments at a temperature ϑ (Wang et al., ACL 2021, section on temperature).
 
-    global: divide the scores by ϑ, then take the moments.
-    local: take the marginals at ϑ = 1 over the student's substructures, divide their logarithms by ϑ, renormalise each.
-    With `pairwise` the substructures are those of a chain student: the first tag, every neighbouring pair (with the
-    second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student. With ϑ ≠ 1 and local
-    mode the moments are constants: no gradient goes through them.
-    Raises ValueError for a temperature that is not positive or an unknown mode.
+    Moments with ϑ ≠ 1 in local mode are constants: no gradient goes through them.
+
+    Args:
+        chain: The chain.
+        temperature: ϑ, above 0.
+        mode: "global" divides the scores by ϑ, then takes the moments. "local" takes the marginals at ϑ = 1 over the
+            student's substructures, divides their logarithms by ϑ, and renormalises each.
+        pairwise: Whether the substructures are those of a chain student: the first tag, every neighbouring pair (with
+            the second tag's emission) and the last tag; otherwise the single tags of a MaxEnt student.
+
+    Raises:
+        ValueError: The temperature is not positive, or the mode unknown.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be positive; got {temperature}")
@@ -102,15 +119,22 @@ def tempered_moments(
 
 
 def expected_score(chain: Chain, target: Moments) -> Float[Tensor, " batch"]:
-    """⟨μ, θ⟩ [B] in float64: the expected score of labellings with these moments; −∞ if one of them is forbidden.
+    """Return ⟨μ, θ⟩ [B] in float64: the expected score of labellings with these moments; −∞ if one is forbidden.
 
-    Raises ValueError where the chain has transitions, start or end scores and the moments do not count them.
+    Args:
+        chain: The chain, with scores θ.
+        target: Moments μ.
+
+    Raises:
+        ValueError: The chain has transition, start or end scores and the moments do not count them.
     """
-    return reference.expected_score(chain, *_counted(chain, target))
+    return reference.expected_score(chain, *_matching_moments(chain, target))
 
 
-def _counted(chain: Chain, target: Moments) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """The moments that the chain has scores for."""
+def _matching_moments(
+    chain: Chain, target: Moments
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """Return the moments of the chain's parts, None for parts without scores."""
     if target.token_BTY.shape != chain.emissions_BTY.shape:
         raise ValueError(
             f"token moments must be {list(chain.emissions_BTY.shape)}; got {list(target.token_BTY.shape)}"
@@ -128,19 +152,34 @@ def _counted(chain: Chain, target: Moments) -> tuple[Tensor, Tensor | None, Tens
 
 
 def fenchel_young(chain: Chain, moments: Moments) -> Float[Tensor, " batch"]:
-    """log Z(θ) − ⟨μ*, θ⟩ [B]: the Fenchel–Young loss, whose gradient is μ(θ) − μ*.
+    """Return log Z(θ) − ⟨μ*, θ⟩ [B]: the Fenchel–Young loss, whose gradient is μ(θ) − μ*.
 
     One loss for gold likelihood (one-hot moments), Top-K (path moments) and structural distillation (the teacher's
-    moments; Wang et al., ACL 2021, Eq. 3). Its minimum is the entropy of the distribution that μ* belongs to, reached
-    iff μ(θ) = μ*. Differentiable in the chain and in the moments. Raises ValueError as `expected_score`.
+    moments; Wang et al., ACL 2021, Eq. 3). The minimum is the entropy of the distribution that μ* belongs to, reached
+    iff μ(θ) = μ*. Differentiable in the chain and in the moments.
+
+    Args:
+        chain: The student's chain, with scores θ.
+        moments: Target moments μ*.
+
+    Raises:
+        ValueError: As of `expected_score`.
     """
     return (log_partition_64(chain) - expected_score(chain, moments)).to(chain.dtype)
 
 
 def posterior_kl(teacher_token_BTY: Float[Tensor, "batch time tag"], chain: Chain) -> Float[Tensor, " batch"]:
-    """Σ_t KL(q_t ‖ p_t) [B], q the teacher's token marginals, p the chain's (Wang et al., ACL 2020, Eq. 8, as a KL).
+    """Return Σ_t KL(q_t ‖ p_t) [B], q the teacher's token marginals, p the chain's.
 
-    Zero iff the token marginals agree. Differentiable in the chain; the teacher's rows are taken as constants.
+    (Wang et al., ACL 2020, Eq. 8, as a KL.) Zero iff the token marginals agree. Differentiable in the chain; the
+    teacher's rows are taken as constants.
+
+    Args:
+        teacher_token_BTY: Token marginals of the teacher.
+        chain: The student's chain.
+
+    Raises:
+        ValueError: Shapes differ.
     """
     if teacher_token_BTY.shape != chain.emissions_BTY.shape:
         raise ValueError(
@@ -154,13 +193,19 @@ def path_loss(
     paths: Int[Tensor, "batch *best time"],
     weights_BK: Float[Tensor, "batch best *time"] | None = None,
 ) -> Float[Tensor, " batch"]:
-    """−Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
+    """Return −Σ_k w_k log p(path_k) [B]: gold likelihood for paths [B, T], weighted Top-K for paths [B, K, T].
 
-    Of a chain without transitions each word may have weights of its own [B, K, T]: −Σ_k Σ_t w_kt log p(path_k[t]).
+    Equal to `fenchel_young` with `path_moments`, which are not formed; log Z is computed once for all K. The minimum is
+    reached iff the chain's moments are the weighted paths'.
 
-    Equal to `fenchel_young` with `path_moments`, which are not formed; log Z is computed once for all K.
-    Weights default to 1/K; they are taken as constants, and a path of weight zero has no effect. The minimum is
-    reached iff the chain's moments are the weighted paths'. Raises ValueError where paths do not fit the chain.
+    Args:
+        chain: The student's chain.
+        paths: Labellings.
+        weights_BK: Constant weights of the paths; None: 1/K. A path of weight zero has no effect. With [B, K, T] each
+            word has its weights, −Σ_k Σ_t w_kt log p(path_k[t]), for chains without transitions.
+
+    Raises:
+        ValueError: Paths or weights do not fit the chain.
     """
     paths_BKT = checked_paths(chain, paths)
     shape = tuple(paths_BKT.shape[:2])
@@ -178,7 +223,9 @@ def path_loss(
 
 def _word_path_loss(chain: Chain, paths_BKT: Tensor, weights_BKT: Tensor) -> Tensor:
     if any(part is not None for part in (chain.transitions, chain.start, chain.end)):
-        raise ValueError("weights of words are of independent words, and the chain has transitions")
+        raise ValueError(
+            "weights per word need independent words, and the chain has transitions; give weights [B, K]"
+        )
     if weights_BKT.shape != paths_BKT.shape:
         raise ValueError(f"weights must be {list(paths_BKT.shape)}; got {list(weights_BKT.shape)}")
     inside_BT1 = chain.mask_BT[:, :, None]

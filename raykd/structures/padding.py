@@ -1,4 +1,4 @@
-"""The common part of chains, spans and arcs: a batch of sentences of different lengths, padded to the longest.
+"""Common base of chains, spans and arcs: a batch of sentences of different lengths, padded to the longest.
 
 Shapes: B batch, T time (words).
 """
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Ragged:
-    """A batch whose subclass has a tensor [B, T, …] of scores, or of states, from which sizes are read."""
+    """A batch of padded sentences, with sizes read from a tensor [B, T, …] of the subclass (scores or states)."""
 
     lengths_B: Tensor
     rows_field: ClassVar[str]
-    """The field with this tensor."""
+    """Name of the field with this tensor."""
 
     @property
     def rows_BTX(self) -> Tensor:
@@ -30,22 +30,30 @@ class Ragged:
 
     @property
     def batch(self) -> int:
+        """Number of sentences."""
         return self.rows_BTX.shape[0]
 
     @property
     def time(self) -> int:
+        """Number of words of the longest sentence, or more."""
         return self.rows_BTX.shape[1]
 
     @property
     def dtype(self) -> torch.dtype:
+        """Type of the scores."""
         return self.rows_BTX.dtype
 
     @property
     def device(self) -> torch.device:
+        """Device of the scores."""
         return self.rows_BTX.device
 
     def widen(self, *names: str) -> None:
-        """Half-precision scores of these names become float32, or float64 where one of them is."""
+        """Convert half-precision scores to float32, or to float64 if one of them is float64.
+
+        Args:
+            *names: Fields with scores; None is skipped.
+        """
         parts = {name: part for name in names if (part := getattr(self, name)) is not None}
         wide = any(part.dtype == torch.float64 for part in parts.values())
         for name, part in parts.items():
@@ -58,24 +66,29 @@ class Ragged:
 
 
 def length_mask(lengths_B: Int[Tensor, " batch"], time: int) -> Bool[Tensor, "batch time"]:
-    """True on words, False on padding."""
+    """Return a mask [B, T] that is True on words, False on padding.
+
+    Args:
+        lengths_B: Words of each sentence.
+        time: T.
+    """
     return torch.arange(time, device=lengths_B.device) < lengths_B[:, None]
 
 
 def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
-    """The row [B, Y] of each sentence's last token."""
+    """Return the row [B, Y] of each sentence's last token."""
     last_B1Y = (lengths_B.long() - 1)[:, None, None].expand(-1, 1, token_BTY.shape[2])
     return token_BTY.gather(1, last_B1Y).squeeze(1)
 
 
 def check_form(scores: Tensor, name: str, form: str, *, fits: bool) -> None:
-    """Raise ValueError where scores of this name, which is a plural, are no numbers of this form."""
+    """Raise ValueError unless scores are floating point and fit the form; `name` is a plural."""
     if not fits or not scores.is_floating_point():
         raise ValueError(f"{name} must be floating point [{form}]; got {scores.dtype} {list(scores.shape)}")
 
 
 def check_tags(paths: Tensor, tags: int) -> None:
-    """Raise ValueError where paths have tags that are none of so many."""
+    """Raise ValueError if paths have a tag outside 0..tags-1."""
     if paths.numel():
         lowest, highest = paths.aminmax()
         if not all_true((lowest >= 0) & (highest < tags)):
@@ -83,7 +96,7 @@ def check_tags(paths: Tensor, tags: int) -> None:
 
 
 def check_lengths(lengths: Tensor, rows: Tensor, name: str) -> None:
-    """Raise ValueError where lengths do not fit rows [B, T, …] of this name, which is a plural."""
+    """Raise ValueError if lengths do not fit rows [B, T, …]; `name` of the rows is a plural."""
     B, T = rows.shape[:2]
     if tuple(lengths.shape) != (B,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
         raise ValueError(f"lengths must be integers [{B}]; got {lengths.dtype} {list(lengths.shape)}")

@@ -1,6 +1,6 @@
-"""The reference: every recursion in log space, as in the equations.
+"""Reference implementation: all recursions in log space, as in the equations.
 
-Shapes: B batch, T time, Y tags, K best paths. The fast code falls back to it where even float64 underflows; it works on
+Shapes: B batch, T time, Y tags, K best paths. The fast code falls back to it if even float64 underflows; it works on
 any device. Tests compare both with enumeration.
 
     α[0, j] = start[j] + e[0, j]            α[t, j] = e[t, j] + log Σ_i exp(α[t-1, i] + a[i, j])
@@ -20,12 +20,12 @@ MINUS_INFINITY = float("-inf")
 
 
 def _emissions(chain: Chain) -> Tensor:
-    """Emissions with zeros on padding, even where the padding holds NaN."""
+    """Return emissions with zeros on padding, even if the padding holds NaN."""
     return chain.emissions_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
 
 
 def forward_scores(chain: Chain) -> Tensor:
-    """α [B, T, Y]: log Σ exp of the scores of all prefixes ending in each tag; padding repeats the last token's."""
+    """Return α [B, T, Y]: log Σ exp of the scores of all prefixes ending in a tag; padding repeats the last token's."""
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, start_BY, _ = chain.filled()
     alpha_BY = start_BY + emissions_BTY[:, 0]
@@ -38,7 +38,7 @@ def forward_scores(chain: Chain) -> Tensor:
 
 
 def backward_scores(chain: Chain) -> Tensor:
-    """β [B, T, Y]: log of the summed exponentiated scores of all suffixes after each tag; padding holds `end`."""
+    """Return β [B, T, Y]: log of the summed exponentiated scores of all suffixes after a tag; padding holds `end`."""
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, _, end_BY = chain.filled()
     beta_BY = end_BY.expand(chain.batch, chain.tags)
@@ -51,13 +51,13 @@ def backward_scores(chain: Chain) -> Tensor:
 
 
 def log_partition(chain: Chain) -> Tensor:
-    """log Z [B]; −∞ where no path is allowed."""
+    """Return log Z [B]; −∞ if no path is allowed."""
     alpha_BTY, (_, _, end_BY) = forward_scores(chain), chain.filled()
     return log_sum(alpha_BTY[:, -1] + end_BY, 1)
 
 
 def token_marginals(chain: Chain) -> Tensor:
-    """p(y_t = y) [B, T, Y], zero on padding and where no path is allowed."""
+    """Return p(y_t = y) [B, T, Y], zero on padding and in sentences without an allowed path."""
     log_BTY = forward_scores(chain) + backward_scores(chain)
     return _normalised(log_BTY, log_partition(chain)[:, None, None], chain.mask_BT[:, :, None])
 
@@ -70,7 +70,7 @@ def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
-    """The K best labellings by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ where none is left)."""
+    """Return the K best labellings by a K-best Viterbi: paths [B, K, T], scores [B, K] (−∞ if none is left)."""
     B, T, Y = chain.emissions_BTY.shape
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, start_BY, end_BY = chain.filled()
@@ -94,22 +94,22 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
 
 def sample(chain: Chain, n: int, generator: torch.Generator | None) -> Tensor:
-    """n labellings drawn from each chain, [B, n, T], by forward filtering and backward sampling; zero on padding."""
+    """Draw n labellings per sentence, [B, n, T], by forward filtering and backward sampling; zero on padding."""
     alpha_BTY, mask_BT = forward_scores(chain), chain.mask_BT
     transitions_BYY, _, end_BY = chain.filled()
     transitions_BYY = transitions_BYY.expand(chain.batch, -1, -1)
     rows_B1 = torch.arange(chain.batch, device=chain.device)[:, None]
     tag_Bn = _draw((alpha_BTY[:, -1] + end_BY)[:, None].expand(-1, n, -1), generator)
-    drawn = [tag_Bn]
+    samples = [tag_Bn]
     for t in range(chain.time - 2, -1, -1):
         before_BnY = alpha_BTY[:, t, None] + transitions_BYY[rows_B1, :, tag_Bn]
         tag_Bn = torch.where(mask_BT[:, t + 1, None], _draw(before_BnY, generator), tag_Bn)
-        drawn.append(tag_Bn)
-    return torch.stack(drawn[::-1], 2).masked_fill(~mask_BT[:, None], 0)
+        samples.append(tag_Bn)
+    return torch.stack(samples[::-1], 2).masked_fill(~mask_BT[:, None], 0)
 
 
 def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """One index per row of unnormalised log-probabilities, by the Gumbel maximum."""
+    """Draw one index per row of unnormalised log-probabilities, by the Gumbel maximum."""
     uniform = torch.rand(logits.shape, dtype=torch.float64, device=logits.device, generator=generator)
     return (logits - (-uniform.clamp(min=1e-300).log()).log()).argmax(-1)
 
@@ -117,7 +117,10 @@ def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
 def expected_score(
     chain: Chain, token_BTY: Tensor, pair_BYY: Tensor | None, start_BY: Tensor | None, end_BY: Tensor | None
 ) -> Tensor:
-    """⟨μ, θ⟩ [B] in float64; a score of −∞ counts as 0 where its moment is 0, and makes the sum −∞ elsewhere."""
+    """Return ⟨μ, θ⟩ [B] in float64.
+
+    A score of −∞ counts as 0 if its moment is 0, and makes the sum −∞ otherwise.
+    """
     total_B = _weighted(_emissions(chain), token_BTY)
     parts = ((chain.transitions, pair_BYY), (chain.start, start_BY), (chain.end, end_BY))
     for scores, counts in parts:
@@ -128,7 +131,7 @@ def expected_score(
 
 def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
     forbidden = scores == MINUS_INFINITY
-    # On a GPU it costs more to look than to be safe.
+    # On a GPU a check that reads the tensor waits; masking always is cheaper.
     if forbidden.device.type != "cpu" or bool(forbidden.any()):
         missed_B = (forbidden & (counts != 0)).flatten(1).any(1)
         safe_B = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
@@ -137,7 +140,7 @@ def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
 
 
 def score(chain: Chain, paths_BKT: Tensor) -> Tensor:
-    """Scores of labellings [B, K] in float64; tags on padding have no effect but must be valid."""
+    """Return the scores of labellings [B, K] in float64; tags on padding have no effect but must be valid."""
     B, K, T = paths_BKT.shape
     mask_B1T = chain.mask_BT[:, None]
     total_BK = _summed(chain.emissions_BTY.gather(2, paths_BKT.transpose(1, 2)).transpose(1, 2), mask_B1T)
@@ -162,7 +165,7 @@ def _summed(steps_BKT: Tensor, mask_B1T: Tensor) -> Tensor:
 
 
 def transition_moments(chain: Chain) -> Tensor:
-    """Expected transitions summed over time [B, Y, Y], one step at a time: [B, T, Y, Y] is never formed."""
+    """Return expected transitions summed over time [B, Y, Y], one step at a time: [B, T, Y, Y] is never formed."""
     alpha_BTY, beta_BTY = forward_scores(chain), backward_scores(chain)
     transitions_BYY, _, _ = chain.filled()
     right_BTY, log_z_B11 = _emissions(chain) + beta_BTY, log_partition(chain)[:, None, None]
@@ -174,13 +177,13 @@ def transition_moments(chain: Chain) -> Tensor:
 
 
 def sums(chain: Chain, *, pair: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """log Z, token marginals and, if requested, expected transitions."""
+    """Return log Z, token marginals and, if requested, expected transitions."""
     token_BTY = token_marginals(chain)
     return log_partition(chain), token_BTY, transition_moments(chain) if pair else token_BTY.new_empty(0)
 
 
 def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
-    """Σ_t KL(q_t ‖ p_t) [B], with the student's log-marginals from log space, so that none underflows."""
+    """Return Σ_t KL(q_t ‖ p_t) [B], with the student's log-marginals from log space, so that none underflows."""
     log_z_B11 = log_partition(chain)[:, None, None]
     log_BTY = forward_scores(chain) + backward_scores(chain) - log_z_B11
     teacher_BTY = teacher_BTY.masked_fill(~chain.mask_BT[:, :, None], 0)
@@ -191,13 +194,13 @@ def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
 def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
     transitions_BYY, _, _ = chain.filled()
     emissions_BTY = chain.emissions_BTY.detach().requires_grad_()
-    own_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
-    inner = Chain.unchecked(emissions_BTY, chain.lengths_B, own_BYY, chain.start, chain.end)
-    return inner, (emissions_BTY, own_BYY)
+    leaf_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
+    inner = Chain.unchecked(emissions_BTY, chain.lengths_B, leaf_BYY, chain.start, chain.end)
+    return inner, (emissions_BTY, leaf_BYY)
 
 
 def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`posterior_kl` and its gradient in emissions and each sentence's transitions."""
+    """Return `posterior_kl` and the gradient in emissions and per-sentence transitions."""
     with torch.enable_grad():
         inner, leaves = _leaves(chain)
         value_B = posterior_kl(inner, teacher_BTY.to(chain.dtype))
@@ -206,7 +209,7 @@ def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor
 
 
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The Hessian of log Z times a direction, by differentiating the marginals' inner product with it."""
+    """Return the Hessian of log Z times a direction, as the gradient of the marginals' inner product with it."""
     with torch.enable_grad():
         inner, leaves = _leaves(chain)
         total = (token_marginals(inner) * along_BTY).sum()

@@ -1,13 +1,13 @@
-"""Forward-backward in plain PyTorch, in scaled probability space: used on devices without compiled kernels.
+"""Forward-backward in plain PyTorch, in scaled probability space: for devices without compiled kernels.
 
 Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step
-t works on the first rows only. With w = exp(e − max e), P = exp(a − max a), each forward row divided by its sum c
+t works on the first rows only. With w = exp(e − max e), P = exp(a − max a), and forward rows divided by their sums c
 (Rabiner 1989, section V.A):
 
     a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
 
 In float32 this is far more exact than log space. Underflow can lose at most T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the
-mass of all labellings; `ok` is True where that is negligible.
+mass of all labellings; `ok` is True if that is negligible.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ LOST_MASS = 1e-6
 
 
 class Sums(NamedTuple):
-    """log Z [B] in float64, `ok` [B], token marginals, expected transitions; empty where not requested.
+    """Results of forward-backward; parts that are not requested are empty.
 
-    left and right are the factors of the pairs: p(y_{t-1}=i, y_t=j) = left[t-1, i] · P[i, j] · right[t, j].
+    Attributes:
+        log_z_B: log Z in float64.
+        ok_B: True if underflow lost nothing that counts.
+        token_BTY: Token marginals.
+        pair_BYY: Expected transitions.
+        left_BTY: First factor of the pairs: p(y_{t-1}=i, y_t=j) = left[t-1, i] · P[i, j] · right[t, j].
+        right_BTY: Last factor of the pairs.
     """
 
     log_z_B: Tensor
@@ -41,13 +47,20 @@ class Sums(NamedTuple):
 
     @property
     def parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What is computed again where underflow lost something."""
+        """Parts to compute again after underflow."""
         return self.log_z_B, self.token_BTY, self.pair_BYY
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each token is in the packed batch."""
+    """Positions of the tokens in the packed batch.
+
+    Attributes:
+        order_B: Sentences, longest first.
+        counts: Sentences that are active at each step.
+        row_N: Row of each packed token in the padded batch.
+        last_B: Packed position of each sentence's last token.
+    """
 
     order_B: Tensor
     counts: list[int]
@@ -55,20 +68,23 @@ class Packing:
     last_B: Tensor
 
     def pack(self, values_BTX: Tensor) -> Tensor:
+        """Return the rows [N, X] of all tokens, in packed order."""
         return values_BTX.flatten(0, 1).index_select(0, self.row_N)
 
     def unpack(self, values_NX: Tensor, time: int) -> Tensor:
+        """Return packed rows as a padded batch [B, T, X], zero on padding."""
         batch = len(self.order_B)
         out = values_NX.new_zeros(batch * time, values_NX.shape[1])
         return out.index_copy_(0, self.row_N, values_NX).view(batch, time, values_NX.shape[1])
 
     def sentence_sums(self, values_N: Tensor, time: int) -> Tensor:
+        """Return the sums over tokens per sentence [B] in float64."""
         return self.unpack(values_N.double()[:, None], time).sum((1, 2))
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """The results of one forward-backward run, packed; `matrix` in the packing's order."""
+    """Results of one forward-backward run, packed; `matrix` in the packing's order."""
 
     plan: Packing
     matrix_BYY: Tensor
@@ -92,21 +108,21 @@ def plan_packing(lengths_B: Tensor, time: int) -> Packing:
 
 
 def shifted_exp(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(scores − the row's maximum) and that maximum (0 where all are −∞)."""
+    """Return exp(scores − the row's maximum) and that maximum (0 if all are −∞)."""
     peak = scores.amax(-1, keepdim=True)
     peak = torch.where(peak == float("-inf"), torch.zeros_like(peak), peak)
     return (scores - peak).exp(), peak
 
 
 def transition_weights(chain: Chain) -> tuple[Tensor, Tensor]:
-    """P = exp(transitions − their maximum) [1|B, Y, Y] and that maximum [1|B]."""
+    """Return P = exp(transitions − their maximum) [1|B, Y, Y] and that maximum [1|B]."""
     transitions_BYY, _, _ = chain.filled()
     weights, peak = shifted_exp(transitions_BYY.flatten(1))
     return weights.view_as(transitions_BYY), peak[:, 0]
 
 
 def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
-    """log Z, token marginals and, if requested, expected transitions and the pairs' factors, of a detached chain."""
+    """Compute log Z, token marginals and, if requested, expected transitions and pair factors, of a detached chain."""
     run, time = recur(chain), chain.time
     token_BTY = run.plan.unpack(run.forward_NY * run.backward_NY * run.level_N1, time)
     empty = token_BTY.new_empty(0)
@@ -120,11 +136,12 @@ def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
 
 
 def summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
+    """Return the products of neighbouring rows, summed over time [B, Y, Y]."""
     return torch.bmm(left_BTY[:, :-1].transpose(1, 2), right_BTY[:, 1:])
 
 
 def recur(chain: Chain) -> Recursion:
-    """Run both recursions and bound what underflow lost."""
+    """Run both recursions and bound the mass lost to underflow."""
     B, T, Y = chain.emissions_BTY.shape
     plan = plan_packing(chain.lengths_B.long(), T)
     _, start_BY, end_BY = chain.filled()
@@ -150,7 +167,7 @@ def recur(chain: Chain) -> Recursion:
 
 
 def _step(rows_nY: Tensor, matrix_BYY: Tensor) -> Tensor:
-    """Each row times its sentence's matrix, or the shared one."""
+    """Multiply rows by per-sentence matrices, or by the shared one."""
     if len(matrix_BYY) == 1:
         return rows_nY @ matrix_BYY[0]
     return torch.bmm(rows_nY[:, None], matrix_BYY[: len(rows_nY)])[:, 0]
@@ -170,7 +187,7 @@ def _forward(
 
 
 def _backward(added_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> Tensor:
-    """x_{t-1} = P (w_t ∘ x_t) / c_t + added_{t-1}, from the last step to the first, in place of what is added."""
+    """Compute x_{t-1} = P (w_t ∘ x_t) / c_t + added_{t-1}, from the last step to the first, in place of `added_NY`."""
     rows, weights = added_NY.split(counts), weights_NY.split(counts)
     turned_BYY = matrix_BYY.transpose(1, 2)
     for t in range(len(counts) - 1, 0, -1):
@@ -179,11 +196,13 @@ def _backward(added_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: 
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The Hessian of log Z times a direction v of the emissions: token [B, T, Y] and transition [B, Y, Y] parts, and
-    `ok` [B].
+    """Return the Hessian of log Z times a direction v of the emissions.
 
-    The Hessian is the covariance of the parts' counts, and symmetric, so one more scaled recursion that carries the
-    direction's score V along gives the product without a graph through time: E[count · V] − E[count] E[V].
+    The Hessian is the covariance of the parts' counts, and symmetric. So one more scaled recursion, which carries the
+    direction's score V along, gives the product without a graph through time: E[count · V] − E[count] E[V].
+
+    Returns:
+        Token part [B, T, Y], transition part [B, Y, Y], and `ok` [B].
     """
     run = recur(chain)
     plan, a_NY, b_NY = run.plan, run.forward_NY, run.backward_NY * run.level_N1
@@ -210,8 +229,9 @@ def assemble_covariance(
     u_BTY: Tensor,
     r_BTY: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The covariances of tags and, but for their weights, of transitions, from both recursions and their tangents;
-    u = w ∘ b / c, r = w ∘ (db + v ∘ b) / c.
+    """Return the covariances of tags and (up to their weights) of transitions, from both recursions and their tangents.
+
+    With u = w ∘ b / c and r = w ∘ (db + v ∘ b) / c.
     """
     mean_B11 = end_rows(da_BTY * b_BTY, lengths_B).sum(1)[:, None, None]
     token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)

@@ -1,4 +1,4 @@
-"""Segmentations as tag paths: the score of given ones, and the best one.
+"""Segmentations as tag paths: scores of given paths, and the best path.
 
 Shapes: B batch, T time (words), L labels, S = T + 1 places between words.
 """
@@ -20,9 +20,14 @@ _NONE = float("-inf")
 
 
 def score(spans: Spans, paths_BT: Int[Tensor, "batch time"]) -> Float[Tensor, " batch"]:
-    """The score of each tag path's segmentation, −∞ for a path that is not valid BIOES. Differentiable.
+    """Return the scores of tag paths, −∞ for a path that is not valid BIOES. Differentiable.
 
-    Tags on padding are not read. Raises ValueError where the shape does not fit the spans or a tag is out of range.
+    Args:
+        spans: Scores of all entities.
+        paths_BT: Tags; tags on padding are not read.
+
+    Raises:
+        ValueError: The shape does not fit the spans, or a tag is out of range.
     """
     role_BT, label_BT = _roles(spans, paths_BT)
     opens_BT = (role_BT != INSIDE) & (role_BT != END)
@@ -35,31 +40,31 @@ def score(spans: Spans, paths_BT: Int[Tensor, "batch time"]) -> Float[Tensor, " 
 
 
 def viterbi(spans: Spans) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " batch"]]:
-    """The tag path of the best segmentation [B, T] (zero on padding) and its score [B], exactly; at least 0."""
+    """Return the tag path of the best segmentation [B, T] (zero on padding) and its score [B], exactly; at least 0."""
     with torch.no_grad():
         best_BTT, label_BTT = torch.where(spans.mask_BTT[..., None], spans.scores_BTTL, _NONE).max(3)
-        own_BT, own_label_BT = (part.diagonal(dim1=1, dim2=2) for part in (best_BTT, label_BTT))
+        word_BT, word_label_BT = (part.diagonal(dim1=1, dim2=2) for part in (best_BTT, label_BTT))
         # an entity of one word must score more than the word outside, which has label L here
-        own_label_BT.masked_fill_(own_BT <= 0, spans.tags.labels)
-        own_BT.clamp_(min=0)
+        word_label_BT.masked_fill_(word_BT <= 0, spans.tags.labels)
+        word_BT.clamp_(min=0)
         start_BT, score_B = _best_starts(best_BTT)
-        return _tags_of(spans, _begins(start_BT), label_BTT), score_B
+        return _segment_tags(spans, _begins(start_BT), label_BTT), score_B
 
 
 def _best_starts(best_BTT: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the last segment of the best segmentation of the words 0..t begins [B, T]; the best score [B]."""
+    """Return the first word [B, T] of the last segment of the best segmentation of words 0..t, and the best score."""
     B, T, _ = best_BTT.shape
     into_TBT = best_BTT.permute(2, 0, 1).contiguous()
     scores_BS = best_BTT.new_zeros(B, T + 1)
     start_BT = torch.zeros(B, T, dtype=torch.long, device=best_BTT.device)
     for j in range(T):
-        found = torch.max(scores_BS[:, : j + 1] + into_TBT[j, :, : j + 1], 1)
-        scores_BS[:, j + 1], start_BT[:, j] = found.values, found.indices
+        best = torch.max(scores_BS[:, : j + 1] + into_TBT[j, :, : j + 1], 1)
+        scores_BS[:, j + 1], start_BT[:, j] = best.values, best.indices
     return start_BT, scores_BS[:, -1]
 
 
 def _begins(start_BT: Tensor) -> Tensor:
-    """True where a segment of the best segmentation begins, found from its end."""
+    """Return True where a segment of the best segmentation begins, traced from the end of the sentence."""
     B, T = start_BT.shape
     before_BS = torch.cat([start_BT.new_zeros(B, 1), start_BT], 1)  # from each place to the one before
     place_B1 = torch.full((B, 1), T, device=start_BT.device)
@@ -70,8 +75,8 @@ def _begins(start_BT: Tensor) -> Tensor:
     return begins_BT
 
 
-def _tags_of(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
-    """The tags of the segments that begin where `begins_BT` is True, labelled `label_BTT[b, first, last]`."""
+def _segment_tags(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
+    """Return the tags of segments beginning where `begins_BT` is True, labelled `label_BTT[b, first, last]`."""
     T = spans.time
     ends_BT = torch.cat([begins_BT[:, 1:], torch.ones_like(begins_BT[:, :1])], 1)
     first_BT = _last_place(begins_BT)
@@ -84,7 +89,7 @@ def _tags_of(spans: Spans, begins_BT: Tensor, label_BTT: Tensor) -> Tensor:
 
 
 def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
-    """Role and label of each tag, outside on padding."""
+    """Return roles and labels of the tags, outside on padding."""
     if tuple(paths_BT.shape) != (spans.batch, spans.time):
         raise ValueError(f"paths must be [{spans.batch}, {spans.time}]; got {list(paths_BT.shape)}")
     paths_BT = paths_BT.long().masked_fill(~spans.mask_BT, spans.tags.outside)
@@ -94,7 +99,7 @@ def _roles(spans: Spans, paths_BT: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _is_valid(role_BT: Tensor, label_BT: Tensor) -> Tensor:
-    """Whether each path is valid BIOES [B]: every entity that begins also ends, under one label."""
+    """Return True for valid BIOES paths [B]: every entity that begins also ends, under one label."""
     open_BT = (role_BT == BEGIN) | (role_BT == INSIDE)
     within_BT = (role_BT == INSIDE) | (role_BT == END)
     follows_BT = (open_BT[:, :-1] == within_BT[:, 1:]) & (
@@ -104,6 +109,6 @@ def _is_valid(role_BT: Tensor, label_BT: Tensor) -> Tensor:
 
 
 def _last_place(true_BT: Tensor) -> Tensor:
-    """For each place the last one up to it that is true; the first place where there is none."""
+    """Return, for each place, the last true place up to it; the first place if there is none."""
     places_T = torch.arange(true_BT.shape[1], device=true_BT.device)
     return torch.where(true_BT, places_T, 0).cummax(1).values

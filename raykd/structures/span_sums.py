@@ -8,7 +8,7 @@ from i on. A segmentation of j + 1 words ends with an entity of the words i..j, 
     μ[i, j, l] = exp(F[i] + s[i, j, l] + G[j + 1] − log Z),  log Z = F[n]
 
 (Wang et al., ACL 2021, Appendix A, where →DP(k, F) is exp F[k − 1]; that page misprints I_l and Z.) w is known before
-the recursion, so a step is one log-sum over the batch, and both directions are taken in one. A word may always be
+the recursion, so a step is one log-sum over the batch, and one recursion takes both directions. A word may always be
 outside every entity, so F is at least 0 and no score of −∞ makes it NaN.
 """
 
@@ -32,20 +32,20 @@ _NONE = float("-inf")
 
 
 def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
-    """log Z [B]: the log of the summed exponentiated scores of all segmentations, in nats; at least 0.
+    """Return log Z [B]: the log of the summed exponentiated scores of all segmentations, in nats; at least 0.
 
-    Differentiable; its gradient in the scores is the marginals of the entities.
+    Differentiable; the gradient in the scores is the marginals of the entities.
     """
     return _LogPartition.apply(spans.scores_BTTL, spans).to(spans.dtype)  # type: ignore[union-attr]
 
 
 def token_marginals(spans: Spans) -> Float[Tensor, "batch time tag"]:
-    """p(y_t = y) [B, T, Y] of the BIOES tags: zero on padding, each word's row sums to one. Differentiable.
+    """Return p(y_t = y) [B, T, Y] of the BIOES tags: zero on padding, the rows of words sum to one. Differentiable.
 
-    An entity that covers word t without beginning or ending there makes it I: Σ_{k<t} Σ_{j>t} μ[k, j, l], where the
-    sum over k is cumulative: nothing is subtracted, so small probabilities stay accurate.
+    An entity that covers word t without beginning or ending there makes it I: Σ_{k<t} Σ_{j>t} μ[k, j, l]. The sum over
+    k is cumulative: nothing is subtracted, so small probabilities stay accurate.
     """
-    spans_BTTL, outside_BT = _expected(spans)
+    spans_BTTL, outside_BT = _entity_and_outside_marginals(spans)
     single_BTL = spans_BTTL.diagonal(dim1=1, dim2=2).transpose(1, 2)
     longer_TT = torch.ones_like(spans_BTTL[0, :, :, 0]).triu(1)
     longer_BTTL = spans_BTTL * longer_TT[:, :, None]
@@ -69,8 +69,8 @@ class _LogPartition(Function):
         ctx.save_for_backward(scores_BTTL)
         ctx.spans = spans
         if not ctx.needs_input_grad[0]:
-            return _one_way(_steps(spans))[:, -1].clone()
-        ctx.sums = _both_ways(_steps(spans))
+            return _forward(_steps(spans))[:, -1].clone()
+        ctx.sums = _forward_and_backward(_steps(spans))
         return ctx.sums[0][:, -1].clone()
 
     @staticmethod
@@ -81,16 +81,16 @@ class _LogPartition(Function):
         return _span_marginals(spans, *ctx.sums) * scale_B.to(spans.dtype)[:, None, None, None], None
 
 
-def _expected(spans: Spans) -> tuple[Tensor, Tensor]:
-    """Marginals of entities [B, T, T, L] and of words outside all of them [B, T]."""
+def _entity_and_outside_marginals(spans: Spans) -> tuple[Tensor, Tensor]:
+    """Return marginals of entities [B, T, T, L] and of words outside all of them [B, T]."""
     scores_BTTL = spans.scores_BTTL
     if torch.is_grad_enabled() and scores_BTTL.requires_grad:
         outside_BT = scores_BTTL.new_zeros(spans.batch, spans.time, requires_grad=True)
         total = _reference(spans, outside_BT).sum()
-        found = torch.autograd.grad(total, (scores_BTTL, outside_BT), create_graph=True)
-        return found[0], found[1] * spans.mask_BT
+        gradients = torch.autograd.grad(total, (scores_BTTL, outside_BT), create_graph=True)
+        return gradients[0], gradients[1] * spans.mask_BT
     with torch.no_grad():
-        before_BS, after_BS = _both_ways(_steps(spans))
+        before_BS, after_BS = _forward_and_backward(_steps(spans))
         outside_BT = (before_BS[:, :-1] + after_BS[:, 1:] - before_BS[:, -1:]).exp() * spans.mask_BT
         return _span_marginals(spans, before_BS, after_BS), outside_BT.to(spans.dtype)
 
@@ -102,22 +102,22 @@ def _span_marginals(spans: Spans, before_BS: Tensor, after_BS: Tensor) -> Tensor
 
 
 def _steps(spans: Spans) -> Tensor:
-    """w[b, i, j] in float64. Words of the padding are outside, so every sentence has T words."""
+    """Return w[b, i, j] in float64. Words of the padding are outside, so every sentence has T words."""
     summed_BTT = spans.scores_BTTL.detach().logsumexp(3).double()
     steps_BTT = torch.where(spans.mask_BTT, summed_BTT, _NONE)
-    own_BT = steps_BTT.diagonal(dim1=1, dim2=2)
-    own_BT.copy_(torch.logaddexp(own_BT, torch.zeros_like(own_BT)))
+    word_BT = steps_BTT.diagonal(dim1=1, dim2=2)
+    word_BT.copy_(torch.logaddexp(word_BT, torch.zeros_like(word_BT)))
     return steps_BTT
 
 
-def _both_ways(steps_BTT: Tensor) -> tuple[Tensor, Tensor]:
-    """F and G [B, T + 1] in one recursion: G is the F of the sentence read from its end."""
+def _forward_and_backward(steps_BTT: Tensor) -> tuple[Tensor, Tensor]:
+    """Return F and G [B, T + 1] from one recursion: G is the F of the sentence read from its end."""
     mirrored_BTT = steps_BTT.flip(1, 2).transpose(1, 2)
-    before_BS, mirrored_BS = _one_way(torch.cat([steps_BTT, mirrored_BTT])).chunk(2)
+    before_BS, mirrored_BS = _forward(torch.cat([steps_BTT, mirrored_BTT])).chunk(2)
     return before_BS, mirrored_BS.flip(1)
 
 
-def _one_way(steps_BTT: Tensor) -> Tensor:
+def _forward(steps_BTT: Tensor) -> Tensor:
     B, T, _ = steps_BTT.shape
     into_TBT = steps_BTT.permute(2, 0, 1).contiguous()
     sums_BS = steps_BTT.new_zeros(B, T + 1)
@@ -127,7 +127,7 @@ def _one_way(steps_BTT: Tensor) -> Tensor:
 
 
 def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
-    """log Z [B] in float64 by plain operations, which autograd differentiates twice: marginals are its gradient."""
+    """Return log Z [B] in float64 by plain operations, twice differentiable by autograd: marginals are its gradient."""
     weights_BTT = log_sum(torch.where(spans.mask_BTT[..., None], spans.scores_BTTL.double(), _NONE), 3)
     diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
     rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], _NONE)

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 # A weight below tiny underflows; its root would be up to tiny ** (1/ϑ), which is negligible up to ϑ = 3 in float32
 # (2e-13) and up to ϑ = 20 in float64 (4e-16). Below ϑ = 1 weights become smaller, so float64 is needed there too.
-COOL, HOTTEST = 3.0, 20.0
+MAX_FLOAT32_TEMPERATURE, MAX_FLOAT64_TEMPERATURE = 3.0, 20.0
 
 
 def local_token_moments(chain: Chain, temperature: float) -> Tensor:
-    """Tempered token marginals [B, T, Y], zero on padding."""
+    """Return tempered token marginals [B, T, Y], zero on padding."""
     return _tempered_tokens(_wide_enough(chain.detach(), temperature), temperature).to(chain.dtype)
 
 
 def _wide_enough(chain: Chain, temperature: float) -> Chain:
-    return chain if 1 <= temperature <= COOL else chain.double()
+    return chain if 1 <= temperature <= MAX_FLOAT32_TEMPERATURE else chain.double()
 
 
 def _tempered_tokens(wide: Chain, temperature: float) -> Tensor:
-    if temperature > HOTTEST:
+    if temperature > MAX_FLOAT64_TEMPERATURE:
         logs_BTY = reference.forward_scores(wide) + reference.backward_scores(wide)
         return torch.softmax(logs_BTY / temperature, 2).nan_to_num(0) * wide.mask_BT[:, :, None]
     return _root(engine.sums(wide, pair=False).token_BTY, temperature)
@@ -48,7 +48,7 @@ def _root(marginals: Tensor, temperature: float) -> Tensor:
 
 
 def local_pair_moments(chain: Chain, temperature: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tempered token [B, T, Y], transition [B, Y, Y], start [B, Y] and end [B, Y] moments of a chain student."""
+    """Return tempered token [B, T, Y], transition [B, Y, Y], start [B, Y] and end [B, Y] moments of a chain student."""
     wide = _wide_enough(chain.detach(), temperature)
     single_BTY = _tempered_tokens(wide, temperature)
     left_BTY, right_BTY, weights_BYY = _rooted_factors(wide, temperature)
@@ -68,12 +68,16 @@ def local_pair_moments(chain: Chain, temperature: float) -> tuple[Tensor, Tensor
 
 
 def _rooted_factors(wide: Chain, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The ϑ-th roots of a, w ∘ b / c and P, each up to a factor per row."""
-    found = None if temperature > HOTTEST else engine.sums(wide, token=False, pair=False, sides=True)
-    if found is not None and all_true(found.ok_B):
+    """Return the ϑ-th roots of a, w ∘ b / c and P, up to a factor per row."""
+    sums = (
+        None
+        if temperature > MAX_FLOAT64_TEMPERATURE
+        else engine.sums(wide, token=False, pair=False, sides=True)
+    )
+    if sums is not None and all_true(sums.ok_B):
         weights_BYY, _ = transition_weights(wide)
         power = 1 / temperature
-        return found.left_BTY**power, found.right_BTY**power, weights_BYY**power
+        return sums.left_BTY**power, sums.right_BTY**power, weights_BYY**power
     wide = wide.double()
     transitions_BYY, _, _ = wide.filled()
     right_BTY = wide.emissions_BTY.masked_fill(~wide.mask_BT[:, :, None], 0) + reference.backward_scores(wide)

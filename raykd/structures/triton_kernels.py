@@ -1,12 +1,12 @@
-"""Forward-backward, Hessian products and the K best labellings on CUDA, each as one fused Triton kernel: a program per
-sentence, the loops over time inside.
+"""Triton kernels of chains on CUDA: forward-backward, Hessian products and the K best labellings.
 
-The transition weights stay in registers during all sweeps, so a call is one kernel, a few small ones around it, and
-batched products for what belongs to transitions. The recursions and their bound on underflow are those of `scaled`.
-Samples have no kernel here and run as plain PyTorch.
+Each operation is one fused kernel: a program per sentence, the loops over time inside. The transition weights stay in
+registers during all sweeps, so a call is one kernel, a few small ones around it, and batched products for the
+transition parts. The recursions and their bound on underflow are those of `scaled`. Samples have no kernel here and run
+as plain PyTorch.
 """
 
-# A kernel's body and its launch are Triton's, not Python's: what is called and what comes back look wrong to a checker.
+# A kernel's body and its launch are Triton's, not Python's: type checkers misread calls and results.
 # pyright: reportCallIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
+from typing_extensions import override
 
 from raykd.structures.scaled import (
     LOST_MASS,
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from raykd.structures.chain import Chain
 
 KIND = "triton_kernels"
-MOST_TAGS = 128  # a larger matrix of weights does not fit into the registers of a program
+MAX_TAGS = 128  # a larger matrix of weights does not fit into the registers of a program
 WARPS = {
     "sum_product": {16: 1, 32: 1, 64: 4, 128: 16},
     "product": {16: 1, 32: 1, 64: 8, 128: 16},
     "k_best": {16: 1, 32: 2, 64: 4, 128: 16},
 }
-"""Of a program, by its block of tags: as few as keep the weights in registers, compiled for an H100 (in float32 a
-thread spills at most 44 bytes up to 64 tags; at 128, 140, 2,500 and 136)."""
+"""Warps of a program by its block of tags: as few as keep the weights in registers, compiled for an H100 (in float32
+a thread spills at most 44 bytes up to 64 tags; at 128, 140, 2,500 and 136)."""
 
 
 @triton.jit
@@ -47,8 +48,9 @@ def _ahead(
     emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, scaled, time, tags, tiny,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The forward sweep of one sentence: a into `left`, w / c into `scaled`, and the shifted log Z. Returns where the
-    sentence is, its weights, and the mass of all its labellings.
+    """Run the forward sweep of one sentence: a into `left`, w / c into `scaled`, and the shifted log Z.
+
+    Returns the place of the sentence, its weights, and the mass of all its labellings.
     """
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
@@ -84,7 +86,7 @@ def _sweep(
     emissions, lengths, matrix, matrix_step, start, start_step, end, end_step,
     log_z, worst, token, left, right, time, tags, tiny, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`; shifted log Z, underflow bound."""
+    """Run one sentence: a into `left`, w ∘ b / c into `right`, marginals into `token`; log Z, underflow bound."""
     sentence, size, inside, row, weights, final, mass = _ahead(
         emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, right, time, tags, tiny,
         BLOCK,
@@ -92,8 +94,8 @@ def _sweep(
     backward = final / mass
     largest = mass * 0.0
     tl.debug_barrier()  # the rows read below were written by other threads of this program
-    for done in range(size):
-        t = size - 1 - done
+    for backstep in range(size):
+        t = size - 1 - backstep
         forward = tl.load(left + row + t * tags, mask=inside, other=0.0)
         weight = tl.load(right + row + t * tags, mask=inside, other=0.0)
         marginal = forward * backward
@@ -109,15 +111,15 @@ def _sweep(
 
 @triton.jit
 def _product(
-    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, given,
+    emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, direction,
     log_z, worst, value, lost, left, step, right, tangent, below, through, time, tags, tiny, unseen,
     POSTERIOR: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One sentence: what the Hessian of log Z times the direction `given` is made of; of a posterior the direction is
-    the gradient of Σ_t KL(given_t ‖ p_t) in the marginals, whose value it gives too.
+    """Compute, for one sentence, the factors of the Hessian of log Z times a direction.
 
-    a into `left`, w / c into `step`, b into `right`, their tangents into `tangent` and `below`, and what carries that
-    of b into `through`; names as in `scaled.covariance`.
+    With POSTERIOR it is the gradient of Σ_t KL(direction_t ‖ p_t) in the marginals; the value of the divergence goes
+    into `value`. a goes into `left`, w / c into `step`, b into `right`, their tangents into `tangent` and `below`, and
+    the product that carries the tangent of b into `through`; names as in `scaled.covariance`.
     """
     sentence, size, inside, row, weights, final, mass = _ahead(
         emissions, lengths, matrix, matrix_step, start, start_step, end, end_step, log_z, left, step, time, tags, tiny,
@@ -129,21 +131,23 @@ def _product(
     unknown = mass * 0.0
     cost = tl.zeros((), tl.float64)
     tl.debug_barrier()  # the rows read below were written by other threads of this program
-    for done in range(size):
-        t = size - 1 - done
+    for backstep in range(size):
+        t = size - 1 - backstep
         forward = tl.load(left + row + t * tags, mask=inside, other=0.0)
         weight = tl.load(step + row + t * tags, mask=inside, other=0.0)
-        along = tl.load(given + row + t * tags, mask=inside, other=0.0)
+        along = tl.load(direction + row + t * tags, mask=inside, other=0.0)
         largest = tl.maximum(largest, tl.max(backward, 0) * tl.maximum(tl.max(weight, 0), 1.0))
         backward = backward / tl.sum(forward * backward, 0)
         marginal = forward * backward
         if POSTERIOR:
-            kept = tl.maximum(marginal, tiny)
-            nats = tl.log(tl.maximum(along, tiny)) - tl.log(kept)
+            clamped = tl.maximum(marginal, tiny)
+            nats = tl.log(tl.maximum(along, tiny)) - tl.log(clamped)
             cost += tl.sum(tl.where(along > 0, along * nats, 0.0).to(tl.float64), 0)
             # the teacher allows it, and its marginal underflowed: its log-probability is unknown in this precision
-            unknown = tl.maximum(unknown, tl.max(tl.where((marginal < kept) & (along > unseen), 1.0, 0.0), 0))
-            along = tl.where(marginal == kept, -along / kept, 0.0)
+            unknown = tl.maximum(
+                unknown, tl.max(tl.where((marginal < clamped) & (along > unseen), 1.0, 0.0), 0)
+            )
+            along = tl.where(marginal == clamped, -along / clamped, 0.0)
         along = along - tl.sum(marginal * along, 0)  # a constant per token changes nothing
         carried = weight * (backward * along + behind)
         tl.store(right + row + t * tags, backward, mask=inside)
@@ -167,7 +171,7 @@ def _product(
 
 @triton.jit
 def _highest(values, rows, axis: tl.constexpr):
-    """The maximum along an axis and the first row that has it."""
+    """Return the maximum along an axis and the first row with this value."""
     best = tl.max(values, axis)
     return best, tl.min(tl.where(values == tl.expand_dims(best, axis), rows, 1 << 30), axis)
 
@@ -177,11 +181,11 @@ def _best(
     emissions, lengths, scores, scores_step, start, start_step, end, end_step, reached, origins, paths, totals,
     time, tags, K: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """The K best labellings of one sentence, and their scores.
+    """Find the K best labellings of one sentence, and their scores.
 
     `reached` [2, K, Y] has the K best scores of a prefix that ends in a tag, of this word and of the one before;
-    `origins` [T, K, Y] where each comes from, as rank · Y + tag. Into a tag, each tag before offers its K prefixes in
-    order: the best offer is taken K times, and each time its tag offers the next.
+    `origins` [T, K, Y] their origins, as rank · Y + tag. Into a tag, each tag before offers its K prefixes in order:
+    the best offer is is_best K times, and each time its tag offers the next.
     """
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
@@ -203,20 +207,20 @@ def _best(
         tl.debug_barrier()  # the scores read below were written by other threads of this program
         old = reached + ((t - 1) % 2) * K * tags
         new = reached + (t % 2) * K * tags
-        own = tl.load(row + t * tags + tag, mask=inside, other=none)
+        emission = tl.load(row + t * tags + tag, mask=inside, other=none)
         offers = into + tl.load(old + before, mask=before < tags, other=none)
         ranks = tl.zeros((BLOCK, BLOCK), tl.int32)
         for rank in range(K):
             best, best_tag = _highest(offers, before, 0)
-            taken = before == best_tag[None, :]
-            taken_rank = tl.minimum(tl.max(tl.where(taken, ranks, 0), 0), K - 1)
-            tl.store(new + rank * tags + tag, best + own, mask=inside)
-            tl.store(origins + (t * K + rank) * tags + tag, taken_rank * tags + best_tag, mask=inside)
-            left = inside & (taken_rank + 1 < K)
-            further = tl.load(old + (taken_rank + 1) * tags + best_tag, mask=left, other=none)
+            is_best = before == best_tag[None, :]
+            best_rank = tl.minimum(tl.max(tl.where(is_best, ranks, 0), 0), K - 1)
+            tl.store(new + rank * tags + tag, best + emission, mask=inside)
+            tl.store(origins + (t * K + rank) * tags + tag, best_rank * tags + best_tag, mask=inside)
+            has_next = inside & (best_rank + 1 < K)
+            further = tl.load(old + (best_rank + 1) * tags + best_tag, mask=has_next, other=none)
             further += tl.load(scores + best_tag * tags + tag, mask=inside, other=none)
-            offers = tl.where(taken, further[None, :], offers)
-            ranks = tl.where(taken, ranks + 1, ranks)
+            offers = tl.where(is_best, further[None, :], offers)
+            ranks = tl.where(is_best, ranks + 1, ranks)
     tl.debug_barrier()
     last = reached + ((size - 1) % 2) * K * tags
     final = tl.load(end + sentence * end_step + tag, mask=inside, other=none)
@@ -227,27 +231,25 @@ def _best(
     total = tl.zeros((BLOCK_K,), offers.dtype) + none
     for rank in range(K):
         best, best_tag = _highest(offers, tag, 0)
-        taken = tag == best_tag
-        taken_rank = tl.minimum(tl.max(tl.where(taken, ranks, 0), 0), K - 1)
-        place = tl.where(number == rank, taken_rank * tags + best_tag, place)
+        is_best = tag == best_tag
+        best_rank = tl.minimum(tl.max(tl.where(is_best, ranks, 0), 0), K - 1)
+        place = tl.where(number == rank, best_rank * tags + best_tag, place)
         total = tl.where(number == rank, best, total)
-        further = tl.load(
-            last + (taken_rank + 1) * tags + tag, mask=inside & (taken_rank + 1 < K), other=none
-        )
-        offers = tl.where(taken, further + final, offers)
-        ranks = tl.where(taken, ranks + 1, ranks)
-    asked = number < K
-    found = asked & (total > none)
-    tl.store(totals + sentence * K + number, total, mask=asked)
+        further = tl.load(last + (best_rank + 1) * tags + tag, mask=inside & (best_rank + 1 < K), other=none)
+        offers = tl.where(is_best, further + final, offers)
+        ranks = tl.where(is_best, ranks + 1, ranks)
+    in_k = number < K
+    exists = in_k & (total > none)
+    tl.store(totals + sentence * K + number, total, mask=in_k)
     paths += sentence * K * time
-    for done in range(size):
-        t = size - 1 - done
-        tl.store(paths + number * time + t, (place % tags).to(tl.int64), mask=found)
-        place = tl.load(origins + t * K * tags + place, mask=found & (t > 0), other=0)
+    for backstep in range(size):
+        t = size - 1 - backstep
+        tl.store(paths + number * time + t, (place % tags).to(tl.int64), mask=exists)
+        place = tl.load(origins + t * K * tags + place, mask=exists & (t > 0), other=0)
 
 
 class _Scores(NamedTuple):
-    """A chain as the kernels read it. `shift_B` is what they leave out of log Z."""
+    """A chain in the form of the kernels. They leave `shift_B` out of log Z."""
 
     chain: Chain
     weights_BYY: Tensor
@@ -257,6 +259,7 @@ class _Scores(NamedTuple):
     shift_B: Tensor
 
     @classmethod
+    @override
     def of(cls, chain: Chain) -> _Scores:
         _, start_BY, end_BY = chain.filled()
         weights_BYY, shift_B = transition_weights(chain)
@@ -266,32 +269,32 @@ class _Scores(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """The kernels' first ones: of each part that sentences may share, also how far it is to the next one's."""
+        """First arguments of the kernels; scores that sentences may share come with the step to the next sentence's."""
         parts = _with_steps(self.weights_BYY, self.start_BY, self.end_BY)
         return (self.emissions_BTY, self.chain.lengths_B.long(), *parts)
 
     def ok(self, log_z_B: Tensor, worst_B: Tensor) -> Tensor:
-        """Of which sentences underflow lost nothing that counts; as in `scaled.recur`."""
+        """Check that underflow lost nothing of importance, per sentence; as in `scaled.recur`."""
         _, T, Y = self.emissions_BTY.shape
         tiny = torch.finfo(self.chain.dtype).tiny
         return (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
 
 
 def _with_steps(*parts: Tensor) -> tuple[Any, ...]:
-    """Each part [1|B, …], and how far it is in it from one sentence to the next: 0 where all share it."""
-    return tuple(each for part in parts for each in (part.contiguous(), part[0].numel() * (len(part) > 1)))
+    """Return all parts [1|B, …] with the steps from one sentence to the next: 0 for shared parts."""
+    return tuple(value for part in parts for value in (part.contiguous(), part[0].numel() * (len(part) > 1)))
 
 
 def _options(operation: str, tags: int) -> dict[str, int]:
-    """Of a launch; NotImplementedError for more tags than a program holds."""
-    if tags > MOST_TAGS:
-        raise NotImplementedError(f"the kernels hold up to {MOST_TAGS} tags; got {tags}")
+    """Return the options of a launch; NotImplementedError for more tags than a program holds."""
+    if tags > MAX_TAGS:
+        raise NotImplementedError(f"the kernels hold up to {MAX_TAGS} tags; got {tags}")
     block = max(16, 1 << (tags - 1).bit_length())
     return {"BLOCK": block, "num_warps": WARPS[operation][block]}
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
-    """log Z, marginals and expected transitions by the fused kernel; as `scaled.sum_product`."""
+    """Compute log Z, marginals and expected transitions by the fused kernel; as `scaled.sum_product`."""
     options = _options("sum_product", chain.tags)
     scores = _Scores.of(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
@@ -318,19 +321,21 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The Hessian of log Z times a direction of the emissions; as `scaled.covariance`."""
-    _, token_BTY, pair_BYY, ok_B = _second(chain, along_BTY, posterior=False)
+    """Return the Hessian of log Z times a direction of the emissions; as `scaled.covariance`."""
+    _, token_BTY, pair_BYY, ok_B = _run_product(chain, along_BTY, posterior=False)
     return token_BTY, pair_BYY, ok_B
 
 
 def posterior(
     chain: Chain, teacher_BTY: Tensor, *, token: bool, pair: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
-    return _second(chain, teacher_BTY.to(chain.dtype), posterior=True)
+    """Return Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
+    return _run_product(chain, teacher_BTY.to(chain.dtype), posterior=True)
 
 
-def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _run_product(
+    chain: Chain, direction_BTY: Tensor, *, posterior: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     options = _options("product", chain.tags)
     scores = _Scores.of(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
@@ -338,7 +343,7 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
     log_z_B, worst_B, value_B, lost_B = a_BTY.new_empty(4, B, dtype=torch.float64)
     limits = torch.finfo(chain.dtype)
     _product[(B,)](
-        *scores.arguments, given_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
+        *scores.arguments, direction_BTY.detach().contiguous(), log_z_B, worst_B, value_B, lost_B,
         a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY, T, Y, limits.tiny, limits.eps * 1e-2,
         POSTERIOR=posterior, **options,
     )  # fmt: skip
@@ -351,7 +356,7 @@ def _second(chain: Chain, given_BTY: Tensor, *, posterior: bool) -> tuple[Tensor
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
-    """The k best labellings [B, K, T] (zero on padding and where none is left) and their scores [B, K]."""
+    """Return the k best labellings [B, K, T] (zero on padding and if none is left) and their scores [B, K]."""
     options = _options("k_best", chain.tags)
     chain = chain.detach()
     B, T, Y = chain.emissions_BTY.shape

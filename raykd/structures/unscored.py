@@ -1,4 +1,4 @@
-"""Chains over so many tags that the scores of a whole batch are too large to hold: the pieces of a vocabulary.
+"""Chains over very many tags (the pieces of a vocabulary), with more scores per batch than memory holds.
 
 Shapes: B batch, T time, D size, Y tags, K best, N tokens of a chunk: token b · T + t is at place t of sentence b.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from raykd.structures.chain import Chain
 from raykd.structures.padding import check_lengths
@@ -18,25 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MAX_SCORES = 2**25
-"""Scores that are held at once: 128 MiB in float32. A loss holds up to eight such tensors (scores, exponentials and
-gradients, of teacher and student), some 1 GiB. Of 120,000 pieces 279 tokens make a chunk: fewer would leave a GPU's
-matrix products too narrow."""
+"""Scores held at once: 128 MiB in float32.
+
+A loss holds up to eight such tensors (scores, exponentials and gradients, of teacher and student), about 1 GiB. With
+120,000 pieces a chunk has 279 tokens: fewer would make a GPU's matrix products too narrow."""
 
 
 class UnscoredChain(Chain):
-    """A chain without transitions that keeps the states of its tokens and scores tags when it is asked to.
+    """A chain without transitions, with token states from which scores are computed on demand.
 
-    `emissions_BTY` scores all tokens; `tokens` scores a chunk.
+    `emissions_BTY` scores all tokens; `chunk_tokens` scores a chunk.
 
     Args:
-        states_BTD: what tags are scored from.
-        lengths_B: integers [B] in 1..T.
-        score: from states [N, D] to scores [N, Y] in float32 or float64.
+        states_BTD: States from which tags are scored.
+        lengths_B: Integers [B] in 1..T.
+        score: Maps states [N, D] to scores [N, Y] in float32 or float64.
         tags: Y.
-        parameters: what `score` reads beside the states.
+        parameters: Tensors that `score` reads in addition to the states.
 
     Raises:
-        ValueError: the lengths do not fit.
+        ValueError: The lengths do not fit.
     """
 
     states_BTD: Tensor
@@ -60,51 +62,58 @@ class UnscoredChain(Chain):
         )
 
     @cached_property
+    @override
     def emissions_BTY(self) -> Tensor:  # type: ignore[override]
         return self.score(self.states_BTD.flatten(0, 1)).unflatten(0, self.states_BTD.shape[:2])
 
     @property
+    @override
     def tags(self) -> int:
         return self._tags
 
     @property
+    @override
     def dtype(self) -> torch.dtype:
         return torch.promote_types(self.states_BTD.dtype, torch.float32)
 
     @property
     def fits_in_memory(self) -> bool:
-        """Whether all scores may be held at once."""
+        """True if all scores may be held at once."""
         return self.batch * self.time * self.tags <= MAX_SCORES
 
     def with_scores(self) -> Chain:
-        """The same chain with all its scores."""
+        """Return the same chain with all scores computed."""
         return Chain.unchecked(*self.parts())
 
     def chunks(self) -> list[slice]:
-        """The tokens in order, cut so that the scores of one chunk may be held at once."""
+        """Return slices of the tokens, in order, so short that the scores of one slice may be held at once."""
         tokens, width = self.batch * self.time, max(1, MAX_SCORES // self.tags)
         return [slice(first, min(first + width, tokens)) for first in range(0, tokens, width)]
 
     def token_chain(self, states_ND: Tensor) -> Chain:
-        """Tokens with these states, as sentences of one token each."""
+        """Return tokens with given states as a chain, with one sentence per token."""
         return _single_token_chain(self.score(states_ND), self.lengths_B)
 
     def best_tags(self, k: int) -> tuple[Chain, Tensor]:
-        """The chain of the k best tags of each token, or of all where there are fewer, and which they are [B, T, K]."""
+        """Return the chain of the k best tags per token (or all tags, if fewer), and the tags [B, T, K]."""
         with torch.no_grad():
             scored = (chunk_tokens(self, chunk).emissions_BTY[:, 0] for chunk in self.chunks())
-            found = [scores_NY.topk(min(k, self.tags), 1) for scores_NY in scored]
+            best = [scores_NY.topk(min(k, self.tags), 1) for scores_NY in scored]
         scores_BTK, tags_BTK = (
-            torch.cat(parts).unflatten(0, (self.batch, self.time)) for parts in zip(*found, strict=True)
+            torch.cat(parts).unflatten(0, (self.batch, self.time)) for parts in zip(*best, strict=True)
         )
         return Chain.unchecked(scores_BTK, self.lengths_B, None, None, None), tags_BTK
 
 
 def chunk_tokens(chain: Chain, chunk: slice) -> Chain:
-    """The tokens of a chunk, padding too, as sentences of one token each.
+    """Return the tokens of a chunk, padding included, as a chain with one sentence per token.
+
+    Args:
+        chain: Chain without transitions.
+        chunk: Range of tokens.
 
     Raises:
-        ValueError: the chain has transitions, start or end scores, so that its tokens are not independent.
+        ValueError: The chain has transitions, start or end scores, so that its tokens are not independent.
     """
     if isinstance(chain, UnscoredChain):
         return chain.token_chain(chain.states_BTD.flatten(0, 1)[chunk])
@@ -114,7 +123,12 @@ def chunk_tokens(chain: Chain, chunk: slice) -> Chain:
 
 
 def chunked_scores(chain: Chain, tags_BT: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Of all tokens of a chain without transitions, padding too, chunk by chunk: their scores [N, Y], and a tag [N]."""
+    """Iterate over all tokens, padding included, chunk by chunk: their scores [N, Y], and one tag for each [N].
+
+    Args:
+        chain: Chain without transitions.
+        tags_BT: One tag for each token.
+    """
     chunks = chain.chunks() if isinstance(chain, UnscoredChain) else [slice(None)]
     return ((chunk_tokens(chain, chunk).emissions_BTY[:, 0], tags_BT.flatten()[chunk]) for chunk in chunks)
 

@@ -1,8 +1,8 @@
 """The K best labellings, exactly: Viterbi over lanes, then Lawler's deviations, O(T·Y² + K·T) per sentence.
 
-The forward sweep keeps, for every tag, the best and the second-best way into it. Each labelling that was found
-gives candidates for the next: at each position up to the one where it differs from its parent, the second-best way into
-the tags that follow. A third-best way is needed only where two differences are at one position (Lawler 1972).
+The forward sweep keeps, for every tag, the best and the second-best way into it. Each labelling gives candidates for
+the next one: at each position up to the one where it differs from its parent, the second-best way into the following
+tags. A third-best way is needed only for two differences at one position (Lawler 1972).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raykd.structures.compiled.products import entry
 
 
 class Sentence(NamedTuple):
-    """One sentence's rows: best score of a prefix ending in a tag, second-best way into it, lowered emissions."""
+    """Rows of one sentence: best score of a prefix ending in a tag, second-best way into it, lowered emissions."""
 
     best: np.ndarray
     second: np.ndarray
@@ -55,32 +55,45 @@ def k_best(problem, paths, scores, first_block, last_block):
     room = (longest * tags + lanes) * lanes
     weights, best, second = np.empty(room, dtype), np.empty(room, dtype), np.empty(room, dtype)
     rows = np.empty((3, room if k > 1 else 0), dtype)
-    own = problem.transitions_step > 0
-    matrix = np.empty(tags * tags * lanes if own else 0, dtype)
+    per_sentence = problem.transitions_step > 0
+    matrix = np.empty(tags * tags * lanes if per_sentence else 0, dtype)
     into, ways = np.empty((tags, tags), dtype), np.empty((tags + lanes) * lanes, dtype)
     candidates = Candidates(
         np.empty(k + 1, np.float64), np.empty(k + 1, dtype), np.empty((k + 1, 3), np.int64)
     )
-    if not own:
+    if not per_sentence:
         turn(problem.transitions, np.int64(0), into)
     for number in range(first_block, last_block):
         count = lay_out(problem, number, sentences, sizes, limits)
         steps = sizes[0]
         bring_in(emissions, sentences, time * tags, steps * tags, weights)
         lower(weights, steps, tags, sizes, limits, base)
-        if own:
+        if per_sentence:
             bring_in(problem.transitions, sentences, tags * tags, tags * tags, matrix)
         begin(problem, sentences, weights, best, second, tags)
         for t in range(1, steps):
-            if own:
-                _advance_own(matrix, t, tags, k, weights, best, second)
+            if per_sentence:
+                _advance_per_sentence(matrix, t, tags, k, weights, best, second)
             else:
                 _advance_shared(problem.transitions, t, tags, k, weights, best, second)
         for lane in range(count):
             paths[sentences[lane]] = 0
             scores[sentences[lane]] = -np.inf
         trace(
-            problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, own
+            problem,
+            sentences,
+            sizes,
+            best,
+            matrix,
+            into,
+            ways,
+            now,
+            base,
+            paths,
+            scores,
+            count,
+            steps,
+            per_sentence,
         )
         if k == 1:
             continue
@@ -90,7 +103,7 @@ def k_best(problem, paths, scores, first_block, last_block):
         bring_out(weights, numbers, stride, stride, count, rows[2])
         for lane in range(count):
             place, end = sentences[lane], problem.end_step * sentences[lane]
-            if own:
+            if per_sentence:
                 turn(problem.transitions, place * problem.transitions_step, into)
             mine = slice(lane * stride, (lane + 1) * stride)
             sentence = Sentence(
@@ -106,13 +119,15 @@ def k_best(problem, paths, scores, first_block, last_block):
 
 
 @kernel
-def trace(problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, own):
-    """The best labelling of every lane and its score, traced back in all lanes together."""
+def trace(
+    problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, per_sentence
+):
+    """Find the best labelling of all lanes and their scores, traced back in all lanes together."""
     lanes, tags = len(sizes), problem.tags
     now[:] = 0
     for t in range(steps - 1, -1, -1):
         row = t * tags * lanes
-        if own:
+        if per_sentence:
             for i in range(tags):
                 for lane in range(lanes):
                     ways[i * lanes + lane] = matrix[(i * tags + now[lane]) * lanes + lane]
@@ -136,7 +151,7 @@ def trace(problem, sentences, sizes, best, matrix, into, ways, now, base, paths,
 
 @kernel
 def finish(problem, sentence, best, at, lanes):
-    """The best last tag of a sentence and the score with it."""
+    """Return the best last tag of a sentence and the total score."""
     top, tag = -np.inf, 0
     for y in range(problem.tags):
         value = best[at + y * lanes] + problem.end[sentence * problem.end_step + y]
@@ -147,6 +162,7 @@ def finish(problem, sentence, best, at, lanes):
 
 @kernel
 def turn(transitions, at, into):
+    """Write the transposed transitions [to, from] of one sentence into `into`."""
     for i in range(into.shape[0]):
         for j in range(into.shape[0]):
             into[j, i] = transitions[at + i * into.shape[0] + j]
@@ -154,7 +170,7 @@ def turn(transitions, at, into):
 
 @kernel
 def lower(values, steps, tags, sizes, peaks, base):
-    """Subtract each row's largest emission, the same for all labellings; their sum per lane goes into `base`."""
+    """Subtract the largest emission of all rows, the same for all labellings; the sum per lane goes into `base`."""
     lanes = width(values)
     base[:] = 0
     for t in range(steps):
@@ -169,20 +185,21 @@ def lower(values, steps, tags, sizes, peaks, base):
 
 @kernel
 def begin(problem, sentences, weights, best, second, tags):
+    """Start the recursion at the first word: start scores plus emissions."""
     lanes = len(sentences)
     for y in range(tags):
         for lane in range(lanes):
-            here = y * lanes + lane
-            best[here] = problem.start[sentences[lane] * problem.start_step + y] + weights[here]
-            second[here] = -np.inf
+            at = y * lanes + lane
+            best[at] = problem.start[sentences[lane] * problem.start_step + y] + weights[at]
+            second[at] = -np.inf
 
 
-def _advance(own: bool) -> Callable:
-    """The step for one kind of matrix; as a constant, `own` costs nothing in the loops."""
+def _advance(per_sentence: bool) -> Callable:
+    """Make the step for one kind of matrix; as a constant, `per_sentence` costs nothing in the loops."""
 
     @kernel
     def advance(matrix, t, tags, k, weights, best, second):
-        """Best and second-best ways into every tag at step t."""
+        """Compute the best and second-best ways into all tags at step t."""
         lanes = width(best)
         nothing = everywhere(best, -np.inf)
         row = t * tags * lanes
@@ -193,8 +210,14 @@ def _advance(own: bool) -> Callable:
             s0, s1, s2, s3 = nothing, nothing, nothing, nothing
             for i in range(tags):
                 value, m = load(best, before + i * lanes), i * tags
-                x0, x1 = value + entry(matrix, m + a, own), value + entry(matrix, m + b, own)
-                x2, x3 = value + entry(matrix, m + c, own), value + entry(matrix, m + d, own)
+                x0, x1 = (
+                    value + entry(matrix, m + a, per_sentence),
+                    value + entry(matrix, m + b, per_sentence),
+                )
+                x2, x3 = (
+                    value + entry(matrix, m + c, per_sentence),
+                    value + entry(matrix, m + d, per_sentence),
+                )
                 if k > 1:
                     s0, s1 = runner_up(x0, b0, s0), runner_up(x1, b1, s1)
                     s2, s3 = runner_up(x2, b2, s2), runner_up(x3, b3, s3)
@@ -207,17 +230,18 @@ def _advance(own: bool) -> Callable:
     return advance
 
 
-_advance_shared, _advance_own = _advance(own=False), _advance(own=True)
+_advance_shared, _advance_per_sentence = _advance(per_sentence=False), _advance(per_sentence=True)
 
 
 @kernel
 def runner_up(value, top, next_top):
-    """The second-best of the values so far and another one."""
+    """Return the second-best of the values so far and a new one."""
     return larger(where_above(top, value, value, top), next_top)
 
 
 @kernel
 def settle(weights, best, second, at, top, next_top):
+    """Store the best and second-best ways into one tag."""
     store(best, at, top + load(weights, at))
     store(second, at, next_top)
 
@@ -233,8 +257,8 @@ def deviate(sentence, base, candidates, paths, scores):
         if waiting == 0:
             return
         scores[rank] = candidates.scores[0] + base
-        left_value = candidates.values[0]
-        parent, place, left = candidates.places[0]
+        last_value = candidates.values[0]
+        parent, place, last_tag = candidates.places[0]
         for c in range(1, waiting):
             candidates.scores[c - 1] = candidates.scores[c]
             candidates.values[c - 1] = candidates.values[c]
@@ -243,7 +267,7 @@ def deviate(sentence, base, candidates, paths, scores):
         path = paths[rank]
         path[place + 1 : last + 1] = paths[parent, place + 1 : last + 1]
         row = sentence.end if place == last else sentence.into[path[place + 1]]
-        path[place] = follow(sentence.best[place * tags :], row, left_value, left)
+        path[place] = follow(sentence.best[place * tags :], row, last_value, last_tag)
         retrace(sentence, path, paths[0], place)
         if rank + 1 < k:
             waiting = branch(sentence, path, rank, place, candidates, waiting, k - rank - 1)
@@ -251,7 +275,7 @@ def deviate(sentence, base, candidates, paths, scores):
 
 @kernel
 def retrace(sentence, path, first_path, place):
-    """The best way to path[place]; from where it meets the best labelling, it is the same."""
+    """Trace the best way to path[place]; from the position where it meets the best labelling, it is the same."""
     tags = sentence.tags
     for t in range(place - 1, -1, -1):
         if path[t + 1] == first_path[t + 1]:
@@ -262,7 +286,7 @@ def retrace(sentence, path, first_path, place):
 
 @kernel
 def follow(best, row, after_value, after_tag):
-    """The tag that comes after (value, tag) in the order of decreasing value, then increasing tag."""
+    """Return the tag after (value, tag) in the order of decreasing value, then increasing tag."""
     top, tag = -np.inf, -1
     for i in range(len(row)):
         value = best[i] + row[i]
@@ -273,36 +297,36 @@ def follow(best, row, after_value, after_tag):
 
 @kernel
 def next_value(best, row, after_value, after_tag):
-    """The value that `follow` finds."""
+    """Return the value of the tag returned by `follow`."""
     tag = follow(best, row, after_value, after_tag)
     return best[tag] + row[tag] if tag >= 0 else -np.inf
 
 
 @kernel
-def branch(sentence, path, rank, place, candidates, waiting, wanted):
-    """Add the labellings that differ from this one first at a position up to `place`; the number of candidates."""
+def branch(sentence, path, rank, place, candidates, waiting, capacity):
+    """Add labellings with a first difference from `path` at a position up to `place`; return the candidates."""
     tags, last = sentence.tags, sentence.size - 1
     right = 0.0
     for t in range(last, -1, -1):
         row = sentence.end if t == last else sentence.into[path[t + 1]]
         tag = path[t]
         if t <= place:
-            here = sentence.best[t * tags + tag] + row[tag]
+            value = sentence.best[t * tags + tag] + row[tag]
             if t in (place, last):
-                other = next_value(sentence.best[t * tags :], row, here, tag)
+                next_best = next_value(sentence.best[t * tags :], row, value, tag)
             else:
-                other = sentence.second[(t + 1) * tags + path[t + 1]]
-            score = other + right
-            if score > -np.inf and (waiting < wanted or score > candidates.scores[waiting - 1]):
-                waiting = insert(candidates, waiting, wanted, score, here, rank, t, tag)
+                next_best = sentence.second[(t + 1) * tags + path[t + 1]]
+            score = next_best + right
+            if score > -np.inf and (waiting < capacity or score > candidates.scores[waiting - 1]):
+                waiting = insert(candidates, waiting, capacity, score, value, rank, t, tag)
         right += sentence.emissions[t * tags + tag] + row[tag]
     return waiting
 
 
 @kernel
-def insert(candidates, waiting, wanted, score, value, parent, place, tag):
-    """Insert a candidate in order, keeping at most `wanted`; the number of candidates."""
-    slot = min(waiting, wanted - 1)
+def insert(candidates, waiting, capacity, score, value, parent, place, tag):
+    """Insert a candidate in order, keeping at most `capacity`; return the number of candidates."""
+    slot = min(waiting, capacity - 1)
     while slot > 0 and candidates.scores[slot - 1] < score:
         candidates.scores[slot] = candidates.scores[slot - 1]
         candidates.values[slot] = candidates.values[slot - 1]
@@ -311,4 +335,4 @@ def insert(candidates, waiting, wanted, score, value, parent, place, tag):
     candidates.scores[slot] = score
     candidates.values[slot] = value
     candidates.places[slot] = (parent, place, tag)
-    return min(waiting + 1, wanted)
+    return min(waiting + 1, capacity)

@@ -1,4 +1,4 @@
-"""What all kernels share: copying sentences into and out of lanes, and turning scores into weights.
+"""Common parts of all kernels: copying sentences into and out of lanes, and turning scores into weights.
 
 A block is `width` sentences of similar length, one per lane. Arrays of a block are flat rows of lanes:
 token arrays [n·Y][lane] (row t·Y + y), transition arrays [Y·Y][lane] (row from·Y + to), n the block's longest length.
@@ -42,9 +42,10 @@ def kernel(function: Callable) -> Callable:
 
 
 class Problem(NamedTuple):
-    """A batch of chains as flat arrays; `*_step` is Y·Y or Y where each sentence has its own scores, 0 where shared.
+    """A batch of chains as flat arrays.
 
-    `order` lists the sentences, longest first.
+    `*_step` is Y·Y or Y if sentences have separate scores, 0 if they share them. `order` lists the sentences, longest
+    first.
     """
 
     emissions: np.ndarray
@@ -62,7 +63,7 @@ class Problem(NamedTuple):
 
 @kernel
 def lay_out(problem, block, sentences, sizes, limits):
-    """Fill the block's sentences, sizes (lengths, 0 in an empty lane) and limits (sizes as floats); count of lanes."""
+    """Fill the block's sentences, sizes (lengths, 0 in empty lanes) and limits (sizes as floats); return the lanes."""
     lanes = len(sentences)
     first = block * lanes
     count = min(lanes, len(problem.order) - first)
@@ -75,7 +76,7 @@ def lay_out(problem, block, sentences, sizes, limits):
 
 @kernel
 def bring_in(source, sentences, stride, rows, target):
-    """target[k][lane] = source[sentences[lane]·stride + k] for k < rows."""
+    """Set target[k][lane] = source[sentences[lane]·stride + k] for k < rows."""
     lanes = width(source)
     starts = sentences * stride
     if stride >= lanes:
@@ -91,7 +92,7 @@ def bring_in(source, sentences, stride, rows, target):
 
 @kernel
 def bring_out(source, sentences, stride, rows, count, target):
-    """target[sentences[lane]·stride + k] = source[k][lane] for k < rows, zero up to the stride; `count` lanes."""
+    """Set target[sentences[lane]·stride + k] = source[k][lane] for k < rows, zero up to the stride; `count` lanes."""
     lanes = width(source)
     starts = sentences * stride
     if rows >= lanes:
@@ -109,7 +110,7 @@ def bring_out(source, sentences, stride, rows, count, target):
 
 @kernel
 def largest(values, at, rows):
-    """Each lane's largest of some rows; 0 where all are −∞, as what it is subtracted from is to stay −∞."""
+    """Return the largest of some rows in all lanes; 0 if all are −∞, so that subtracting it leaves −∞."""
     lanes = width(values)
     nothing = everywhere(values, -np.inf)
     peak = nothing
@@ -120,7 +121,7 @@ def largest(values, at, rows):
 
 @kernel
 def exponentiate(values, rows):
-    """Each lane's values become exp(value − their largest); the largest is left in the row after the last."""
+    """Replace the values of all lanes by exp(value − their largest); the largest is left in the row after the last."""
     lanes = width(values)
     peak = largest(values, np.int64(0), rows)
     for k in range(rows):
@@ -130,7 +131,7 @@ def exponentiate(values, rows):
 
 @kernel
 def exponentiate_shared(scores, target):
-    """target[k] = exp(scores[k] − the largest) for scores that all sentences share; returns the largest."""
+    """Set target[k] = exp(scores[k] − the largest) for scores that all sentences share; return the largest."""
     lanes = width(scores)
     peak = -np.inf
     for score in scores:
@@ -146,7 +147,7 @@ def exponentiate_shared(scores, target):
 
 @kernel
 def weigh(values, limits, steps, tags, peaks):
-    """Emissions [t][y][lane] become exp(e − max_y e), zero beyond each lane's limit; peaks[t][lane] are the maxima."""
+    """Replace emissions [t][y][lane] by exp(e − max_y e), zero beyond a lane's limit; peaks[t][lane] are the maxima."""
     lanes = width(values)
     zero, limit = everywhere(values, 0.0), load(limits, 0)
     for t in range(steps):

@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept: one folder per user, named by a hash of the kernels' source.
+"""Folder of compiled kernels: one per user, named by a hash of the kernels' source.
 
 numba's default, a folder next to the source, is lost with every throw-away copy of the code (a Ray job's working
-directory), and detects a change in a kernel's own file only, not in the files that it calls.
+directory), and detects a change in a kernel's file only, not in the files that it calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def keep_together(modules: tuple[ModuleType, ...]) -> None:
-    """Keep every kernel of these modules in the shared folder; in numba's where that one cannot be written."""
+    """Keep compiled kernels of some modules in the shared folder; in numba's if that folder cannot be written."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return  # set by the user
     folder = _folder()

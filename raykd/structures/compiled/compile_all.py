@@ -1,7 +1,7 @@
-"""Compiles every kernel, in both precisions, into the folder of `cache.py`.
+"""Compilation of all kernels, in both precisions, into the folder of `cache.py`.
 
-`python -m raykd.structures.compiled.compile_all` is for a container image: without it each node compiles them when it
-first needs them, for about a minute.
+`python -m raykd.structures.compiled.compile_all` is for a container image: without it each node compiles the kernels at
+their first use, for about a minute.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from raykd.structures.compiled import launch
 
 
 def compile_all_kernels() -> None:
-    """Call each kernel once, on a chain of two tags or on trees of two words."""
+    """Call all kernels once, on a chain of two tags or on trees of two words."""
     for dtype in (torch.float32, torch.float64):
         emissions_BTY = torch.zeros(1, 2, 2, dtype=dtype)
         chain = Chain(emissions_BTY, torch.tensor([2]), torch.zeros(2, 2, dtype=dtype))

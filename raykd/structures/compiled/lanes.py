@@ -20,7 +20,7 @@ REGISTER_BITS = 512
 
 
 class Lanes(types.Type):
-    """numba type of a vector of floats, one per sentence."""
+    """Vector of floats, one per sentence, as a type of numba."""
 
     def __init__(self, dtype: types.Float) -> None:
         self.dtype, self.count = dtype, REGISTER_BITS // dtype.bitwidth
@@ -34,7 +34,7 @@ class _LanesModel(models.PrimitiveModel):
 
 
 def instruction(function: Callable) -> Callable:
-    """numba's `intrinsic`, typed: kernels call it without the first parameter, the typing context."""
+    """Typed form of numba's `intrinsic`: kernels call it without the first parameter, the typing context."""
     return intrinsic(function)
 
 
@@ -73,7 +73,7 @@ def _aligned_to_element(instruction, lanes: Lanes):
 
 @instruction
 def width(typing_context, array):
-    """Lanes per vector for this array's dtype, a compile-time constant."""
+    """Return the lanes per vector for an array's dtype, a compile-time constant."""
     count = Lanes(array.dtype).count
 
     def generate(context, builder, signature, args):
@@ -84,7 +84,7 @@ def width(typing_context, array):
 
 @instruction
 def load(typing_context, array, offset):
-    """The lanes at array[offset : offset + width]."""
+    """Return the lanes at array[offset : offset + width]."""
     lanes = Lanes(array.dtype)
 
     def generate(context, builder, signature, args):
@@ -96,7 +96,7 @@ def load(typing_context, array, offset):
 
 @instruction
 def store(typing_context, array, offset, value):
-    """array[offset : offset + width] = value."""
+    """Set array[offset : offset + width] = value."""
 
     def generate(context, builder, signature, args):
         pointer = _row_pointer(context, builder, signature.args[0], args[0], args[1])
@@ -108,7 +108,7 @@ def store(typing_context, array, offset, value):
 
 @instruction
 def spread(typing_context, array, offset):
-    """array[offset] in every lane."""
+    """Return array[offset] in all lanes."""
     lanes = Lanes(array.dtype)
 
     def generate(context, builder, signature, args):
@@ -120,7 +120,7 @@ def spread(typing_context, array, offset):
 
 @instruction
 def everywhere(typing_context, array, value):
-    """A number in every lane, in the array's dtype."""
+    """Return a number in all lanes, in the array's dtype."""
     lanes = Lanes(array.dtype)
 
     def generate(context, builder, signature, args):
@@ -151,7 +151,7 @@ _operator(operator.truediv, "fdiv")
 
 @instruction
 def larger(typing_context, left, right):
-    """Lane by lane maximum; the right one where either is NaN."""
+    """Return the lane by lane maximum; `right` if either is NaN."""
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", *args), *args)
@@ -161,7 +161,7 @@ def larger(typing_context, left, right):
 
 @instruction
 def where_above(typing_context, left, right, then, otherwise):
-    """`then` where left > right, else `otherwise` (also where either is NaN)."""
+    """Return `then` where left > right, else `otherwise` (also if either is NaN)."""
 
     def generate(context, builder, signature, args):
         return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
@@ -180,7 +180,7 @@ def _polynomial(builder, x, coefficients, lanes: Lanes):
 
 @instruction
 def exp(typing_context, x):
-    """e^x for x ≤ 0 to one unit in the last place; exactly 0 below the smallest normal number."""
+    """Return e^x for x ≤ 0 to one unit in the last place; exactly 0 below the smallest normal number."""
 
     def generate(context, builder, signature, args):
         single = x.dtype.bitwidth == 32
@@ -213,12 +213,12 @@ _LN2_LOW = {True: -2.12194440054690583e-4, False: 1.90821492927058770002e-10}
 
 @instruction
 def ln(typing_context, x):
-    """log x for normal x > 0, by log m = 2 atanh((m−1)/(m+1)); undefined elsewhere."""
+    """Return log x for normal x > 0, by log m = 2 atanh((m−1)/(m+1)); undefined elsewhere."""
 
     def generate(context, builder, signature, args):
         single = x.dtype.bitwidth == 32
         shift, terms = (23, 5) if single else (52, 11)
-        one, integers = _constant(x, 1.0), _integers(x)
+        ones, integers = _constant(x, 1.0), _integers(x)
         bits = builder.bitcast(args[0], integers)
 
         def whole(value):
@@ -228,7 +228,7 @@ def ln(typing_context, x):
         root_half = 0x3F3504F3 if single else 0x3FE6A09E667F3BCD
         exponent = builder.ashr(builder.sub(bits, whole(root_half)), whole(shift))
         mantissa = builder.bitcast(builder.sub(bits, builder.shl(exponent, whole(shift))), _vector(x))
-        ratio = builder.fdiv(builder.fsub(mantissa, one), builder.fadd(mantissa, one))
+        ratio = builder.fdiv(builder.fsub(mantissa, ones), builder.fadd(mantissa, ones))
         square = builder.fmul(ratio, ratio)
         series = _polynomial(builder, square, [2 / (2 * k + 1) for k in range(terms)], x)
         part = builder.fmul(ratio, series)
@@ -251,7 +251,7 @@ def _transposed(builder, rows, lanes: Lanes):
 
 @instruction
 def gather_block(typing_context, source, starts, offset, target, place):
-    """target[place + k·width + lane] = source[starts[lane] + offset + k] for k < width: `width` rows in, transposed."""
+    """Set target[place + k·width + lane] = source[starts[lane] + offset + k] for k < width (transposed rows)."""
     lanes = Lanes(source.dtype)
 
     def generate(context, builder, signature, args):
@@ -272,7 +272,7 @@ def gather_block(typing_context, source, starts, offset, target, place):
 
 @instruction
 def scatter_block(typing_context, source, place, target, starts, offset, count):
-    """target[starts[lane] + offset + k] = source[place + k·width + lane] for k < width and lane < count."""
+    """Set target[starts[lane] + offset + k] = source[place + k·width + lane] for k < width and lane < count."""
     lanes = Lanes(source.dtype)
 
     def generate(context, builder, signature, args):

@@ -1,4 +1,4 @@
-"""Calls the kernels of chains and of trees: every operation that is compiled.
+"""Calls of the kernels of chains and of trees: every operation that is compiled.
 
 Tensors become arrays, blocks of chains and sentences of trees are shared among threads, compiled code is kept on disk.
 """
@@ -47,7 +47,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The Hessian of log Z times a direction of the emissions: token and transition parts, and `ok`."""
+    """Return the Hessian of log Z times a direction of the emissions: token and transition parts, and `ok`."""
     _, token_BTY, pair_BYY, ok_B = _tangent(chain, along_BTY, posterior=False, token=True, pair=True)
     return token_BTY, pair_BYY, ok_B
 
@@ -55,12 +55,12 @@ def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]
 def posterior(
     chain: Chain, teacher_BTY: Tensor, *, token: bool, pair: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
+    """Return Σ_t KL(q_t ‖ p_t) [B] in float64, its gradient (token and transition parts), and `ok`."""
     return _tangent(chain, teacher_BTY, posterior=True, token=token, pair=pair)
 
 
 def _tangent(
-    chain: Chain, given_BTY: Tensor, *, posterior: bool, token: bool, pair: bool
+    chain: Chain, direction_BTY: Tensor, *, posterior: bool, token: bool, pair: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     B, T, Y = chain.emissions_BTY.shape
     new, problem = chain.emissions_BTY.new_empty, as_problem(chain)
@@ -68,15 +68,15 @@ def _tangent(
     ok_B = torch.empty(B, dtype=torch.bool)
     token_BTY, pair_BYY = new(B, T, Y) if token else new(0), new(B, Y, Y) if pair else new(0)
     none = flat(new(0))
-    found = sums.Sums(flat(log_z_B), flat(ok_B), none, none, none, none)
+    sums_out = sums.Sums(flat(log_z_B), flat(ok_B), none, none, none, none)
     parts = tangents.Tangents(flat(value_B), flat(token_BTY), flat(pair_BYY))
-    given = flat(given_BTY.to(chain.dtype))
-    over_blocks(problem, lambda a, b: tangents.tangent(problem, given, posterior, found, parts, a, b))
+    direction = flat(direction_BTY.to(chain.dtype))
+    over_blocks(problem, lambda a, b: tangents.tangent(problem, direction, posterior, sums_out, parts, a, b))
     return value_B, token_BTY, pair_BYY, ok_B
 
 
 def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
-    """The k best labellings [B, K, T] and their scores [B, K] in float64."""
+    """Return the k best labellings [B, K, T] and their scores [B, K] in float64."""
     paths_BKT = torch.empty(chain.batch, k, chain.time, dtype=torch.int64)
     scores_BK = torch.empty(chain.batch, k, dtype=torch.float64)
     problem, paths, scores = as_problem(chain), paths_BKT.numpy(), scores_BK.numpy()
@@ -85,7 +85,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
 
 
 def best_trees(arcs: Arcs) -> tuple[Tensor, Tensor]:
-    """The best trees' heads [B, T], zero on padding, and their scores [B] in float64."""
+    """Return the best trees' heads [B, T], zero on padding, and their scores [B] in float64."""
     heads_BT = torch.empty(arcs.batch, arcs.time, dtype=torch.int64)
     score_B = torch.empty(arcs.batch, dtype=torch.float64)
     # In float64, so that the kernel is compiled once.
@@ -102,7 +102,7 @@ def best_trees(arcs: Arcs) -> tuple[Tensor, Tensor]:
 
 
 def as_problem(chain: Chain) -> Problem:
-    """A CPU chain as the kernels take it."""
+    """Return a CPU chain in the form of the kernels."""
     _, T, Y = chain.emissions_BTY.shape
     lengths = chain.lengths_B.long().numpy()
     return Problem(
@@ -118,19 +118,19 @@ def as_problem(chain: Chain) -> Problem:
 
 
 def _scores(scores: Tensor | None, shared: int, size: int, dtype: torch.dtype) -> tuple[np.ndarray, int]:
-    """Scores and the step from one sentence's to the next's."""
+    """Return scores as a flat array, and the step from one sentence's scores to the next's."""
     if scores is None:
         return np.zeros(size, np.float64 if dtype == torch.float64 else np.float32), 0
     return flat(scores), 0 if scores.dim() == shared else size
 
 
 def flat(tensor: Tensor) -> np.ndarray:
-    """A tensor's numbers, shared where it is contiguous."""
+    """Return a tensor's numbers as a flat array, shared if the tensor is contiguous."""
     return tensor.detach().contiguous().view(-1).numpy()
 
 
 def over_blocks(problem: Problem, work: Callable[[int, int], None]) -> None:
-    """work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
-    in_a_block = REGISTER_BITS // 8 // problem.emissions.itemsize
-    spent = problem.lengths[problem.order[::in_a_block]]
-    share_out(spent, problem.emissions.size * problem.tags, work)
+    """Call work(first, last) over all blocks of the problem, shared among threads by the number of tokens."""
+    sentences_per_block = REGISTER_BITS // 8 // problem.emissions.itemsize
+    costs = problem.lengths[problem.order[::sentences_per_block]]
+    share_out(costs, problem.emissions.size * problem.tags, work)

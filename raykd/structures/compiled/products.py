@@ -11,25 +11,25 @@ from raykd.structures.compiled.lanes import everywhere, load, spread, store, wid
 
 
 @kernel
-def entry(matrix, at, own):
-    """An entry of a matrix in every lane: one number for all, or if `own` each lane's, in row `at` of lanes."""
-    return load(matrix, at * width(matrix)) if own else spread(matrix, at)
+def entry(matrix, at, per_sentence):
+    """Load a matrix entry: one number for all lanes, or if `per_sentence` the numbers of all lanes in row `at`."""
+    return load(matrix, at * width(matrix)) if per_sentence else spread(matrix, at)
 
 
 @kernel
 def multiply(block, row_step, column_step, x, x_at, out, out_at):
-    """out_r = Σ_c matrix[r·row_step + c·column_step] · x_c.
+    """Compute out_r = Σ_c matrix[r·row_step + c·column_step] · x_c.
 
     Steps (1, tags) move forwards through the matrix [from, to], (tags, 1) backwards.
     """
-    if block.own:
-        _multiply_own(block.matrix, row_step, column_step, x, x_at, out, out_at, block.tags)
+    if block.per_sentence:
+        _multiply_per_sentence(block.matrix, row_step, column_step, x, x_at, out, out_at, block.tags)
     else:
         _multiply_shared(block.matrix, row_step, column_step, x, x_at, out, out_at, block.tags)
 
 
-def _multiply(own: bool) -> Callable:
-    """The product for one kind of matrix; as a constant, `own` costs nothing in the loops."""
+def _multiply(per_sentence: bool) -> Callable:
+    """Make the product for one kind of matrix; as a constant, `per_sentence` costs nothing in the loops."""
 
     @kernel
     def product(matrix, row_step, column_step, x, x_at, out, out_at, tags):
@@ -42,10 +42,10 @@ def _multiply(own: bool) -> Callable:
             at = row * row_step
             for column in range(tags):
                 value = load(x, x_at + column * lanes)
-                s0 = s0 + entry(matrix, at, own) * value
-                s1 = s1 + entry(matrix, at + row_step, own) * value
-                s2 = s2 + entry(matrix, at + 2 * row_step, own) * value
-                s3 = s3 + entry(matrix, at + 3 * row_step, own) * value
+                s0 = s0 + entry(matrix, at, per_sentence) * value
+                s1 = s1 + entry(matrix, at + row_step, per_sentence) * value
+                s2 = s2 + entry(matrix, at + 2 * row_step, per_sentence) * value
+                s3 = s3 + entry(matrix, at + 3 * row_step, per_sentence) * value
                 at += column_step
             store(out, out_at + row * lanes, s0)
             store(out, out_at + (row + 1) * lanes, s1)
@@ -57,14 +57,14 @@ def _multiply(own: bool) -> Callable:
             at, column = row * row_step, 0
             while column + 4 <= tags:
                 source = x_at + column * lanes
-                s0 = s0 + entry(matrix, at, own) * load(x, source)
-                s1 = s1 + entry(matrix, at + column_step, own) * load(x, source + lanes)
-                s2 = s2 + entry(matrix, at + 2 * column_step, own) * load(x, source + 2 * lanes)
-                s3 = s3 + entry(matrix, at + 3 * column_step, own) * load(x, source + 3 * lanes)
+                s0 = s0 + entry(matrix, at, per_sentence) * load(x, source)
+                s1 = s1 + entry(matrix, at + column_step, per_sentence) * load(x, source + lanes)
+                s2 = s2 + entry(matrix, at + 2 * column_step, per_sentence) * load(x, source + 2 * lanes)
+                s3 = s3 + entry(matrix, at + 3 * column_step, per_sentence) * load(x, source + 3 * lanes)
                 at += 4 * column_step
                 column += 4
             while column < tags:
-                s0 = s0 + entry(matrix, at, own) * load(x, x_at + column * lanes)
+                s0 = s0 + entry(matrix, at, per_sentence) * load(x, x_at + column * lanes)
                 at += column_step
                 column += 1
             store(out, out_at + row * lanes, (s0 + s1) + (s2 + s3))
@@ -73,7 +73,7 @@ def _multiply(own: bool) -> Callable:
     return product
 
 
-_multiply_shared, _multiply_own = _multiply(own=False), _multiply(own=True)
+_multiply_shared, _multiply_per_sentence = _multiply(per_sentence=False), _multiply(per_sentence=True)
 
 
 @kernel
@@ -124,13 +124,13 @@ def _outer_square(left, right, steps, tags, i, j, out):
 
 
 @kernel
-def _outer_strip(one, one_row, four, four_row, steps, tags, out, step, place):
-    lanes = width(one)
-    zero = everywhere(one, 0.0)
+def _outer_strip(single, single_row, four, four_row, steps, tags, out, step, place):
+    lanes = width(single)
+    zero = everywhere(single, 0.0)
     s0, s1, s2, s3 = zero, zero, zero, zero
-    a, b, row = one_row * lanes, four_row * lanes, tags * lanes
+    a, b, row = single_row * lanes, four_row * lanes, tags * lanes
     for _ in range(steps):
-        value = load(one, a)
+        value = load(single, a)
         s0 = s0 + value * load(four, b)
         s1 = s1 + value * load(four, b + lanes)
         s2 = s2 + value * load(four, b + 2 * lanes)

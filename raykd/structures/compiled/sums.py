@@ -6,7 +6,7 @@ With w = exp(e − max e), P = exp(a − max a), and each forward row divided by
     expected transitions = P ∘ Σ_t a_{t-1} (w_t ∘ b_t / c_t)ᵀ
 
 After the shifts the largest weight of every row is one, so nothing overflows. Underflow can lose at most
-T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings; `ok` is True where that is negligible.
+T·Y·(Y+1)·tiny·max(b · max(1, 1/c)) of the mass of all labellings; `ok` is True if that is negligible.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Sums(NamedTuple):
 class Block(NamedTuple):
     """One block's rows of lanes, reused from block to block.
 
-    `own`: each lane has transitions of its own; `shift` is taken from the scores of transitions that all share.
+    `per_sentence`: each lane has separate transitions. `shift` was subtracted from the scores of shared transitions.
     """
 
     tags: int
-    own: bool
+    per_sentence: bool
     shift: float
     sentences: np.ndarray
     sizes: np.ndarray
@@ -70,16 +70,18 @@ class Block(NamedTuple):
 
 @kernel
 def new_block(problem, first_block):
-    """Buffers for the longest block of a range (blocks are ordered by length), and the transitions that all share."""
+    """Return buffers for the longest block of a range (blocks are ordered by length), and the shared transitions."""
     emissions, tags = problem.emissions, problem.tags
     lanes, dtype = width(emissions), emissions.dtype
     longest = problem.lengths[problem.order[first_block * lanes]]
-    own = problem.transitions_step > 0
-    matrix = np.empty((tags * tags + 1) * lanes if own else (tags * tags + lanes) // lanes * lanes, dtype)
+    per_sentence = problem.transitions_step > 0
+    matrix = np.empty(
+        (tags * tags + 1) * lanes if per_sentence else (tags * tags + lanes) // lanes * lanes, dtype
+    )
     return Block(
         tags,
-        own,
-        0.0 if own else exponentiate_shared(problem.transitions, matrix),
+        per_sentence,
+        0.0 if per_sentence else exponentiate_shared(problem.transitions, matrix),
         np.empty(lanes, np.int64),
         np.empty(lanes, np.int64),
         np.empty(lanes, dtype),
@@ -121,13 +123,13 @@ def sum_product(problem, sums, first_block, last_block):
 
 @kernel
 def run_block(problem, number, block, marginals, sums):
-    """Load a block's scores and run both recursions, with log Z and `ok` of `sums`; how many lanes hold a sentence."""
+    """Load a block's scores and run both recursions, with log Z and `ok` of `sums`; return the lanes in use."""
     tags = problem.tags
     count = lay_out(problem, number, block.sentences, block.sizes, block.limits)
     steps = block.sizes[0]
     bring_in(problem.emissions, block.sentences, problem.time * tags, steps * tags, block.weights)
     weigh(block.weights, block.limits, steps, tags, block.peaks)
-    if block.own:
+    if block.per_sentence:
         bring_in(problem.transitions, block.sentences, tags * tags, tags * tags, block.matrix)
         exponentiate(block.matrix, tags * tags)
     bring_in_ends(problem.start, problem.start_step, block.sentences, tags, block.start)
@@ -140,6 +142,7 @@ def run_block(problem, number, block, marginals, sums):
 
 @kernel
 def bring_in_ends(scores, step, sentences, tags, target):
+    """Copy start or end scores into lanes, as weights."""
     lanes = len(sentences)
     for y in range(tags):
         for lane in range(lanes):
@@ -149,10 +152,10 @@ def bring_in_ends(scores, step, sentences, tags, target):
 
 @kernel
 def run_forward(block):
-    """a_t and c_t for every t, and the mass Σ a_last · end of each lane."""
+    """Compute a_t and c_t for all t, and the mass Σ a_last · end per lane."""
     weights, forward, tags = block.weights, block.forward, block.tags
     lanes = width(weights)
-    zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
+    zero, ones = everywhere(weights, 0.0), everywhere(weights, 1.0)
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
     for t in range(block.sizes[0]):
         row = t * tags * lanes
@@ -166,19 +169,20 @@ def run_forward(block):
             store(forward, row + y * lanes, value)
         store(block.scales, t * lanes, scale)
         # a lane stays at zero after its sentence's end, or where everything underflowed
-        inverse = where_above(scale, tiny, one / scale, zero)
+        inverse = where_above(scale, tiny, ones / scale, zero)
         for y in range(tags):
             store(forward, row + y * lanes, load(forward, row + y * lanes) * inverse)
 
 
 @kernel
 def run_backward(block, marginals):
-    """b into `backward` and w / c into `weights`, or with `marginals` a ∘ b and w ∘ b / c; max b · max(1, 1/c) into
-    `worst`.
+    """Compute b into `backward` and w / c into `weights`, or with `marginals` a ∘ b and w ∘ b / c.
+
+    The bound max b · max(1, 1/c) goes into `worst`.
     """
     weights, forward, state, tags = block.weights, block.forward, block.state, block.tags
     lanes = width(weights)
-    zero, one = everywhere(weights, 0.0), everywhere(weights, 1.0)
+    zero, ones = everywhere(weights, 0.0), everywhere(weights, 1.0)
     tiny = everywhere(weights, np.finfo(weights.dtype).tiny)
     worst = zero
     state[:] = 0
@@ -189,15 +193,15 @@ def run_backward(block, marginals):
             enter_lane(block, ended, t, tags)
             ended += 1
         scale = load(block.scales, t * lanes)
-        inverse = where_above(scale, tiny, one / scale, zero)
+        inverse = where_above(scale, tiny, ones / scale, zero)
         mass, top = zero, zero
         for y in range(tags):
             after = load(state, y * lanes)
             mass = mass + after * load(forward, row + y * lanes)
             top = larger(after, top)
-        worst = larger(top * larger(one, inverse), worst)
-        # Σ a·b is one up to rounding; dividing by it removes the rounding error at every step
-        level = where_above(mass, tiny, one / mass, zero)
+        worst = larger(top * larger(ones, inverse), worst)
+        # Σ a·b is ones up to rounding; dividing by it removes the rounding error at every step
+        level = where_above(mass, tiny, ones / mass, zero)
         for y in range(tags):
             at = row + y * lanes
             after = load(state, y * lanes) * level
@@ -212,7 +216,7 @@ def run_backward(block, marginals):
 
 @kernel
 def enter_lane(block, lane, t, tags):
-    """Begin a lane's backward recursion at its last token: b = end / Σ a · end."""
+    """Begin a lane's backward recursion at the last token: b = end / Σ a · end."""
     lanes = len(block.sizes)
     mass = block.state[0] * 0
     if block.sizes[lane]:
@@ -225,14 +229,14 @@ def enter_lane(block, lane, t, tags):
 
 @kernel
 def conclude(block, count, sums):
-    """log Z from the shifts and scales, and the bound on what underflow lost."""
+    """Compute log Z from the shifts and scales, and the bound on the mass lost to underflow."""
     lanes, tags = len(block.sizes), block.tags
     kind = np.finfo(block.state.dtype)
     # scales can be as small as tiny: the float64 product of seven float32 scales, or of one float64 scale, is normal
     together = 7 if kind.eps > 1e-10 else 1
     for lane in range(count):
         size, sentence = block.sizes[lane], block.sentences[lane]
-        peak = block.matrix[tags * tags * lanes + lane] if block.own else block.shift
+        peak = block.matrix[tags * tags * lanes + lane] if block.per_sentence else block.shift
         value = float(block.start[tags * lanes + lane]) + float(block.end[tags * lanes + lane])
         value += float(peak) * (size - 1)
         product = float(block.mass[lane])
@@ -250,8 +254,8 @@ def conclude(block, count, sums):
 
 @kernel
 def bring_out_pairs(block, pairs, count, target):
-    """Expected transitions: the outer products times the transition weights."""
+    """Write expected transitions: the outer products times the transition weights."""
     lanes, rows = width(pairs), block.tags * block.tags
     for k in range(rows):
-        store(pairs, k * lanes, load(pairs, k * lanes) * entry(block.matrix, k, block.own))
+        store(pairs, k * lanes, load(pairs, k * lanes) * entry(block.matrix, k, block.per_sentence))
     bring_out(pairs, block.sentences, rows, rows, count, target)

@@ -31,8 +31,8 @@ class Tangents(NamedTuple):
 
 
 @kernel
-def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
-    """`given` is the direction v, or with `posterior` the teacher's marginals q; fills `tangents`, log Z and ok."""
+def tangent(problem, direction, posterior, sums, tangents, first_block, last_block):
+    """Fill `tangents`, log Z and ok; `direction` is v, or with `posterior` the teacher's marginals q."""
     block = new_block(problem, first_block)
     tags, stride = problem.tags, problem.time * problem.tags
     lanes, dtype = width(block.weights), block.weights.dtype
@@ -42,7 +42,7 @@ def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
     for number in range(first_block, last_block):
         count = run_block(problem, number, block, False, sums)
         steps = block.sizes[0]
-        bring_in(given, block.sentences, stride, steps * tags, along)
+        bring_in(direction, block.sentences, stride, steps * tags, along)
         if posterior:
             diverge(block, along, value)
             for lane in range(count):
@@ -65,7 +65,7 @@ def tangent(problem, given, posterior, sums, tangents, first_block, last_block):
 
 @kernel
 def centre(block, along):
-    """Subtract from v_t its mean under p_t, which changes no covariance; zero beyond a lane's end."""
+    """Subtract the mean of v_t under p_t from v_t; this changes no covariance; zero beyond a lane's end."""
     lanes, tags = width(along), block.tags
     limit = load(block.limits, 0)
     for t in range(block.sizes[0]):
@@ -83,7 +83,7 @@ def centre(block, along):
 
 @kernel
 def diverge(block, along, value):
-    """Teacher marginals q become the direction Σq − q/p; each lane's Σ KL(q ‖ p), ∞ where only p underflowed."""
+    """Turn teacher marginals q into the direction Σq − q/p, and sum KL(q ‖ p) per lane; ∞ if only p underflowed."""
     lanes, tags = width(along), block.tags
     kind = np.finfo(along.dtype)
     zero, infinite, tiny = everywhere(along, 0.0), everywhere(along, np.inf), everywhere(along, kind.tiny)
@@ -98,12 +98,12 @@ def diverge(block, along, value):
             at = row + y * lanes
             teacher = where_above(limit, everywhere(along, t), load(along, at), zero)
             student = load(block.forward, at) * load(block.backward, at)
-            kept = larger(student, tiny)
-            term = where_above(teacher, tiny, teacher * (ln(larger(teacher, tiny)) - ln(kept)), zero)
+            clamped = larger(student, tiny)
+            term = where_above(teacher, tiny, teacher * (ln(larger(teacher, tiny)) - ln(clamped)), zero)
             lost = where_above(teacher, negligible, where_above(student, tiny, zero, infinite), zero)
             divergence = divergence + (term + lost)
             teacher_mass = teacher_mass + teacher
-            store(along, at, where_above(student, tiny, teacher / kept, zero))
+            store(along, at, where_above(student, tiny, teacher / clamped, zero))
         for y in range(tags):
             at = row + y * lanes
             store(along, at, teacher_mass - load(along, at))
@@ -114,7 +114,7 @@ def diverge(block, along, value):
 
 @kernel
 def carry_forward(block, along, carried):
-    """ȧ for every step."""
+    """Compute ȧ for all steps."""
     lanes, tags = width(along), block.tags
     for t in range(block.sizes[0]):
         row = t * tags * lanes
@@ -122,15 +122,15 @@ def carry_forward(block, along, carried):
             multiply(block, np.int64(1), tags, carried, row - tags * lanes, carried, row)
         for y in range(tags):
             at = row + y * lanes
-            here = load(block.forward, at) * load(along, at)
+            value = load(block.forward, at) * load(along, at)
             if t:
-                here = here + load(block.weights, at) * load(carried, at)
-            store(carried, at, here)
+                value = value + load(block.weights, at) * load(carried, at)
+            store(carried, at, value)
 
 
 @kernel
 def carry_backward(block, along, carried):
-    """Covariances into `backward`, u into `weights`, r into `along`."""
+    """Compute covariances into `backward`, u into `weights`, r into `along`."""
     lanes, tags, state = width(along), block.tags, block.state
     state[:] = 0
     for t in range(block.sizes[0] - 1, -1, -1):

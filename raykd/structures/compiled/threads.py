@@ -1,4 +1,4 @@
-"""Work on a batch, shared among threads.
+"""Sharing the work on a batch among threads.
 
 Threads are Python's, not numba's: the kernels release the interpreter lock, so a thread pool runs ranges of sentences
 in parallel, without a threading layer that breaks after a fork, in a Ray actor or with a second caller. The number of
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 WORTH_A_THREAD = 1_000_000  # multiplications: they take about as long as passing work to another thread
 _pools: dict[int, ThreadPoolExecutor] = {}
-# threads do not survive a fork; a child starts its own
+# threads do not survive a fork; a child starts new ones
 os.register_at_fork(after_in_child=_pools.clear)
 
 
 def share_out(costs: np.ndarray, multiplications: float, work: Callable[[int, int], None]) -> None:
-    """work(first, last) over all parts of a job, whose relative costs are given; small jobs stay in this thread."""
+    """Call work(first, last) over all parts of a job, divided by relative costs; small jobs stay in this thread."""
     parts = len(costs)
     threads = 1 if multiplications < WORTH_A_THREAD else min(torch.get_num_threads(), parts)
     if threads <= 1:
         work(0, parts)
         return
-    spent = np.cumsum(costs)
-    edges = [0, *np.searchsorted(spent, spent[-1] * np.arange(1, threads) / threads), parts]
+    cumulative = np.cumsum(costs)
+    edges = [0, *np.searchsorted(cumulative, cumulative[-1] * np.arange(1, threads) / threads), parts]
     ranges = [(int(a), int(b)) for a, b in pairwise(edges) if a < b]
-    waiting = [_pool(threads).submit(work, *part) for part in ranges[1:]]
+    futures = [_pool(threads).submit(work, *part) for part in ranges[1:]]
     work(*ranges[0])
-    for one in waiting:
-        one.result()
+    for future in futures:
+        future.result()
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
