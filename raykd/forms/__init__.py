@@ -1,4 +1,7 @@
-"""Label forms: what labels look like, and whose they are. To add one, add its module and its line here."""
+"""Label forms: the shape of labels and the unit that each label belongs to.
+
+To add a form, add its module and its line in `FORMS`.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,14 +22,25 @@ FORMS: Mapping[str, LabelForm] = MappingProxyType(
 
 
 def form_of(scheme: str) -> LabelForm:
-    """The form that reads files of a tag scheme."""
+    """Return the label form for files of a tag scheme.
+
+    Args:
+        scheme: Tag scheme of a file, as in `LabelForm.reads`.
+
+    Returns:
+        The first form that lists the scheme.
+    """
     return next(form for form in FORMS.values() if scheme in form.reads)
 
 
 def labels_from(plain: PlainObject) -> Labels:
-    """What `to_plain` of some labels wrote."""
-    own = {form.scheme: form for form in FORMS.values()}
-    return own[plain["scheme"]].labels_from(plain)
+    """Return the labels written by `to_plain`.
+
+    Args:
+        plain: Object with the scheme of a form under `scheme`.
+    """
+    forms = {form.scheme: form for form in FORMS.values()}
+    return forms[plain["scheme"]].labels_from(plain)
 
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""What every label form has in common, and the answers of the simplest one: flat tags.
+"""The base class of label forms, with the methods of the simplest form: flat tags.
 
-A label form says what labels look like. It reads and writes the tags of files, describes and counts them, gives
-targets, says which labels may follow each other, decodes, and says how it is evaluated and served.
+A label form says what labels look like. It reads and writes the tags of files, describes and counts labels, makes
+targets, says which labels may follow each other, decodes, and says how its labels are evaluated and served.
 
 Shapes: Y tags.
 """
@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
+from typing_extensions import override
 
 from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
@@ -31,168 +32,237 @@ if TYPE_CHECKING:
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
 
 StringLists = Sequence[Sequence[str]]
-"""The labels of sentences, as strings."""
+"""One list of strings for each sentence: its words or its labels."""
 PosLists = Sequence[Sequence[str] | None]
-"""The parts of speech of sentences; None where those of a sentence are not known."""
+"""The parts of speech of sentences; None for a sentence without known ones."""
 ExportedArc = tuple[int, str, float, bool]
-"""What an exported parser says of a word: its head, the relation, their probability, and whether it was repaired."""
+"""An exported parser's output for a word: head, relation, their probability, and whether the head was repaired."""
 ScoredWords = Sequence[Sequence[bool]] | None
-"""Which words of each sentence count; None: all of them."""
+"""Bool for each word of each sentence: whether it is scored; None: all words are."""
 AllowedTransitions = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Which tags may follow which, bool [from, to], begin a sentence, bool [Y], and end it, bool [Y]."""
+"""Tags that may follow each other, bool [from, to], begin a sentence, bool [Y], and end it, bool [Y]."""
 
 
 class CorpusFacts(Protocol):
-    """What a form asks of a corpus."""
+    """The parts of a corpus read by label forms."""
 
     @property
-    def tag_set(self) -> TagSet: ...
-
-    @property
-    def pos(self) -> tuple[str, ...]:
-        """Its parts of speech; empty where it is no treebank."""
+    def tag_set(self) -> TagSet:
+        """The tags of the corpus."""
         ...
 
     @property
-    def parts(self) -> Mapping[str, pa.Table]: ...
+    def pos(self) -> tuple[str, ...]:
+        """The parts of speech of a treebank; empty for any other corpus."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, pa.Table]:
+        """The tables of the parts, by their names."""
+        ...
 
 
 class LabelledSentence(NamedTuple):
-    """A sentence with its labels as raykd keeps them."""
+    """A sentence with its labels in raykd's internal scheme."""
 
     tokens: Sequence[str]
     tags: Sequence[str]
     unit: Literal["word", "sentence"] = "word"
-    """What one label belongs to."""
+    """Unit that one label belongs to."""
     heads: Sequence[int] | None = None
-    """Of a tree, one for each word: 0 the root, h the word h − 1."""
+    """Heads of a tree, one for each word: 0 is the root, h the word h − 1."""
     pos: Sequence[str] | None = None
-    """Its parts of speech, where they are known."""
+    """Parts of speech, where they are known."""
 
 
 class ExportedTrees(Protocol):
-    """What an exported parser's labels mean."""
+    """The meaning of an exported parser's labels."""
 
     @property
-    def relations(self) -> Sequence[str]: ...
+    def relations(self) -> Sequence[str]:
+        """The names of the relations."""
+        ...
 
 
 class ExportedModel(Protocol):
-    """An exported model."""
+    """An exported model, as far as label forms call it."""
 
     labels: tuple[str, ...]
 
     @property
     def trees(self) -> ExportedTrees | None:
-        """None of a model that is no parser."""
+        """The meaning of a parser's labels; None for any other model."""
         ...
 
-    def label(self, sentences: StringLists, *, batch: int) -> list[list[str]]: ...
+    def label(self, sentences: StringLists, *, batch: int) -> list[list[str]]:
+        """Return the labels of the words of the sentences."""
+        ...
 
-    def intents_and_slots(self, sentences: StringLists, *, batch: int) -> list[tuple[str, list[str]]]: ...
+    def intents_and_slots(self, sentences: StringLists, *, batch: int) -> list[tuple[str, list[str]]]:
+        """Return the intents of utterances and the slots of their words."""
+        ...
 
     def arcs(
         self, sentences: StringLists, pos: PosLists | None, *, batch: int
-    ) -> Sequence[Sequence[ExportedArc]]: ...
+    ) -> Sequence[Sequence[ExportedArc]]:
+        """Return the arcs of the words of the sentences."""
+        ...
 
 
 @dataclass(frozen=True)
 class LabelForm:
-    """One label form. It has no state: two of one class are equal."""
+    """One label form. It has no state: two instances of one class are equal."""
 
     name: ClassVar[str]
-    """Its key in `FORMS`."""
+    """Key in `FORMS`."""
     scheme: ClassVar[str]
-    """What messages and stored labels call the tags that raykd keeps."""
+    """Name of the internal tags in messages and stored labels."""
     reads: ClassVar[tuple[str, ...]]
-    """The schemes of files whose tags become its own; the first is what it writes."""
+    """Schemes of files whose tags are converted to this form; the first is the one that is written."""
     file_scheme: ClassVar[Literal["auto", "flat"]] = "auto"
-    """How files are read that do not say their scheme."""
+    """Scheme of files that do not state one."""
     title: ClassVar[str]
-    """Its labels in words."""
+    """The labels in words, for messages."""
     scheme_hint: ClassVar[str] = "set corpus.scheme"
-    """What to do where the tags of files became those of another form."""
+    """Hint for a user whose files were read as another form."""
     columns: ClassVar[Sequence[str]] = ("tokens", "tags", "language")
-    """The columns of a corpus part that it reads."""
+    """Columns of a corpus part that the form reads."""
     words_in_front: ClassVar[int] = 0
-    """Words of a sentence that no file has, and that stand in front of the others."""
+    """Number of artificial words in front of each sentence, which no file contains."""
     constrained: ClassVar[bool] = False
-    """Whether some labels may not follow others."""
+    """True if some labels may not follow others."""
     calls: ClassVar[tuple[str, ...]] = ("label",)
-    """What a loaded model of it is asked for, the usual first."""
+    """Methods of a loaded model for this form, the usual one first."""
     labels_text: ClassVar[bool] = True
-    """Whether its models label text for others."""
+    """True if models of the form label text for users."""
     bioes: ClassVar[bool] = False
-    """Whether all its tags are BIOES."""
+    """True if all tags are BIOES."""
     hides_pieces: ClassVar[bool] = False
-    """Whether its targets are pieces of the text itself, hidden from the model."""
+    """True if the targets are pieces of the text itself, hidden from the model."""
     reads_heads: ClassVar[bool] = False
-    """Whether gold labels have heads."""
+    """True if gold labels have heads."""
     always_known: ClassVar[frozenset[str]] = frozenset({OUTSIDE})
-    """Labels that every model knows."""
+    """Labels known to every model."""
     has_student_labels: ClassVar[bool] = False
-    """Whether a student predicts other labels than its corpus has, made of these (`student_labels`)."""
+    """True if a student predicts labels made from those of the corpus (`student_labels`)."""
     generates: ClassVar[bool] = False
-    """Whether a model writes its labels one after the other, and is given them while it learns."""
+    """True if a model generates its labels one after the other, and reads the gold ones while it trains."""
 
     # Tags
 
     def check_tags(self, tags: tuple[str, ...]) -> None:
-        """Raise ValueError where `tags` are no whole set of this form."""
+        """Check a whole tag set.
+
+        Args:
+            tags: Tags of the set, in the order of their numbers.
+
+        Raises:
+            ValueError: The tags are not a complete set of this form.
+        """
 
     def label_of(self, tag: str) -> str | None:
-        """The label that a tag counts for; None where it counts for none."""
+        """Return the label to count for a tag, or None for a tag that is not counted."""
         return tag
 
     def labels_in(self, tags: Iterable[str], scheme: str) -> set[str]:
-        """The labels of which `tag_set` is made, from the distinct tags of a file of `scheme`."""
+        """Return the labels for `tag_set`.
+
+        Args:
+            tags: Distinct tags of a file.
+            scheme: Scheme of the file.
+        """
         return set(tags)
 
     def tag_set(self, labels: Iterable[str]) -> TagSet:
-        """The tags over `labels`: O first where it occurs, then in alphabetical order."""
+        """Return the tag set over `labels`: O first where it occurs, then alphabetical order."""
         return TagSet(tuple(sorted(set(labels), key=lambda tag: (tag != OUTSIDE, tag))), self)
 
     def labels_from(self, plain: PlainObject) -> Labels:
-        """What `to_plain` of its labels wrote."""
+        """Return the labels written by `to_plain`."""
         return TagSet(tuple(plain["tags"]), self)
 
     def encode(self, tags: Sequence[str], numbers: Mapping[str, int]) -> Int16[np.ndarray, " token"]:
-        """The number of every tag, given those of the set. KeyError where one has none."""
+        """Return the numbers of tags.
+
+        Args:
+            tags: Tags of one sentence.
+            numbers: Tag → number, of a tag set.
+
+        Raises:
+            KeyError: A tag has no number.
+        """
         return np.fromiter(map(numbers.__getitem__, tags), np.int16, len(tags))
 
     def decode(self, numbers: Iterable[SupportsIndex], tags: Sequence[str]) -> list[str]:
-        """The tags of these numbers."""
+        """Return the tags with the given numbers.
+
+        Args:
+            numbers: Numbers of tags.
+            tags: Tags of a tag set, in the order of their numbers.
+        """
         return [tags[int(number)] for number in numbers]
 
     def allowed_places(self, tags: Sequence[str]) -> Bool[np.ndarray, "2 tag"] | None:
-        """Which tags the first word of a sentence may have, and which the others; None: any of them."""
+        """Return the tags allowed at the first word and at later words.
+
+        Args:
+            tags: Tags of a tag set, Y of them.
+
+        Returns:
+            Bool [2, Y]: row 0 for the first word, row 1 for the others. None: all tags are allowed everywhere.
+        """
         return None
 
     def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
-        """Which tags may follow each other, begin a sentence and end it."""
+        """Return the legal transitions between tags, and the legal first and last tags."""
         count = len(tags)
         return np.ones((count, count), bool), np.ones(count, bool), np.ones(count, bool)
 
     # Files
 
     def read(self, tags: Sequence[str], scheme: str) -> tuple[Sequence[str], int]:
-        """The tags of a file of `scheme` as raykd keeps them, and how many of them were repaired.
+        """Convert the tags of a file to the internal scheme.
+
+        Args:
+            tags: Tags of one sentence.
+            scheme: Scheme of the file.
+
+        Returns:
+            The converted tags, and the number of repaired ones.
 
         Raises:
-            ValueError: a tag does not belong to the scheme.
+            ValueError: A tag does not belong to the scheme.
         """
         return tags, 0
 
     def write(self, tags: Sequence[str], scheme: str) -> Sequence[str]:
-        """The inverse of `read`."""
+        """Convert internal tags to the scheme of a file; the inverse of `read`.
+
+        Args:
+            tags: Tags of one sentence.
+            scheme: Scheme of the file.
+        """
         return tags
 
     def unknown_tags(self, tags: Iterable[str], scheme: str) -> set[str]:
-        """Those of `tags` that the scheme of a file does not have."""
+        """Return the tags outside a scheme.
+
+        Args:
+            tags: Distinct tags of files.
+            scheme: Scheme of the files.
+        """
         return set()
 
     def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
-        """The first `words` of a sentence with their labels: `word/TAG …`, or its class and the text."""
+        """Return the beginning of a labelled sentence, for people.
+
+        Args:
+            sentence: Sentence with its labels.
+            words: Maximum number of words shown.
+
+        Returns:
+            `word/TAG word/TAG …`, or the class and the text of a sentence with one label.
+        """
         tokens, tags = sentence.tokens[:words], sentence.tags
         more = " …" if len(sentence.tokens) > words else ""
         if sentence.unit == "sentence":
@@ -202,83 +272,131 @@ class LabelForm:
     # Training
 
     def fault(self, corpus: CorpusFacts, task: str) -> tuple[str, str] | None:
-        """What is wrong with the labels of a corpus for a task of this form, and a hint."""
-        own = corpus.tag_set.form
-        if own == self:
+        """Check the labels of a corpus against a task of this form.
+
+        Args:
+            corpus: Corpus of the run.
+            task: Name of the task, for the message.
+
+        Returns:
+            The problem and a hint; None where the labels fit.
+        """
+        corpus_form = corpus.tag_set.form
+        if corpus_form == self:
             return None
         tags = corpus.tag_set.tags
         some = ", ".join((*tags[:4], "…") if len(tags) > 4 else tags)
-        problem = f"its tags are {own.scheme} ({some}), and task {task!r} needs {self.scheme} tags"
-        if self.words_in_front or own.words_in_front:
+        problem = f"its tags are {corpus_form.scheme} ({some}), and task {task!r} needs {self.scheme} tags"
+        if self.words_in_front or corpus_form.words_in_front:
             return problem, "set corpus.source, or another task"
         return problem, f"{self.scheme_hint}, or another task"
 
     def predicted_tags(self, tag_set: TagSet) -> TagSet:
-        """What a model predicts, where the corpus' tags are `tag_set`."""
+        """Return the predicted tag set for a corpus with the tags `tag_set`."""
         return tag_set
 
     def student_labels(self, corpus: CorpusFacts, encoding: str, source: str) -> Labels:
-        """What a student predicts, where that has labels of its own.
+        """Return the labels of a student, for forms with `has_student_labels`.
+
+        Args:
+            corpus: Corpus with the training sentences.
+            encoding: Name of the encoding (`student.encoding`).
+            source: Name of the corpus, for errors.
 
         Raises:
-            CorpusError: the corpus, read from `where`, lacks what they are made of.
+            CorpusError: The corpus lacks what the labels are made of.
         """
         raise TypeError(f"students of {self.name} predict the labels of their corpus")
 
     def arcs_on_labels(self, gold: TargetColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
-        """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`, its targets."""
+        """Return the distribution of a parser's arcs over a student's labels.
+
+        Args:
+            gold: Targets of the corpus part.
+            arcs: Arcs of a batch, as the parser scores them.
+            rows: Rows in `gold` of the sentences of the batch, int64 [B].
+        """
         raise TypeError(f"labels of {self.name} say nothing of arcs")
 
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TargetColumn:
-        """The targets of a corpus part.
+        """Return the targets of a corpus part.
 
         Args:
-            table: with the `columns` of the form.
-            pos: the corpus' parts of speech, by their numbers.
-            labels: what the model predicts.
+            table: Corpus part with the `columns` of the form.
+            pos: Parts of speech of the corpus, in the order of their numbers.
+            labels: Labels that the model predicts.
         """
         from raykd.forms.targets import LabelColumn
 
         return LabelColumn.from_table(table)
 
     def best_labellings(self, gold: TargetColumn, output: ModelOutput, rows: np.ndarray) -> Sequence[object]:
-        """The best labelling of every sentence of a batch; `rows` are its sentences in `gold`, its targets."""
+        """Return the best labellings of a batch of sentences.
+
+        Args:
+            gold: Targets of the corpus part.
+            output: Output of the model for the batch.
+            rows: Rows in `gold` of the sentences of the batch, int64 [B].
+
+        Returns:
+            One labelling for each sentence, in the form that `metric_inputs` reads.
+        """
         from raykd.forms.targets import best_labels
 
         return best_labels(output)
 
     def no_labels_reason(self, labels: Labels) -> str | None:
-        """Why a model that predicts `labels` gives words no labels; None where it gives some."""
+        """Return the reason for a model without labels of words; None for any other model."""
         return None
 
     # Evaluation
 
     def gold(self, sentence: LabelledSentence) -> object:
-        """The gold labelling of a sentence as a task's metric compares it."""
+        """Return the gold labelling of a sentence in the form of the task's metric."""
         return sentence.tags
 
     def metric_inputs(
         self, gold: TargetColumn, predicted: Sequence[object], tag_set: TagSet
     ) -> tuple[Sequence[object], Sequence[object]]:
-        """Gold and predicted labellings of every sentence as a task's metric compares them; those that are predicted
-        come from `best`.
+        """Return gold and predicted labellings in the form of the task's metric.
+
+        Args:
+            gold: Targets of the corpus part, N sentences.
+            predicted: N labellings from `best_labellings`.
+            tag_set: Tags of the corpus.
+
+        Returns:
+            N gold labellings and N predicted ones.
         """
         raise NotImplementedError
 
     def most_frequent(self, gold: StringLists) -> StringLists | None:
-        """The labelling that gives every word the most frequent label; None where words have no labels."""
+        """Return the baseline of the most frequent label; None where words have no labels."""
         return most_frequent(gold)
 
     def by_label(
         self, gold: Sequence[object], predicted: Sequence[object], scored_words: ScoredWords
     ) -> ScoresByLabel:
-        """The figures of every label; `scored` says which words count, where not all do."""
+        """Return the scores by label.
+
+        Args:
+            gold: Gold labellings, from `metric_inputs`.
+            predicted: Predicted labellings, from `metric_inputs`.
+            scored_words: Words that are scored; None: all of them.
+        """
         raise TypeError(f"{self.title} are not counted by label")
 
     def confusions(
         self, gold: Sequence[object], predicted: Sequence[object], scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
-        """What is taken for what, with `examples` of each."""
+        """Return the most frequent confusions of labels.
+
+        Args:
+            gold: Gold labellings, from `metric_inputs`.
+            predicted: Predicted labellings, from `metric_inputs`.
+            scored_words: Words that are scored; None: all of them.
+            examples: Maximum number of examples of each confusion.
+        """
         raise TypeError(f"{self.title} are not counted by label")
 
     # Serving
@@ -286,25 +404,35 @@ class LabelForm:
     def run_exported(
         self, model: ExportedModel, sentences: StringLists, pos: PosLists | None, *, batch: int
     ) -> Sequence[object]:
-        """What an exported model says of sentences, whose parts of speech are `pos`."""
+        """Return the labellings predicted by an exported model.
+
+        Args:
+            model: Opened model.
+            sentences: Words of each sentence.
+            pos: Parts of speech of each sentence, for models that read them.
+            batch: Sentences in one batch.
+        """
         return model.label(sentences, batch=batch)
 
     def exported_labels(self, model: ExportedModel) -> Collection[str]:
-        """The labels that an exported model knows."""
+        """Return the labels of an exported model."""
         return TagSet(tuple(model.labels), self).labels
 
 
 class TagForm(LabelForm):
-    """A form whose labelling of a sentence is a list of tags."""
+    """A form with lists of tags as labellings."""
 
+    @override
     def metric_inputs(
         self, gold: LabelColumn, predicted: Sequence[np.ndarray], tag_set: TagSet
     ) -> tuple[StringLists, StringLists]:
         return gold.lists(tag_set.tags), [tag_set.decode(path) for path in predicted]
 
+    @override
     def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
         return words_by_label(gold, predicted)
 
+    @override
     def confusions(
         self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
@@ -313,10 +441,14 @@ class TagForm(LabelForm):
 
 @dataclass(frozen=True)
 class TagSet:
-    """The tags of a corpus in a fixed order; a tag's number is its place. What they mean its `form` knows.
+    """The tags of a corpus in a fixed order; the number of a tag is its place.
+
+    Attributes:
+        tags: The tags, in the order of their numbers.
+        form: The form that knows the meaning of the tags.
 
     Raises:
-        ValueError: a tag occurs twice, or the tags are none of the form.
+        ValueError: A tag occurs twice, or the tags are not a complete set of the form.
     """
 
     tags: tuple[str, ...]
@@ -329,7 +461,7 @@ class TagSet:
         self.form.check_tags(self.tags)
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form."""
+        """Return a JSON-able form."""
         return {"scheme": self.form.scheme, "tags": list(self.tags)}
 
     @cached_property
@@ -338,39 +470,45 @@ class TagSet:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What is counted: span types, intents, what opens the brackets of trees, or the tags themselves."""
-        found = (self.form.label_of(tag) for tag in self.tags)
-        return tuple(dict.fromkeys(label for label in found if label is not None))
+        """Counted labels: span types, intents, opening brackets of trees, or the tags themselves."""
+        labels = (self.form.label_of(tag) for tag in self.tags)
+        return tuple(dict.fromkeys(label for label in labels if label is not None))
 
     def __len__(self) -> int:
         return len(self.tags)
 
     def index(self, tag: str) -> int:
-        """The number of `tag`; ValueError naming the tags when there is none."""
+        """Return the number of a tag.
+
+        Raises:
+            ValueError: The set has no such tag.
+        """
         number = self._numbers.get(tag)
         if number is None:
             raise ValueError(f"unknown tag {tag!r} ({', '.join(self.tags)})")
         return number
 
     def encode(self, tags: Sequence[str]) -> Int16[np.ndarray, " token"]:
-        """Numbers of `tags`; ValueError names a tag that is not in the set."""
+        """Return the numbers of tags.
+
+        Raises:
+            ValueError: The set lacks one of the tags.
+        """
         try:
             return self.form.encode(tags, self._numbers)
         except KeyError as error:
             raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """The tags of these numbers."""
+        """Return the tags with the given numbers."""
         return self.form.decode(numbers, self.tags)
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
-        """Which tags the first word of a sentence may have, and which the others; None where every word may have any of
-        them.
-        """
+        """Tags allowed at the first word and at later words, bool [2, Y]; None: all tags everywhere."""
         return self.form.allowed_places(self.tags)
 
     def legal(self) -> LegalTransitions | None:
-        """Which tags may follow each other; None where all may."""
+        """Legal transitions between tags; None where all are legal."""
         if not self.form.constrained:
             return None
         from raykd.structures import LegalTransitions
@@ -379,7 +517,7 @@ class TagSet:
 
 
 def most_frequent(gold: StringLists) -> list[list[str]]:
-    """The most frequent label in the place of every label."""
+    """Replace all labels by the most frequent one."""
     counts = Counter(label for labels in gold for label in labels)
     best = max(counts, key=counts.__getitem__, default="")
     return [[best] * len(labels) for labels in gold]

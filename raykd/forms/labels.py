@@ -1,4 +1,4 @@
-"""What a model predicts: the tags of its corpus, or labels of its own."""
+"""The labels of a model: the tags of its corpus, or labels made from these."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 class Labels(Protocol):
-    """What a model predicts: the tags of its corpus, or labels of its own."""
+    """The labels of a model."""
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The labels, by their numbers; empty where labels have numbers alone."""
+        """The labels, in the order of their numbers; empty for labels that are numbers only."""
         ...
 
     def __len__(self) -> int: ...
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """The labels of these numbers."""
+        """Return the labels with the given numbers."""
         ...
 
     def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
-        """Which labels the first word of a sentence may have, and which the others; None: any of them."""
+        """Labels allowed at the first word and at later words, bool [2, Y]; None: all labels everywhere."""
         ...
 
     def legal(self) -> LegalTransitions | None:
-        """Which labels may follow each other; None where all may."""
+        """Legal transitions between labels; None where all are legal."""
         ...
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form, which `raykd.forms.labels_from` reads."""
+        """Return a JSON-able form, read by `raykd.forms.labels_from`."""
         ...

@@ -11,27 +11,41 @@ from raykd.metrics.bioes import OUTSIDE, Span, split_tag
 
 
 class OutermostSpans(NamedTuple):
-    """The spans of a sentence that are inside no other one."""
+    """The outermost spans of a sentence."""
 
     tags: list[str]
-    """In the scheme that was read."""
+    """Tags in the scheme that was read."""
     left_out: int
-    """Spans that are left out: they are inside another one, or overlap a longer one."""
+    """Number of spans left out: inside another span, or overlapping a longer one."""
 
 
 def is_nested(tag: str) -> bool:
-    """Whether a tag has several labels."""
+    """Return True if a tag has several labels, as in `B-ORG|B-LOC`.
+
+    Args:
+        tag: Tag in the usual spelling.
+    """
     pieces = tag.split(NESTED_SEPARATOR)
     return len(pieces) > 1 and all(piece == OUTSIDE or has_span_form(piece) for piece in pieces)
 
 
 def split_labels(tag: str) -> list[str]:
-    """The labels of a tag, one by one."""
+    """Return the labels of a tag, one by one.
+
+    Args:
+        tag: Tag with one label, or several separated by `|`.
+    """
     return tag.split(NESTED_SEPARATOR) if is_nested(tag) else [tag]
 
 
 def nested_scheme(tags: Iterable[str]) -> SpanScheme:
-    """The scheme of tags of which some have several labels: by their letters, as their ends are not in one row."""
+    """Return the scheme of nested tags, judged by their letters alone.
+
+    The positions of the letters tell nothing: begins and ends of nested spans are not in one row.
+
+    Args:
+        tags: Distinct tags of a language.
+    """
     letters = {label[0] for tag in tags for label in split_labels(tag) if has_span_form(label)}
     if "M" in letters:
         return "bmewo" if "W" in letters else "bmes"
@@ -41,23 +55,25 @@ def nested_scheme(tags: Iterable[str]) -> SpanScheme:
 
 
 def keep_outermost(tags: Sequence[str], scheme: ReadScheme) -> OutermostSpans:
-    """The spans that are inside no other one. Of two that overlap the longer one is kept, of equals the first.
+    """Remove nested spans. Of two overlapping spans the longer one is kept, of equally long ones the first.
 
     Args:
-        tags: of one sentence, each with one label or several.
-        scheme: that of the labels, each a letter and a type.
+        tags: Tags of one sentence, each with one label or several.
+        scheme: Scheme of the labels, each a letter and a type.
     """
-    kept: list[Span] = []
+    spans_kept: list[Span] = []
     span_scheme = cast("SpanScheme", scheme)
     spans = _all_spans(tags, span_scheme)
     for start, end, kind in sorted(spans, key=lambda span: span[0] - span[1]):
-        if all(end <= first or start >= last for first, last, _ in kept):
-            kept.append((start, end, kind))
-    return OutermostSpans(write_spans(sorted(kept), len(tags), span_scheme), len(spans) - len(kept))
+        if all(end <= first or start >= last for first, last, _ in spans_kept):
+            spans_kept.append((start, end, kind))
+    return OutermostSpans(
+        write_spans(sorted(spans_kept), len(tags), span_scheme), len(spans) - len(spans_kept)
+    )
 
 
 def _all_spans(tags: Sequence[str], scheme: SpanScheme) -> list[Span]:
-    """All spans, those inside others too. A label that goes on does so in the span of its type that began first."""
+    """All spans, nested ones too. A label that continues belongs to the span of its type that began first."""
     spans: list[Span] = []
     running: list[tuple[int, str]] = []
     for place, tag in enumerate(tags):

@@ -1,4 +1,4 @@
-"""Pieces that are hidden in raw text, and what a masked language model says of them.
+"""Hidden pieces of raw text, and the predictions of a masked language model for them.
 
 Shapes: N sentences, B of a batch, M hidden pieces of the sentence with the most of them.
 """
@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsIndex
 
 import numpy as np
+from typing_extensions import override
 
 from raykd.forms.form import CorpusFacts, ExportedModel, LabelForm, StringLists
 from raykd.forms.targets import ModelOutput
@@ -25,57 +26,57 @@ if TYPE_CHECKING:
 
 
 class HidingText(Protocol):
-    """A text some of whose pieces are hidden."""
+    """A text with hidden pieces."""
 
     @property
     def size(self) -> int:
-        """Pieces of its vocabulary."""
+        """Pieces of the vocabulary."""
         ...
 
     def __len__(self) -> int: ...
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Hidden pieces of each sentence, int64 [N]."""
+        """Number of hidden pieces per sentence, int64 [N]."""
         ...
 
     def hidden(self, indices: np.ndarray) -> np.ndarray:
-        """Those of the sentences at `indices`, int64 [B, M], 0 behind them."""
+        """Return the hidden pieces of the sentences at `indices`, int64 [B, M], padded with 0."""
         ...
 
 
 @dataclass(frozen=True)
 class PieceLabels:
-    """The pieces of a vocabulary, which a masked language model predicts."""
+    """The pieces of a vocabulary, as a masked language model predicts them."""
 
     size: int
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """None: pieces have numbers alone."""
+        """An empty tuple: pieces are numbers only."""
         return ()
 
     def __len__(self) -> int:
         return self.size
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """The numbers themselves, as text."""
+        """Return the numbers as text."""
         return [str(int(number)) for number in numbers]
 
     def allowed_places(self) -> None:
-        """Any piece may be hidden anywhere."""
+        """None: any piece may be hidden anywhere."""
 
     def legal(self) -> None:
-        """Any piece may follow any other."""
+        """None: any piece may follow any other."""
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form."""
+        """Return a JSON-able form."""
         return {"scheme": PIECES.scheme, "size": self.size}
 
 
 @dataclass(frozen=True)
 class HiddenPieces:
-    """The targets of a text: the pieces that it hides. Every sentence has some."""
+    """The targets of a text: its hidden pieces, at least one in each sentence."""
 
     text: HidingText
 
@@ -84,7 +85,7 @@ class HiddenPieces:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Of each sentence, int64 [N]."""
+        """Number of hidden pieces per sentence, int64 [N]."""
         return self.text.lengths
 
     @property
@@ -93,7 +94,7 @@ class HiddenPieces:
         return np.ones(len(self), bool)
 
     def gather(self, rows: np.ndarray) -> Targets:
-        """The hidden pieces of the sentences at `rows`, in that order."""
+        """Return the hidden pieces of the sentences at `rows`, in that order."""
         import torch
 
         from raykd.forms.targets import Targets
@@ -102,19 +103,19 @@ class HiddenPieces:
 
 
 class Guess(NamedTuple):
-    """What a model says of the hidden pieces of one sentence."""
+    """A model's predictions for the hidden pieces of one sentence."""
 
     log_p_M: np.ndarray
-    """Of each its log-probability, in nats."""
+    """Log-probability of each hidden piece, in nats."""
     right_M: np.ndarray
-    """Whether it is the most probable one."""
+    """True for each hidden piece that is the most probable one."""
     pieces: int
-    """Of the vocabulary."""
+    """Pieces of the vocabulary."""
 
 
 @dataclass(frozen=True)
 class Pieces(LabelForm):
-    """Hidden pieces; tags are not read."""
+    """Hidden pieces of text; tags are not read."""
 
     name: ClassVar[str] = "pieces"
     scheme: ClassVar[str] = "pieces"
@@ -125,17 +126,21 @@ class Pieces(LabelForm):
     labels_text: ClassVar[bool] = False
     hides_pieces: ClassVar[bool] = True
 
+    @override
     def labels_from(self, plain: PlainObject) -> PieceLabels:
         return PieceLabels(plain["size"])
 
+    @override
     def no_labels_reason(self, labels: Labels) -> str:
         return "a masked language model gives no labels; raykd export writes it for Transformers"
 
+    @override
     def fault(self, corpus: CorpusFacts, task: str) -> None:
-        """Any text will do."""
+        """Accept any text."""
 
+    @override
     def best_labellings(self, gold: HiddenPieces, output: ModelOutput, rows: np.ndarray) -> list[Guess]:
-        """How probable the hidden pieces of the sentences at `rows` are."""
+        """Return the probabilities of the hidden pieces of the sentences at `rows`."""
         import torch
 
         from raykd.structures import chunked_scores
@@ -152,22 +157,25 @@ class Pieces(LabelForm):
             for row, length in enumerate(lengths_B)
         ]
 
+    @override
     def metric_inputs(
         self, gold: HiddenPieces, predicted: Sequence[Guess], tag_set: TagSet
     ) -> tuple[Sequence[Guess], Sequence[Guess]]:
-        """What is predicted says itself how good it is."""
+        """Return the predictions twice: they state themselves how good they are."""
         return predicted, predicted
 
+    @override
     def most_frequent(self, gold: StringLists) -> None:
-        """Words have no labels."""
+        """Return None: words have no labels."""
 
+    @override
     def exported_labels(self, model: ExportedModel) -> Collection[str]:
         return ()
 
 
 def _guess(scores_NV: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor]:
-    own_N = scores_NV.gather(1, gold_N[:, None])[:, 0]
-    return (own_N - scores_NV.logsumexp(1)).double(), own_N >= scores_NV.amax(1)
+    gold_scores_N = scores_NV.gather(1, gold_N[:, None])[:, 0]
+    return (gold_scores_N - scores_NV.logsumexp(1)).double(), gold_scores_N >= scores_NV.amax(1)
 
 
 PIECES = Pieces()

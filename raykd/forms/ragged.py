@@ -1,4 +1,4 @@
-"""Rows of unequal length in one flat array: encoded text and labels are such, and are padded here.
+"""Rows of unequal length in one flat array, for encoded text and labels, and their padding.
 
 Shapes: N rows, B rows of a batch, W width of the batch (its longest row).
 """
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def offsets_from_lengths(lengths: np.ndarray) -> np.ndarray:
-    """The int64 offsets [N + 1] of rows of these lengths [N]."""
+    """Return the int64 offsets [N + 1] of rows of the given lengths [N].
+
+    Args:
+        lengths: Length of each row, [N].
+    """
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -29,7 +33,8 @@ def offsets_from_lengths(lengths: np.ndarray) -> np.ndarray:
 class Ragged:
     """N rows of unequal length: row i is `values[offsets[i] : offsets[i + 1]]`.
 
-    Raises ValueError when the offsets do not cover the values from 0 to their end in ascending order.
+    Raises:
+        ValueError: The offsets do not ascend from 0 to the number of values.
     """
 
     values: np.ndarray
@@ -45,11 +50,11 @@ class Ragged:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """The length of every row, int64 [N]."""
+        """Lengths of the rows, int64 [N]."""
         return np.diff(self.offsets)
 
     def take(self, indices: np.ndarray) -> Ragged:
-        """The rows at `indices`, in that order; a row may be taken more than once."""
+        """Return the rows at `indices`, in that order; a row may be taken more than once."""
         starts, lengths = self.spans(indices)
         offsets = offsets_from_lengths(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
@@ -58,13 +63,19 @@ class Ragged:
     def pad(
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
-        """The rows at `indices` (any shape), padded with `fill`: int64 [*rows, W], and their lengths int64 [*rows].
-        W is the longest row taken, 0 when there is none.
+        """Return rows padded to the length of the longest one.
+
+        Args:
+            indices: Rows to take, of any shape.
+            fill: Value of the padding.
+
+        Returns:
+            The rows, int64 [*indices, W], and their lengths, int64 [*indices]. W is 0 where no row is taken.
         """
         return RaggedBlocks((self,)).pad(indices, fill=fill)
 
     def spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows at `indices` begin in the values, and their lengths."""
+        """Return the first position in the values of the rows at `indices`, and their lengths."""
         indices = np.asarray(indices, dtype=np.int64)
         starts = self.offsets[indices]
         return starts, self.offsets[indices + 1] - starts
@@ -72,7 +83,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class RaggedBlocks:
-    """Rows of unequal length in several blocks, one after the other; each may be mapped from a file of its own."""
+    """Rows of unequal length in several blocks, one after the other; each block may be mapped from a separate file."""
 
     blocks: tuple[Ragged, ...]
 
@@ -81,39 +92,51 @@ class RaggedBlocks:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """The first row of each block, and the number of all rows, int64 [blocks + 1]."""
+        """First rows of the blocks, and the number of all rows, int64 [blocks + 1]."""
         return offsets_from_lengths(np.fromiter(map(len, self.blocks), np.int64, len(self.blocks)))
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """The length of every row, int64 [N]."""
+        """Lengths of the rows, int64 [N]."""
         return np.concatenate([np.zeros(0, np.int64), *(np.diff(block.offsets) for block in self.blocks)])
 
     def block_of(self, rows: np.ndarray) -> np.ndarray:
-        """The block that has each row, int64."""
+        """Return the numbers of the blocks of `rows`, int64."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def pad(
         self, indices: np.ndarray, *, fill: int = 0
     ) -> tuple[Integer[np.ndarray, "*rows width"], Integer[np.ndarray, "*rows"]]:
-        """As `Ragged.padded`."""
+        """Return rows padded to the length of the longest one, as `Ragged.pad` does.
+
+        Args:
+            indices: Rows to take, of any shape.
+            fill: Value of the padding.
+        """
         rows = np.asarray(indices, dtype=np.int64)
-        own, starts, lengths = self.block_of(rows), np.zeros_like(rows), np.zeros_like(rows)
-        present = np.unique(own).tolist()
+        block_numbers, starts, lengths = self.block_of(rows), np.zeros_like(rows), np.zeros_like(rows)
+        present = np.unique(block_numbers).tolist()
         for block in present:
-            mine = own == block
-            starts[mine], lengths[mine] = self.blocks[block].spans(rows[mine] - self.starts[block])
+            in_block = block_numbers == block
+            starts[in_block], lengths[in_block] = self.blocks[block].spans(
+                rows[in_block] - self.starts[block]
+            )
         columns = np.arange(lengths.max(initial=0))
         inside = columns < lengths[..., None]
         padded = np.full(inside.shape, fill, dtype=np.int64)
         for block in present:
-            mine = inside & (own == block)[..., None]
-            padded[mine] = self.blocks[block].values[(starts[..., None] + columns)[mine]]
+            in_block = inside & (block_numbers == block)[..., None]
+            padded[in_block] = self.blocks[block].values[(starts[..., None] + columns)[in_block]]
         return padded, lengths
 
 
 def table_column(sentences: pa.Table | Iterable[Sequence[str]], name: str) -> pa.ChunkedArray | None:
-    """A column of an Arrow table; None when the sentences are not in a table."""
+    """Return a column of an Arrow table, or None for sentences in plain lists.
+
+    Args:
+        sentences: Arrow table, or one list of words for each sentence.
+        name: Name of the column.
+    """
     if not isinstance(sentences, pa.Table):
         return None
     table: pa.Table = sentences
@@ -121,7 +144,14 @@ def table_column(sentences: pa.Table | Iterable[Sequence[str]], name: str) -> pa
 
 
 def flatten_lists(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """An Arrow list column as its flat values and int64 offsets [N + 1] (right for sliced columns too)."""
+    """Return an Arrow list column as flat values and int64 offsets [N + 1].
+
+    Args:
+        column: List column of N rows; slices are read correctly.
+
+    Raises:
+        ValueError: A row is null.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.null_count:

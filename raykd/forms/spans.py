@@ -1,10 +1,12 @@
-"""Spans of words with a type, kept as BIOES tags: names, aspects."""
+"""Typed spans of words, such as names and aspects, kept as BIOES tags."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+from typing_extensions import override
 
 from raykd.forms.form import AllowedTransitions, LabelledSentence, ScoredWords, StringLists, TagForm, TagSet
 from raykd.forms.tag_schemes import (
@@ -40,39 +42,50 @@ class Spans(TagForm):
     constrained: ClassVar[bool] = True
     bioes: ClassVar[bool] = True
 
+    @override
     def check_tags(self, tags: tuple[str, ...]) -> None:
         check_bioes(tags, tags)
 
+    @override
     def label_of(self, tag: str) -> str | None:
         # Every span has exactly one B or S.
         return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
+    @override
     def labels_in(self, tags: Iterable[str], scheme: SpanScheme) -> set[str]:
         return span_types(tags, scheme)
 
+    @override
     def tag_set(self, labels: Iterable[str]) -> TagSet:
-        """The BIOES tags over span types, in alphabetical order of the types, O first."""
+        """Return the BIOES tags over span types, O first, then the types in alphabetical order."""
         return TagSet(tuple(bioes_tags(sorted(set(labels)))), self)
 
+    @override
     def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
         allowed_YY, outside = allowed_in_bioes(tags), tags.index(OUTSIDE)
         return allowed_YY, allowed_YY[outside], allowed_YY[:, outside]
 
+    @override
     def read(self, tags: Sequence[str], scheme: SpanScheme) -> tuple[Sequence[str], int]:
         return to_bioes(tags, scheme)
 
+    @override
     def write(self, tags: Sequence[str], scheme: SpanScheme) -> Sequence[str]:
         return from_bioes(tags, scheme)
 
+    @override
     def unknown_tags(self, tags: Iterable[str], scheme: ReadScheme) -> set[str]:
         return unknown_tags(tags, scheme)
 
+    @override
     def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         return bracket_spans(sentence.tokens, sentence.tags, words=words)
 
+    @override
     def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
         return entities_by_label(gold, predicted)
 
+    @override
     def confusions(
         self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:

@@ -1,4 +1,4 @@
-"""Tag schemes: how files write spans. Inside, spans are BIOES.
+"""Tag schemes: the ways in which files write spans. Inside, spans are BIOES.
 
 The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
 
@@ -13,10 +13,10 @@ The schemes, on the spans [0, 2) PER, [2, 3) PER, [4, 5) LOC of five tokens:
     io      T-PER T-PER T-PER O T-LOC     one tag per token; neighbours with one tag are one span (SemEval-2016)
 
 All but the last are equivalent. Conversion is lossless: `from_bioes(to_bioes(tags, s)[0], s) == tags` for every
-valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it (a tag that cannot continue a span
-begins a new one), and every tag that would be written otherwise counts as one repair. `io` cannot separate
-touching spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be
-written again. Tags that are spelled otherwise than `B-PER` and `O` are first brought to this form (`tag_spellings.py`).
+valid sequence of scheme `s`. An invalid sequence is read as conlleval reads it: a tag that cannot continue a span
+begins a new one. Every tag that would be written differently counts as one repair. `io` cannot separate touching
+spans of one type: they become one. Its types are whole tags (`T-POS`, not `POS`), so that the tags can be written
+again. Tags spelled differently from `B-PER` and `O` are first brought to this form (`tag_spellings.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SpanScheme = Literal["iob1", "iob2", "ioe1", "ioe2", "bioes", "bilou", "bmes", "bmewo", "io"]
 FileScheme = Literal[SpanScheme, "flat", "auto"]
 ReadScheme = Literal[FileScheme, "utterance", "parse"]
-"""Those of files, and what some sources make of them."""
+"""Schemes of files, and of the tags that some sources produce."""
 
 LETTERS: Mapping[str, str] = MappingProxyType(
     {
@@ -45,19 +45,23 @@ LETTERS: Mapping[str, str] = MappingProxyType(
         "bmewo": "BMEW", "utterance": "BI",
     }
 )  # fmt: skip
-"""Scheme → the letters of its tags, where a tag is a letter, a dash and a type."""
+"""Scheme → the letters of its tags, for schemes whose tags are a letter, a dash and a type."""
 SPAN_LETTERS = "BIESLUMW"
-"""The letters of all of them."""
+"""The letters of all schemes."""
 _MARK_BOTH_ENDS = ("bioes", "bilou", "bmes", "bmewo")
-"""The schemes that mark both ends of a span."""
+"""Schemes that mark both ends of a span."""
 _LETTERS_BY_BIOES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {"bilou": {"E": "L", "S": "U"}, "bmes": {"I": "M"}, "bmewo": {"I": "M", "S": "W"}}
 )
-"""Scheme → its letters in the place of those of BIOES."""
+"""Scheme → letter of BIOES → the letter that the scheme writes instead."""
 
 
 class MixedTagsError(ValueError):
-    """Tags of several schemes, or spans beside other tags; `odd` are those of the fewer words."""
+    """Tags of several schemes, or spans mixed with other tags.
+
+    Attributes:
+        odd: Tags of the smaller group, by words.
+    """
 
     def __init__(self, problem: str, odd: frozenset[str]):
         super().__init__(problem)
@@ -72,7 +76,13 @@ def _read_runs(tags: Sequence[str]) -> list[Span]:
 
 
 def write_spans(spans: Iterable[Span], length: int, scheme: SpanScheme) -> list[str]:
-    """Tags of `scheme` for ordered, non-overlapping spans (end exclusive) over `length` tokens."""
+    """Write spans as tags of a scheme.
+
+    Args:
+        spans: Ordered spans that do not overlap; the end is exclusive.
+        length: Number of tokens.
+        scheme: Scheme of the tags.
+    """
     if scheme in ("ioe1", "ioe2"):
         # The mirror image of IOB: E ends a span as B begins it.
         mirrored = [(length - end, length - start, kind) for start, end, kind in reversed([*spans])]
@@ -98,16 +108,25 @@ def _with_letters(tags: Iterable[str], letters: Mapping[str, str]) -> list[str]:
 
 
 def with_bioes_letters(tags: Iterable[str], scheme: SpanScheme) -> list[str]:
-    """Tags of `scheme` with the letters that BIOES has in their place; they need not be valid BIOES."""
-    renamed = {other: letter for letter, other in _LETTERS_BY_BIOES.get(scheme, {}).items()}
-    return _with_letters(tags, renamed) if renamed else [*tags]
+    """Replace the letters of `scheme` by those of BIOES; the result need not be valid BIOES."""
+    bioes_letters = {
+        scheme_letter: letter for letter, scheme_letter in _LETTERS_BY_BIOES.get(scheme, {}).items()
+    }
+    return _with_letters(tags, bioes_letters) if bioes_letters else [*tags]
 
 
 def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
-    """`tags` of a file's `scheme` in BIOES, and how many tags were not valid in `scheme` as they stood.
+    """Convert the tags of a file to BIOES.
+
+    Args:
+        tags: Tags of one sentence.
+        scheme: Scheme of the file.
+
+    Returns:
+        The tags in BIOES, and the number of tags that were invalid in `scheme`.
 
     Raises:
-        ValueError: a tag does not belong to `scheme` at all.
+        ValueError: A tag does not belong to `scheme` at all.
     """
     if scheme == "io":
         return write_spans(_read_runs(tags), len(tags), "bioes"), 0
@@ -116,40 +135,58 @@ def to_bioes(tags: Sequence[str], scheme: SpanScheme) -> tuple[list[str], int]:
             raise ValueError(scheme_problem(tag, scheme))
     spans = read_spans(with_bioes_letters(tags, scheme))
     written = write_spans(spans, len(tags), scheme)
-    repairs = sum(tag != other for tag, other in zip(tags, written, strict=True))
+    repairs = sum(tag != valid_tag for tag, valid_tag in zip(tags, written, strict=True))
     return write_spans(spans, len(tags), "bioes"), repairs
 
 
 def from_bioes(tags: Sequence[str], scheme: SpanScheme) -> list[str]:
-    """Valid BIOES `tags` in another scheme; the inverse of `to_bioes` on valid sequences."""
+    """Convert BIOES tags to a scheme; the inverse of `to_bioes` on valid sequences.
+
+    Args:
+        tags: Valid BIOES tags of one sentence.
+        scheme: Scheme of the result.
+    """
     return write_spans(read_spans(tags), len(tags), scheme)
 
 
 def bioes_tags(types: Iterable[str]) -> Iterator[str]:
-    """O, and the four tags of each span type."""
+    """Return O, and the four tags of each span type."""
     yield OUTSIDE
     for kind in types:
         yield from (f"{letter}-{kind}" for letter in "BIES")
 
 
 def span_types(tags: Iterable[str], scheme: SpanScheme) -> set[str]:
-    """The span types of tags as a file of `scheme` has them: in `io` a tag is the type of its span; elsewhere the type
-    is behind the letter.
+    """Return the span types of a file's tags.
+
+    In `io` the whole tag is the type; in any other scheme the type follows the letter.
+
+    Args:
+        tags: Tags of the file.
+        scheme: Scheme of the file.
     """
     used = set(tags) - {OUTSIDE}
     return used if scheme == "io" else {tag[2:] for tag in used if tag[1:2] == "-"} - {""}
 
 
 def check_bioes(tags: Iterable[str], whole: tuple[str, ...]) -> None:
-    """Raise ValueError where some `tags` of a `whole` set lack O or one of the four tags of a span type."""
-    own = set(tags)
-    types = {tag[2:] for tag in own if has_span_form(tag, "BIES")}
-    if own != set(bioes_tags(types)):
+    """Raise ValueError if `tags` lack O or one of the four tags of a span type.
+
+    Args:
+        tags: Tags of spans in a tag set.
+        whole: The whole tag set, for the message.
+
+    Raises:
+        ValueError: A tag is missing.
+    """
+    distinct_tags = set(tags)
+    types = {tag[2:] for tag in distinct_tags if has_span_form(tag, "BIES")}
+    if distinct_tags != set(bioes_tags(types)):
         raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {whole}")
 
 
 def bracket_spans(tokens: Sequence[str], tags: Sequence[str], *, words: int) -> str:
-    """The first `words` of a sentence with its spans in brackets: `[Angela Merkel]PER besucht …`."""
+    """Return the first `words` of a sentence with its spans in brackets: `[Angela Merkel]PER besucht …`."""
     cells = list(tokens)
     for start, end, label in read_spans(tags):
         cells[start] = f"[{cells[start]}"
@@ -158,7 +195,10 @@ def bracket_spans(tokens: Sequence[str], tags: Sequence[str], *, words: int) -> 
 
 
 def allowed_in_bioes(tags: Sequence[str]) -> Bool[np.ndarray, "tag tag"]:
-    """Which BIOES tag may follow which: [from, to]. A sentence begins and ends as if O stood before and behind it."""
+    """Return the legal transitions between BIOES tags, bool [from, to].
+
+    A sentence begins and ends as if O stood before and after it.
+    """
     parts = [split_tag(tag) for tag in tags]
     inside_Y = np.array([letter in "BI" for letter, _ in parts])
     continues_Y = np.array([letter in "IE" for letter, _ in parts])
@@ -167,15 +207,21 @@ def allowed_in_bioes(tags: Sequence[str]) -> Bool[np.ndarray, "tag tag"]:
 
 
 def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
-    """The scheme of tag sequences, found by what only one scheme would write.
+    """Guess the scheme of tag sequences.
 
-    The letters of the tags decide; of tags with I- and B- alone, or I- and E- alone, what stands at the ends of spans:
-    a span that begins with I- makes it IOB1, unless some B- is where IOB1 writes I-: then it is IOB2 with faults; and
-    E- alike. If all tags have another form it is flat, unless there is O and the other tags share one letter (T-POS,
-    T-NEG): one such tag per token is `io`.
+    The letters of the tags decide between most schemes. With I- and B- alone, the first letters of spans decide: a
+    span
+    that begins with I- means IOB1, unless some B- stands where IOB1 writes I-; then it is IOB2 with faults. With I-
+    and
+    E- alone, the last letters decide in the same way. If no tag has the form of a span, the scheme is flat. The
+    exception
+    is `io`: there is O, and all other tags share one letter (T-POS, T-NEG).
+
+    Args:
+        sequences: Tags of each sentence.
 
     Raises:
-        MixedTagsError: some tags have the form of spans and others do not, or they have letters of several schemes.
+        MixedTagsError: Some tags have the form of spans and others do not, or their letters are of several schemes.
     """
     counts = Counter[str]()
     firsts: set[str] = set()
@@ -195,14 +241,14 @@ def _letter_and_type(tag: str) -> tuple[str, str]:
 
 
 def _guess(counts: Mapping[str, int], firsts: set[str], lasts: set[str]) -> FileScheme:
-    """The scheme by the tags and the letters that stand at the beginning and at the end of spans."""
+    """The scheme by the tags, and by the letters at the beginnings and ends of spans."""
     problem, odd = _odd_tags(counts)
     if odd:
         raise MixedTagsError(problem, frozenset(odd))
     letters = _letters(counts)
-    others = {tag for tag in counts if tag != OUTSIDE and not (letters and has_span_form(tag))}
-    if others or not letters:
-        return "io" if OUTSIDE in counts and not letters and _share_a_letter(others) else "flat"
+    other_tags = {tag for tag in counts if tag != OUTSIDE and not (letters and has_span_form(tag))}
+    if other_tags or not letters:
+        return "io" if OUTSIDE in counts and not letters and _share_a_letter(other_tags) else "flat"
     if letters <= set("BI"):
         return "iob1" if "I" in firsts and "B" not in firsts else "iob2"
     if letters <= set("IE"):
@@ -211,22 +257,21 @@ def _guess(counts: Mapping[str, int], firsts: set[str], lasts: set[str]) -> File
 
 
 def _letters(tags: Iterable[str]) -> set[str]:
-    """The letters of the tags that have the form of spans. L-, M- and W- alone are none: nothing ends that did not
-    begin, so they are letters of `io`, or of no scheme.
-    """
+    """Letters of the tags in the form of spans. L-, M- and W- alone do not count: they only continue or end spans."""
     letters = {tag[0] for tag in tags if has_span_form(tag)}
     return set() if letters <= set("LMW") else letters
 
 
 def _odd_tags(counts: Mapping[str, int]) -> tuple[str, set[str]]:
-    """What is wrong with tags together, and which of them have another form than the others; of those that have
-    letters of several schemes the ones that are not of the scheme of most words.
-    """
+    """The problem with a mixture of tags, and the tags of the smaller group, by words where letters differ."""
     letters = _letters(counts)
-    others = {tag for tag in counts if tag != OUTSIDE and not has_span_form(tag)}
-    if others and letters & set("BI"):
-        return f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(others)[:5])})", others
-    if others or any(letters <= set(own) for own in LETTERS.values()):
+    other_tags = {tag for tag in counts if tag != OUTSIDE and not has_span_form(tag)}
+    if other_tags and letters & set("BI"):
+        return (
+            f"some tags are spans (B-, I-) and others are not ({', '.join(sorted(other_tags)[:5])})",
+            other_tags,
+        )
+    if other_tags or any(letters <= set(scheme_letters) for scheme_letters in LETTERS.values()):
         return "", set()
 
     def words(scheme: str) -> int:
@@ -234,17 +279,25 @@ def _odd_tags(counts: Mapping[str, int]) -> tuple[str, set[str]]:
 
     best = max(LETTERS, key=words)
     odd = {tag for tag in counts if tag != OUTSIDE and tag[0] not in LETTERS[best]}
-    most, some = (", ".join(f"{letter}-" for letter in LETTERS[best])), ", ".join(sorted(odd)[:5])
-    return f"most tags are of {best.upper()} ({most}) and others are not ({some})", odd
+    letter_list, examples = (", ".join(f"{letter}-" for letter in LETTERS[best])), ", ".join(sorted(odd)[:5])
+    return f"most tags are of {best.upper()} ({letter_list}) and others are not ({examples})", odd
 
 
 def has_letters(scheme: ReadScheme) -> bool:
-    """Whether the tags that files have of a scheme are a letter and a type; `auto`: they may be."""
+    """Return True if tags of a scheme are, or with `auto` may be, a letter and a type.
+
+    Args:
+        scheme: Scheme of a file.
+    """
     return scheme == "auto" or (scheme in get_args(SpanScheme) and scheme in LETTERS)
 
 
 def fitting_scheme(tags: Iterable[str]) -> str | None:
-    """The first scheme of spans that has all of these tags; None where none has."""
+    """Return the first span scheme with all of the tags; None without one.
+
+    Args:
+        tags: Tags of a file.
+    """
     used = {tag for tag in tags if tag != OUTSIDE}
     fitting = (name for name in get_args(SpanScheme) if name in LETTERS)
     return next(
@@ -253,25 +306,38 @@ def fitting_scheme(tags: Iterable[str]) -> str | None:
 
 
 def has_span_form(tag: str, letters: str = SPAN_LETTERS) -> bool:
-    """Whether a tag is one of the `letters`, by default of all span schemes, a dash and a type."""
+    """Return True if a tag is a letter, a dash and a type.
+
+    Args:
+        tag: Tag of a word.
+        letters: Letters that count; by default those of all span schemes.
+    """
     return len(tag) > 2 and tag[0] in letters and tag[1] == "-"
 
 
 def scheme_problem(tag: str, scheme: str) -> str:
-    """What is wrong with a tag that is not of a scheme in `LETTERS`."""
+    """Return the message for a tag outside a scheme.
+
+    Args:
+        tag: Tag of a file.
+        scheme: Scheme in `LETTERS`.
+    """
     allowed = ", ".join(f"{letter}-TYPE" for letter in LETTERS[scheme])
     return f"tag {tag!r} is not of scheme {scheme} (O, {allowed})"
 
 
 def _share_a_letter(tags: set[str]) -> bool:
-    """Whether all `tags` are one and the same capital letter, a dash and a type."""
+    """True if all tags are the same capital letter, a dash and a type."""
     formed = all(len(tag) > 2 and tag[0].isupper() and tag[1] == "-" for tag in tags)
     return formed and len({tag[0] for tag in tags}) == 1
 
 
 def unknown_tags(tags: Iterable[str], scheme: ReadScheme) -> set[str]:
-    """Those of `tags` that the `scheme` does not have; of `auto` those that are of another form than most. Where
-    `tags` is a mapping its values say how many words have each of them.
+    """Return the tags outside a scheme.
+
+    Args:
+        tags: Tags of a file. The values of a mapping are the number of words with each tag.
+        scheme: Scheme of the file. With `auto`, the tags that have another form than most are unknown.
     """
     if scheme == "auto":
         return _odd_tags(Counter(tags))[1]

@@ -1,4 +1,4 @@
-"""How files spell tags of spans, where not as `B-PER` and `O`.
+"""Unusual spellings of span tags, different from `B-PER` and `O`.
 
     B_PER  B/PER  B:PER  B.PER  "B PER"   another sign between letter and type
     PER-B  PER_B  …                       the letter behind the type
@@ -6,9 +6,9 @@
     B                                     a letter alone: spans of one type, `SPAN`
     o  0  _  -                            in the place of O, where no tag is O
 
-A spelling is decided once for all tags of a language, like their scheme, and brings each to `B-PER` or `O`. Where the
-files do not say that they have spans, it must fit almost every tag beside those of O, or no tag is changed: tags of
-parts of speech look like some of these too.
+One spelling is chosen for all tags of a language, as one scheme is; tags are converted to `B-PER` or `O`. If nothing
+says that the files have spans, a spelling must fit almost every tag beside those of O; otherwise no tag is changed.
+Tags of parts of speech look like some of these spellings too.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from raykd.forms.tag_schemes import LETTERS, SPAN_LETTERS, FileScheme, ReadSchem
 from raykd.metrics.bioes import OUTSIDE
 
 ONE_TYPE = "SPAN"
-"""The type of spans whose tags name none."""
+"""Type of spans whose tags name no type."""
 NESTED_SEPARATOR = "|"
-"""The sign between the labels of a word that is in several spans, one inside the other: `B-ORG|B-LOC`."""
+"""Sign between the labels of a word in several nested spans: `B-ORG|B-LOC`."""
 MIN_FITTING_SHARE = 0.98
-"""The share of the words in spans whose tags a spelling must fit: some tags of real files are faulty."""
+"""Share of the words in spans whose tags a spelling must fit; real files have some faulty tags."""
 _SEPARATORS = "-_/:. "
 _OUTSIDES = ("o", "0", "_", "-")
 _PLAIN = "B-PER"
@@ -36,25 +36,25 @@ _PLAIN = "B-PER"
 
 @dataclass(frozen=True)
 class Spelling:
-    """How the tags of a language are spelled."""
+    """The spelling of a language's tags."""
 
     example: str = _PLAIN
     """`B-PER` in this spelling."""
     pattern: str = f"(?P<letter>[{SPAN_LETTERS}])-(?P<type>.+)"
-    """Matches the tags of spans."""
+    """Regular expression for the tags of spans."""
     outside: str = OUTSIDE
-    """The tag of a word in no span."""
+    """Tag of a word outside of all spans."""
     spaces: bool = False
-    """Whether some tags have white space around them."""
+    """True if some tags have white space around them."""
 
     def fits(self, tag: str) -> bool:
-        """Whether a tag, without white space around it, is a span's of this spelling."""
+        """Return True if a tag, without white space around it, has this spelling."""
         return all(
             piece == self.outside or _compiled(self.pattern).fullmatch(piece) for piece in self._pieces(tag)
         )
 
     def read(self, tag: str) -> str | None:
-        """A tag as `B-PER` or `O`; None where it is not of this spelling. The usual one leaves tags as they are."""
+        """Return a tag as `B-PER` or `O`, or None for a tag of another spelling. The usual spelling changes no tag."""
         tag = (tag.strip() or tag) if self.spaces else tag
         if tag == self.outside:
             return OUTSIDE
@@ -63,17 +63,17 @@ class Spelling:
         return NESTED_SEPARATOR.join(map(self._read_one, self._pieces(tag))) if self.fits(tag) else None
 
     def _pieces(self, tag: str) -> list[str]:
-        """The labels of a tag: one, unless each of several is a tag itself."""
+        """The labels of a tag: several only if each of them is a tag."""
         pieces = tag.split(NESTED_SEPARATOR)
         nested = all(piece == self.outside or _compiled(self.pattern).fullmatch(piece) for piece in pieces)
         return pieces if nested else [tag]
 
     def _read_one(self, piece: str) -> str:
-        found = _compiled(self.pattern).fullmatch(piece)
-        return OUTSIDE if found is None else f"{found['letter'].upper()}-{found['type'] or ONE_TYPE}"
+        match = _compiled(self.pattern).fullmatch(piece)
+        return OUTSIDE if match is None else f"{match['letter'].upper()}-{match['type'] or ONE_TYPE}"
 
     def describe(self) -> str:
-        """What is read as something else; empty where nothing is."""
+        """Return a description of the changes to tags; empty without changes."""
         changes = []
         if self.example != _PLAIN:
             changes.append(f"tags as {self.example} are read as {self._read_one(self.example)}")
@@ -90,22 +90,22 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _spellings(letters: str) -> Iterator[Spelling]:
-    """Every spelling of tags of these letters, the usual ones first."""
-    for own in (letters, letters.lower()):
-        letter, kind = ("B", "PER") if own == letters else ("b", "per")
+    """All spellings with `letters`, the usual ones first."""
+    for cased_letters in (letters, letters.lower()):
+        letter, kind = ("B", "PER") if cased_letters == letters else ("b", "per")
         for sign in _SEPARATORS:
             between = re.escape(sign)
-            yield Spelling(f"{letter}{sign}{kind}", f"(?P<letter>[{own}]){between}(?P<type>.+)")
-            yield Spelling(f"{kind}{sign}{letter}", f"(?P<type>.+){between}(?P<letter>[{own}])")
-        yield Spelling(letter, f"(?P<letter>[{own}])-?(?P<type>)")
+            yield Spelling(f"{letter}{sign}{kind}", f"(?P<letter>[{cased_letters}]){between}(?P<type>.+)")
+            yield Spelling(f"{kind}{sign}{letter}", f"(?P<type>.+){between}(?P<letter>[{cased_letters}])")
+        yield Spelling(letter, f"(?P<letter>[{cased_letters}])-?(?P<type>)")
 
 
 def find_spelling(counts: Mapping[str, int], scheme: ReadScheme) -> Spelling:
-    """The spelling of a language's tags.
+    """Find the spelling of a language's tags.
 
     Args:
-        counts: tag → its words.
-        scheme: that of the files, or `auto`.
+        counts: Tag → number of words.
+        scheme: Scheme of the files, or `auto`.
     """
     if scheme not in get_args(FileScheme):
         return Spelling()
@@ -117,24 +117,30 @@ def find_spelling(counts: Mapping[str, int], scheme: ReadScheme) -> Spelling:
         stripped[tag.strip()] += count
     outside = outside_tag(stripped)
     spans = {tag: count for tag, count in stripped.items() if tag != outside}
-    found = Spelling() if scheme == "io" else _span_spelling(spans, scheme, outside is not None)
-    if outside is None or (scheme == "auto" and not _shows_spans(found, spans)):
+    span_spelling = Spelling() if scheme == "io" else _span_spelling(spans, scheme, outside is not None)
+    if outside is None or (scheme == "auto" and not _shows_spans(span_spelling, spans)):
         outside = OUTSIDE
-    return replace(found, outside=outside, spaces=spaces)
+    return replace(span_spelling, outside=outside, spaces=spaces)
 
 
 def outside_tag(counts: Mapping[str, int]) -> str | None:
-    """The tag of words in no span: O, or the most frequent of what stands in its place."""
+    """Return the tag of words outside of all spans: O, or the most frequent of its substitutes; None without either.
+
+    Args:
+        counts: Tag → number of words.
+    """
     if OUTSIDE in counts:
         return OUTSIDE
     return max((tag for tag in _OUTSIDES if tag in counts), key=counts.__getitem__, default=None)
 
 
 def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
-    """A tag with a letter of spans, of tags that have both B and I: no scheme without letters wrote them.
+    """Return a tag with letters of spans, in files read as `io`; None without one.
+
+    A scheme without letters does not write both B and I.
 
     Args:
-        counts: tag → its words.
+        counts: Tag → number of words.
     """
     spelling = find_spelling(counts, "auto")
     spans = {tag: name for tag in counts if (name := spelling.read(tag)) and has_span_form(name)}
@@ -144,33 +150,30 @@ def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
 
 
 def _span_spelling(spans: Mapping[str, int], scheme: ReadScheme, outside: bool) -> Spelling:
-    """The spelling that fits the most words; the usual one where none fits almost all, or where tags of another one
-    are not sure to be those of spans. `outside`: whether some words are in no span.
-    """
+    """The best fitting spelling by words; the usual one if none fits almost all, or if it is not sure."""
     auto = scheme == "auto"
     words = sum(spans.values())
-    best, most = Spelling(), 0
+    best, most_words = Spelling(), 0
     for spelling in _spellings(SPAN_LETTERS if auto else LETTERS[scheme]):
         fitting = sum(count for tag, count in spans.items() if spelling.fits(tag))
-        if fitting > most:
-            best, most = spelling, fitting
-    if best.example == _PLAIN or most < MIN_FITTING_SHARE * words:
+        if fitting > most_words:
+            best, most_words = spelling, fitting
+    if best.example == _PLAIN or most_words < MIN_FITTING_SHARE * words:
         return Spelling()
     return best if not auto or _is_sure(best, spans, outside) else Spelling()
 
 
 def _is_sure(spelling: Spelling, spans: Mapping[str, int], outside: bool) -> bool:
-    """Whether tags that nobody called spans are some: they have letters of spans, and not every word is in one. Letters
-    alone may have no O: each word of Chinese text is a span of letters.
-    """
+    """True if the letters surely mark spans: some words are outside of spans, or letters stand alone."""
     letters = _letters(spelling, spans)
+    # Letters alone may have no O: each word of segmented Chinese text is a span of letters.
     if spelling.example.upper() == "B":
         return "B" in letters and bool(letters & set("IME"))
     return outside and bool(letters & set("BI"))
 
 
 def _shows_spans(spelling: Spelling, spans: Mapping[str, int]) -> bool:
-    """Whether almost all tags beside that of O are those of spans."""
+    """True if almost all tags are those of spans, O aside."""
     fitting = sum(count for tag, count in spans.items() if spelling.fits(tag))
     return fitting >= MIN_FITTING_SHARE * sum(spans.values()) and bool(_letters(spelling, spans) & set("BI"))
 

@@ -1,6 +1,6 @@
 """The labels of many sentences, mapped from a corpus, and batches of them.
 
-Shapes: B sentences of a batch, T labels of the longest of them: its words, or 1 where a sentence has one class.
+Shapes: N sentences, B of a batch, T labels of the longest of them: its words, or 1 for sentences with one class.
 """
 
 from __future__ import annotations
@@ -25,29 +25,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Targets:
-    """What B sentences are to be labelled with: tag numbers, 0 on padding, and which sentences are labelled at all."""
+    """The gold labels of B sentences.
+
+    Attributes:
+        tags_BT: Numbers of the tags, 0 on padding.
+        labelled_B: True for sentences with labels.
+    """
 
     tags_BT: Int64[Tensor, "batch time"]
     labelled_B: Bool[Tensor, " batch"]
 
     def to(self, device: torch.device | str) -> Targets:
-        """The same targets on another device."""
+        """Return the targets on a device."""
         from raykd.structures.device import to_device
 
         return Targets(to_device(self.tags_BT, device), to_device(self.labelled_B, device))
 
 
 class ModelOutput(Protocol):
-    """What a model says of B sentences."""
+    """A model's output for B sentences."""
 
     @property
     def distribution(self) -> Distribution:
-        """Over their labellings."""
+        """Distribution over the labellings."""
         ...
 
     @property
     def legal(self) -> LegalTransitions | None:
-        """The labellings among which the best one is sought; None: all of them."""
+        """Legal labellings for decoding; None: all of them."""
         ...
 
 
@@ -58,29 +63,34 @@ class TargetColumn(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Targets of each sentence, int64 [N]; 0 where it is unlabelled."""
+        """Number of targets per sentence, int64 [N]; 0 for an unlabelled one."""
         ...
 
     @property
     def labelled(self) -> np.ndarray:
-        """Which sentences are labelled, bool [N]."""
+        """Sentences with labels, bool [N]."""
         ...
 
     def gather(self, rows: np.ndarray) -> Targets:
-        """Those of the sentences at `rows`, in that order."""
+        """Return the targets of the sentences at `rows`, in that order."""
         ...
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Tag numbers of N sentences, one row each, and which are labelled, bool [N]; the others have an empty row."""
+    """Tag numbers of N sentences, one row each.
+
+    Attributes:
+        tags: Numbers of the tags; an unlabelled sentence has an empty row.
+        labelled: Sentences with labels, bool [N].
+    """
 
     tags: RaggedBlocks
     labelled: np.ndarray
 
     @classmethod
     def from_table(cls, table: pa.Table) -> LabelColumn:
-        """The `tags` column of a corpus part; its chunks are not copied."""
+        """Return the `tags` column of a corpus part; its chunks are not copied."""
         column = table["tags"]
         labelled = [chunk.is_valid().to_numpy(zero_copy_only=False) for chunk in column.chunks]
         blocks = tuple(ragged_from_chunk(chunk) for chunk in column.chunks)
@@ -91,11 +101,11 @@ class LabelColumn:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Labels of each sentence, int64 [N]; 0 where it is unlabelled."""
+        """Number of labels per sentence, int64 [N]; 0 for an unlabelled one."""
         return self.tags.lengths
 
     def gather(self, rows: np.ndarray) -> Targets:
-        """The targets of the sentences at `rows`, in that order; T is at least 1."""
+        """Return the targets of the sentences at `rows`, in that order; T is at least 1."""
         tags_BT, _ = self.tags.pad(rows)
         if not tags_BT.shape[1]:
             tags_BT = np.zeros((len(tags_BT), 1), dtype=np.int64)
@@ -104,25 +114,30 @@ class LabelColumn:
         return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
 
     def lists(self, names: Sequence[str]) -> list[list[str]]:
-        """The labels of every sentence as strings; `names` are in the order of their numbers."""
-        known = np.asarray(names, dtype=object)
+        """Return the labels of all sentences as strings; `names` are in the order of their numbers."""
+        names_by_number = np.asarray(names, dtype=object)
         return [
             list(part)
             for block in self.tags.blocks
             if len(block)
-            for part in np.split(known[block.values], block.offsets[1:-1])
+            for part in np.split(names_by_number[block.values], block.offsets[1:-1])
         ]
 
 
 def ragged_from_chunk(chunk: pa.ListArray) -> Ragged:
-    """The rows of a chunk of lists, not copied; a null is an empty row."""
+    """Return the rows of a chunk of lists, not copied; a null is an empty row."""
     lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return Ragged(chunk.flatten().to_numpy(zero_copy_only=False), offsets_from_lengths(lengths))
 
 
 def best_labels(output: ModelOutput) -> list[np.ndarray]:
-    """The best labelling of every sentence of a batch, among the legal ones where the output says which these are, by
-    the numbers of its labels.
+    """Return the best labellings of a batch, as numbers of labels.
+
+    Args:
+        output: Output of a model; with `legal`, only legal labellings are considered.
+
+    Returns:
+        For each sentence, numbers of labels int64 [its length].
     """
     from raykd.structures import viterbi
 

@@ -1,7 +1,7 @@
-"""An utterance: its intent, and a slot for each of its words.
+"""Utterances: an intent, and a slot for each word.
 
-It has one more word in front, which stands for the whole of it, and whose tag is its intent, `intent:atis_flight`; the
-tags of its other words are spans, its slots: IOB2 in files, BIOES inside.
+An artificial word in front stands for the whole utterance; its tag is the intent, `intent:atis_flight`. The tags of
+the other words are spans, the slots: IOB2 in files, BIOES inside.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from raykd.forms.form import (
     AllowedTransitions,
@@ -50,33 +51,39 @@ class Utterance(TagForm):
     constrained: ClassVar[bool] = True
     calls: ClassVar[tuple[str, ...]] = ("label", "intents_and_slots")
 
+    @override
     def check_tags(self, tags: tuple[str, ...]) -> None:
         slots = [tag for tag in tags if not is_intent(tag)]
         check_bioes(slots, tags)
         if len(slots) == len(tags):
             raise ValueError(f"a tag set of utterances has intents ({INTENT}NAME); got {tags}")
 
+    @override
     def label_of(self, tag: str) -> str | None:
         if is_intent(tag):
             return tag
         return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
+    @override
     def labels_in(self, tags: Iterable[str], scheme: str) -> set[str]:
         used = set(tags)
         intents = set(filter(is_intent, used))
         return span_types(used - intents, "iob2") | intents
 
+    @override
     def tag_set(self, labels: Iterable[str]) -> TagSet:
-        """The BIOES tags over the span types among `labels`, then the intents among them, in alphabetical order."""
-        own = sorted(set(labels))
-        types = [label for label in own if not is_intent(label)]
-        return TagSet((*bioes_tags(types), *filter(is_intent, own)), self)
+        """Return the BIOES tags over the span types, then the intents, both in alphabetical order."""
+        distinct_labels = sorted(set(labels))
+        types = [label for label in distinct_labels if not is_intent(label)]
+        return TagSet((*bioes_tags(types), *filter(is_intent, distinct_labels)), self)
 
+    @override
     def allowed_places(self, tags: Sequence[str]) -> np.ndarray:
-        """The first word has an intent, the others have slots; bool [2, Y]."""
+        """Return the allowed tags, bool [2, Y]: an intent for the first word, slots for the others."""
         intents_Y = _intents(tags)
         return np.stack([intents_Y, ~intents_Y])
 
+    @override
     def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
         # An intent ends nothing and begins nothing, as O does; it follows no tag.
         intents_Y = _intents(tags)
@@ -84,39 +91,47 @@ class Utterance(TagForm):
         allowed_YY = slots_YY & ~intents_Y
         return allowed_YY, intents_Y, allowed_YY[:, tags.index(OUTSIDE)]
 
+    @override
     def read(self, tags: Sequence[str], scheme: str) -> tuple[Sequence[str], int]:
         slots, repairs = to_bioes(tags[1:], "iob2")
         return [*tags[:1], *slots], repairs
 
+    @override
     def write(self, tags: Sequence[str], scheme: str) -> Sequence[str]:
         return [*tags[:1], *from_bioes(tags[1:], "iob2")]
 
+    @override
     def unknown_tags(self, tags: Iterable[str], scheme: str) -> set[str]:
         return unknown_tags((tag for tag in tags if not is_intent(tag)), "iob2")
 
+    @override
     def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
         tokens, tags = sentence.tokens, sentence.tags
         return f"{tags[0].removeprefix(INTENT)}: {bracket_spans(tokens[1:], tags[1:], words=words)}"
 
+    @override
     def most_frequent(self, gold: StringLists) -> StringLists:
-        """The first word has the most frequent intent, the others the most frequent slot."""
-        intents, slots = (most_frequent([own[part] for own in gold]) for part in (slice(1), slice(1, None)))
-        return [[*first, *others] for first, others in zip(intents, slots, strict=True)]
+        """Return the most frequent intent for the first word, the most frequent slot for the others."""
+        intents, slots = (most_frequent([tags[part] for tags in gold]) for part in (slice(1), slice(1, None)))
+        return [[*first, *word_slots] for first, word_slots in zip(intents, slots, strict=True)]
 
+    @override
     def by_label(self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords) -> ScoresByLabel:
-        """Of an intent as a span of the word in front."""
+        """Return the scores by label; an intent counts as a span of the word in front."""
         return entities_by_label(_intents_as_spans(gold), _intents_as_spans(predicted))
 
+    @override
     def confusions(
         self, gold: StringLists, predicted: StringLists, scored_words: ScoredWords, *, examples: int
     ) -> list[Confusion]:
         return span_confusions(_intents_as_spans(gold), _intents_as_spans(predicted), examples=examples)
 
+    @override
     def run_exported(
         self, model: ExportedModel, sentences: StringLists, pos: object, *, batch: int
     ) -> list[list[str]]:
-        found = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
-        return [[INTENT + intent, *slots] for intent, slots in found]
+        predictions = model.intents_and_slots([words[1:] for words in sentences], batch=batch)
+        return [[INTENT + intent, *slots] for intent, slots in predictions]
 
 
 def _intents(tags: Sequence[str]) -> np.ndarray:
@@ -124,7 +139,7 @@ def _intents(tags: Sequence[str]) -> np.ndarray:
 
 
 def _intents_as_spans(labels: StringLists) -> list[list[str]]:
-    """The labels of utterances as spans in BIOES tags, with the intent as one of the word in front."""
+    """The labels of utterances in BIOES, with the intent as the span of the word in front."""
     return [["S-" + intent, *slots] for intent, *slots in labels]
 
 

@@ -1,6 +1,6 @@
-"""A dependency tree: a head and a relation for each word.
+"""Dependency trees: a head and a relation for each word.
 
-A parser predicts arcs; a student labels, each of which says where a word's head is (`codes.py`).
+A parser predicts arcs. A student predicts labels, each of which says where a word's head is (`codes.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from raykd.errors import CorpusError
 from raykd.forms.form import (
@@ -57,26 +58,30 @@ class Tree(LabelForm):
     always_known: ClassVar[frozenset[str]] = frozenset()
     has_student_labels: ClassVar[bool] = True
 
+    @override
     def labels_from(self, plain: PlainObject) -> TreeLabels:
         return TreeLabels.from_plain(plain)
 
+    @override
     def format_sentence(self, sentence: LabelledSentence, *, words: int) -> str:
-        """A line for each word, with its branch of the tree."""
+        """Return one line per word, with its branch of the tree."""
         width = max(map(len, sentence.tokens))
         rows = [f"{token:{width}}  {tag}" for token, tag in zip(sentence.tokens, sentence.tags, strict=True)]
         return "\n".join(draw_tree(sentence.heads or (), rows))
 
+    @override
     def fault(self, corpus: CorpusFacts, task: str) -> tuple[str, str] | None:
         if corpus.pos:
             return None
         hint = "set corpus.source: conllu and corpus.tag: tree, or another task"
         return f"it has no trees, and task {task!r} predicts them", hint
 
+    @override
     def student_labels(self, corpus: CorpusFacts, encoding: Encoding, source: str) -> TreeLabels:
-        """The labels of a student: those of the trees in train, each word's head and relation as one label.
+        """Return a student's labels for the trees in train: one label for each word's head and relation.
 
         Raises:
-            CorpusError: sentences of the corpus, read from `where`, lack the parts of speech that the encoding reads.
+            CorpusError: Sentences lack the parts of speech that the encoding reads.
         """
         if encoding in READ_POS:
             without = {part: table["pos"].null_count for part, table in corpus.parts.items()}
@@ -91,6 +96,7 @@ class Tree(LabelForm):
         sentences = encode_part(corpus.parts["train"], **names, encoding=encoding)
         return TreeLabels.from_sentences(sentences, **names, encoding=encoding)
 
+    @override
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TreeColumn:
         return TreeColumn.from_table(table, pos, labels)
 
@@ -100,54 +106,65 @@ class Tree(LabelForm):
         pos: Sequence[Sequence[str]] | None,
         labels: Labels,
     ) -> TreeColumn:
-        """Sentences without trees, with their parts of speech where these are given.
+        """Return the column of sentences without trees.
+
+        Args:
+            sentences: Words of each sentence.
+            pos: Parts of speech of each sentence, read by labels that name them; None without any.
+            labels: Labels of the model.
 
         Raises:
-            ValueError: the labels name parts of speech and `pos` is missing, has another number of them than there are
-                words, or one that neither they have nor, where theirs are universal ones, UPOS has.
+            ValueError: The labels name parts of speech, but `pos` is missing, differs in length from the words, or
+                has an
+                unknown one. UPOS is known wherever all parts of speech of the treebank are universal.
         """
         names: Sequence[str] = labels.known_pos if isinstance(labels, TreeLabels) else ()
         if isinstance(labels, TreeLabels) and labels.encoding in READ_POS and pos is None:
             raise ValueError("its labels name parts of speech: give pos, one for every word")
-        given = pos if pos is not None and names else [None] * len(sentences)
+        pos_rows = pos if pos is not None and names else [None] * len(sentences)
         rows = []
-        for words, own in zip(sentences, given, strict=True):
-            if own is not None and len(own) != len(words):
+        for words, sentence_pos in zip(sentences, pos_rows, strict=True):
+            if sentence_pos is not None and len(sentence_pos) != len(words):
                 raise ValueError(
-                    f"expected {pluralise(len(words), 'part')} of speech, one for each of {list(words)}, got {list(own)}"
+                    f"expected {pluralise(len(words), 'part')} of speech, one for each of {list(words)}, "
+                    f"got {list(sentence_pos)}"
                 )
-            unknown = [name for name in own or () if name not in names]
+            unknown = [name for name in sentence_pos or () if name not in names]
             if unknown:
                 raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(names)})")
-            numbers = None if own is None else [names.index(name) for name in own]
+            numbers = None if sentence_pos is None else [names.index(name) for name in sentence_pos]
             rows.append({"tokens": list(words), "tags": None, "heads": None, "pos": numbers})
         return self.targets(pa.Table.from_pylist(rows, schema=_UNLABELLED), pos=names, labels=labels)
 
+    @override
     def best_labellings(self, gold: TreeColumn, output: ModelOutput, rows: np.ndarray) -> list[Parse]:
-        """The best tree of every sentence of a batch; of the sentences at `rows` in `gold` parts of speech are read.
+        """Return the best trees of a batch of sentences.
 
-        Each word's best head is taken where these are a tree with one root. Else it is the tree whose heads score best
-        (`best_trees`).
+        The best head of each word is taken if these heads are a tree with one root. Otherwise the tree with the
+        highest sum of
+        scores is searched (`best_trees`). Parts of speech are read from `gold` at `rows`.
         """
         from raykd.forms.tree.best_parse import parses_of_arcs, parses_of_labels
         from raykd.structures import Chain
 
-        given: Any = output.distribution
-        chain = Chain(given.emissions_BTY.cpu(), given.lengths_B.cpu())
+        distribution: Any = output.distribution
+        chain = Chain(distribution.emissions_BTY.cpu(), distribution.lengths_B.cpu())
         if isinstance(gold.labels, TreeLabels):
             return parses_of_labels(chain, gold.labels, gold.codes(rows))
         return parses_of_arcs(chain)
 
+    @override
     def no_labels_reason(self, labels: Labels) -> str | None:
-        own = isinstance(labels, TreeLabels)
-        return None if own else "a parser gives heads and relations, not labels; call parse"
+        is_student = isinstance(labels, TreeLabels)
+        return None if is_student else "a parser gives heads and relations, not labels; call parse"
 
     def relation_names(self, labels: Labels) -> tuple[str, ...]:
-        """The names of relations, by their numbers in what `best` gives."""
+        """Return the names of relations, by their numbers in the parses of `best_labellings`."""
         return labels.relations if isinstance(labels, TreeLabels) else labels.tags
 
+    @override
     def arcs_on_labels(self, gold: TreeColumn, arcs: LabelledArcs, rows: np.ndarray) -> ArcsOnLabels:
-        """A parser's arcs as a student's labels say them, of the sentences at `rows` in `gold`."""
+        """Return the distribution of a parser's arcs over a student's labels."""
         import torch
 
         from raykd.structures.device import to_device
@@ -157,25 +174,30 @@ class Tree(LabelForm):
         relation_Y = to_device(torch.from_numpy(gold.student_labels.relations_Y), device)
         return ArcsOnLabels(arcs, to_device(torch.from_numpy(gold.label_heads(rows)), device), relation_Y)
 
+    @override
     def gold(self, sentence: LabelledSentence) -> GoldTree:
-        """With the names of relations."""
+        """Return the gold tree of a sentence, with the names of relations."""
         heads_T, relations_T = np.array(sentence.heads), np.array(sentence.tags, object)
         return GoldTree(heads_T, relations_T, sentence.tokens, sentence.pos or ())
 
+    @override
     def metric_inputs(
         self, gold: TreeColumn, predicted: Sequence[Parse], tag_set: TagSet
     ) -> tuple[list[GoldTree], Sequence[Parse]]:
         return list(gold.trees()), predicted
 
+    @override
     def most_frequent(self, gold: StringLists) -> None:
-        """A tree is no list of labels."""
+        """Return None: a tree is not a list of labels."""
 
+    @override
     def by_label(
         self, gold: Sequence[GoldTree], predicted: Sequence[Parse], scored_words: ScoredWords
     ) -> ScoresByLabel:
-        """By relation, over the words that are `scored`; right where head and relation are."""
+        """Return the scores by relation; a word is right where head and relation are."""
         return arcs_by_relation(_arcs(gold), _arcs(predicted), scored_words or _all_words(gold))
 
+    @override
     def confusions(
         self,
         gold: Sequence[GoldTree],
@@ -188,36 +210,38 @@ class Tree(LabelForm):
             _arcs(gold), _arcs(predicted), scored_words or _all_words(gold), examples=examples
         )
 
+    @override
     def run_exported(
         self, model: ExportedModel, sentences: StringLists, pos: PosLists | None, *, batch: int
     ) -> list[Parse]:
-        """The trees, whose relations are names."""
+        """Return the trees predicted by an exported parser, with the names of relations."""
         from raykd.forms.tree.best_parse import Parse
 
-        found = model.arcs(sentences, pos, batch=batch)
+        predictions = model.arcs(sentences, pos, batch=batch)
         return [
             Parse(
-                np.array([head for head, *_ in own]),
-                np.array([relation for _, relation, *_ in own], object),
-                np.array([repaired for *_, repaired in own]),
+                np.array([head for head, *_ in arcs]),
+                np.array([relation for _, relation, *_ in arcs], object),
+                np.array([repaired for *_, repaired in arcs]),
             )
-            for own in found
+            for arcs in predictions
         ]
 
+    @override
     def exported_labels(self, model: ExportedModel) -> Collection[str]:
-        """The relations."""
+        """Return the relations."""
         return model.trees.relations if model.trees else ()
 
 
 def _arcs(trees: Sequence[GoldTree] | Sequence[Parse]) -> list[list[Arc]]:
     return [
-        [(int(head), str(relation)) for head, relation in zip(own.heads_T, own.relations_T, strict=True)]
-        for own in trees
+        [(int(head), str(relation)) for head, relation in zip(tree.heads_T, tree.relations_T, strict=True)]
+        for tree in trees
     ]
 
 
 def _all_words(gold: Sequence[GoldTree]) -> list[list[bool]]:
-    return [[True] * len(own.heads_T) for own in gold]
+    return [[True] * len(tree.heads_T) for tree in gold]
 
 
 TREE = Tree()

@@ -1,6 +1,7 @@
 """The best tree of a sentence: from the arcs of a parser, or from the labels of a student.
 
-Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C head
+Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
+head
 codes, Y labels.
 """
 
@@ -20,33 +21,41 @@ if TYPE_CHECKING:
 
 
 class Parse(NamedTuple):
-    """The tree that is predicted of one sentence."""
+    """The predicted tree of one sentence."""
 
     heads_T: np.ndarray
-    """0 the root, h the word h − 1."""
+    """0 is the root, h the word h − 1."""
     relations_T: np.ndarray
-    """By their numbers in the corpus' tag set."""
+    """Numbers in the corpus' tag set, or names."""
     repaired_T: np.ndarray
-    """Whether the word's best head is another, and the best heads together are no tree."""
+    """True if the head is not the word's best one, because the best heads are not a tree."""
 
 
 def parses_of_arcs(chain: Chain) -> list[Parse]:
-    """The trees whose heads score best (`best_trees`), where each word's best head by itself makes no tree with one
-    root; each word's best relation to its head.
+    """Return the best trees of a parser, with each word's best relation to its head.
+
+    Args:
+        chain: Scores of labelled arcs as emissions, B sentences.
     """
-    found = LabelledArcs.from_chain(chain)
-    best_BT, heads_BT = best_heads(found.arcs_BTH, chain.lengths_B)
-    relations_BT = found.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
+    arcs = LabelledArcs.from_chain(chain)
+    best_BT, heads_BT = best_heads(arcs.arcs_BTH, chain.lengths_B)
+    relations_BT = arcs.relations_BTHR.argmax(3).gather(2, heads_BT[:, :, None])[:, :, 0]
     return _parses(heads_BT, relations_BT, heads_BT != best_BT, chain.lengths_B)
 
 
 def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) -> list[Parse]:
-    """The trees that a student's labels say; a head counts by the best label that means it."""
+    """Return the best trees of a student; the score of a head is that of the best label for it.
+
+    Args:
+        chain: Scores of the labels, B sentences.
+        labels: The student's labels.
+        codes_BTH: Code of each possible head, from `TreeLabels.codes`.
+    """
     scores_BTY = chain.emissions_BTY.log_softmax(2).numpy()
     by_code = np.argsort(labels.codes_Y, kind="stable")
     starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
     scores_BTC = np.maximum.reduceat(scores_BTY[:, :, by_code], starts_C, axis=2)
-    # What has no code is read behind the last one.
+    # NONE is −1: it indexes the extra column behind the last code.
     scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=FORBIDDEN)
     scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
     _, heads_BT = best_heads(scores_BTH, chain.lengths_B)
@@ -59,12 +68,12 @@ def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) ->
 
 
 def best_heads(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-    """The best head of each word by itself, and those of the best tree [B, T]."""
+    """Return the best single heads of words, and the heads of the best trees, both [B, T]."""
     arcs = Arcs(scores_BTH, lengths_B)
     best_BT = arcs.possible().argmax(2)
-    heads_BT, others = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]
-    if len(others):
-        heads_BT[others] = best_trees(Arcs(scores_BTH[others], lengths_B[others]))[0]
+    heads_BT, sentences = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]
+    if len(sentences):
+        heads_BT[sentences] = best_trees(Arcs(scores_BTH[sentences], lengths_B[sentences]))[0]
     return best_BT, heads_BT
 
 

@@ -1,10 +1,11 @@
-"""How a word's head is written as a label: dependency parsing as sequence labelling (Strzyz et al., NAACL 2019).
+"""Heads written as labels: dependency parsing as sequence labelling (Strzyz et al., NAACL 2019).
 
-A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. To add an encoding, add
+A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. To add an encoding,
+add
 its function to `ENCODINGS`.
 
 Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
-codes, Y labels, R relations.
+codes, Y labels, R relations, M parts of speech.
 """
 
 from __future__ import annotations
@@ -31,13 +32,21 @@ ANY = ""
 SEPARATOR = "@"
 NUMBER = re.compile(r"[+-][0-9]+")
 SCHEME = "heads"
-"""What stored labels call them."""
+"""Name of the labels in the store."""
 NONE = -1
-"""In the place of a code or a head: there is none."""
+"""Number for a missing code, head or label."""
 
 
 def relative_position(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
-    """The head's place from the word: −1 is the word before it. Parts of speech are not read; the root's place is 0."""
+    """Encode a head by the distance from its word: −1 is the word before. The root has offset 0 and a special mark.
+
+    Args:
+        marks_BT: Parts of speech, which are not read.
+        root: Number of the root's mark; the next number is the mark of any word.
+
+    Returns:
+        Offset and mark of each possible head, both [B, T, H].
+    """
     batch, words = marks_BT.shape
     offsets_TH = np.arange(-1, words)[None, :] - np.arange(words)[:, None]
     offsets_TH[:, 0] = 0
@@ -47,17 +56,24 @@ def relative_position(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.n
 
 
 def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarray]:
-    """The head is the n-th word of its part of speech to the right (+n) or left (−n) of the word; the root is −1.
+    """Encode heads as the n-th word of a part of speech to the right (+n) or left (−n); the root has offset −1.
 
-    Strzyz et al., §3.1, encoding 3; Eq. 1.
+    Source: Strzyz et al., §3.1, encoding 3; Eq. 1.
+
+    Args:
+        marks_BT: Parts of speech by number, −1 on padding.
+        root: Number of the root's mark.
+
+    Returns:
+        Offset and mark of each possible head, both [B, T, H].
     """
     batch, words = marks_BT.shape
-    own_BTM = marks_BT[:, :, None] == np.arange(marks_BT.max(initial=0) + 1)
-    upto_BTM = own_BTM.cumsum(1)
+    is_mark_BTM = marks_BT[:, :, None] == np.arange(marks_BT.max(initial=0) + 1)
+    upto_BTM = is_mark_BTM.cumsum(1)
     heads_BTH = np.broadcast_to(np.where(marks_BT < 0, 0, marks_BT)[:, None, :], (batch, words, words))
     at_word_BTH = np.take_along_axis(upto_BTM, heads_BTH, 2)
     at_head_B1H = np.take_along_axis(upto_BTM, heads_BTH[:, 0, :, None], 2)[:, None, :, 0]
-    itself_BTH = np.take_along_axis(own_BTM, heads_BTH, 2)
+    itself_BTH = np.take_along_axis(is_mark_BTM, heads_BTH, 2)
     right_TH = np.arange(words)[None, :] > np.arange(words)[:, None]
     # Words of the head's part of speech in (word, head], or in [head, word).
     offsets_BTH = np.where(right_TH, at_head_B1H - at_word_BTH, at_head_B1H - 1 - (at_word_BTH - itself_BTH))
@@ -68,40 +84,57 @@ def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarra
     return rooted_BTH, marks_BTH
 
 
-def extend_with_upos(known: Iterable[str]) -> tuple[str, ...]:
-    """The parts of speech of a treebank, and where all of these are universal ones (UPOS), the others of them: one of
-    several languages has some that a treebank does not.
+def extend_with_upos(pos: Iterable[str]) -> tuple[str, ...]:
+    """Return the parts of speech of a treebank, extended by the rest of UPOS if all of them are universal.
+
+    A model of several languages knows parts of speech that a single treebank lacks.
+
+    Args:
+        pos: Parts of speech of the treebank.
     """
-    own = tuple(known)
-    return (*own, *sorted(UPOS.difference(own))) if UPOS.issuperset(own) else own
+    names = tuple(pos)
+    return (*names, *sorted(UPOS.difference(names))) if UPOS.issuperset(names) else names
 
 
 Encoding = Literal["relative_pos", "relative_position"]
 ENCODINGS: Mapping[Encoding, Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]] = MappingProxyType(
     {"relative_pos": relative_pos, "relative_position": relative_position}
 )
-"""Name → function from parts of speech [B, T] (numbers, −1 on padding) and the root's number to the offset and the mark
-of every possible head of every word, each [B, T, H]. Two heads of one word never have both equal."""
+"""Name → encoding function.
+
+It maps parts of speech [B, T] (numbers, −1 on padding) and the root's number to the offset and the mark of each
+possible head, both [B, T, H]. Two heads of one word never have equal offset and mark."""
 
 READ_POS: Collection[Encoding] = ("relative_pos",)
-"""The encodings that need parts of speech."""
+"""Encodings that need parts of speech."""
 
 
 def possible_heads(lengths_B: np.ndarray, words: int) -> np.ndarray:
-    """Which heads a word may have, bool [B, T, H]: the root and every other word of its sentence."""
+    """Return the possible heads of words, bool [B, T, H]: the root and the other words of the sentence.
+
+    Args:
+        lengths_B: Words of each sentence.
+        words: T, the padded length.
+    """
     inside_BT = np.arange(words) < lengths_B[:, None]
     heads_BTH = np.concatenate([inside_BT[:, :, None], inside_BT[:, :, None] & inside_BT[:, None, :]], 2)
-    own = np.arange(words)
-    heads_BTH[:, own, own + 1] = False
+    words_T = np.arange(words)
+    heads_BTH[:, words_T, words_T + 1] = False
     return heads_BTH
 
 
 @dataclass(frozen=True)
 class TreeLabels:
-    """The labels of a student that parses: Y pairs of a head code and a relation, each a tag `offset@POS@relation`.
+    """The labels of a parsing student: Y pairs of a head code and a relation, each a tag `offset@POS@relation`.
 
-    `pos` are the parts of speech by their numbers, `relations` those of the treebank by theirs. Raises ValueError for a
-    tag of another form, or of a part of speech or a relation that is not among these.
+    Attributes:
+        tags: The labels, in the order of their numbers.
+        pos: Parts of speech of the treebank, in the order of their numbers.
+        relations: Relations of the treebank, in the order of their numbers.
+        encoding: Name in `ENCODINGS`.
+
+    Raises:
+        ValueError: A tag has another form, or an unknown part of speech or relation.
     """
 
     tags: tuple[str, ...]
@@ -116,14 +149,14 @@ class TreeLabels:
         return len(self.tags)
 
     def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """The labels of these numbers."""
+        """Return the labels with the given numbers."""
         return [self.tags[number] for number in numbers]
 
     def allowed_places(self) -> None:
-        """Every word may have any of them."""
+        """None: any word may have any label."""
 
     def legal(self) -> None:
-        """Any label may follow any other."""
+        """None: any label may follow any other."""
 
     @classmethod
     def from_sentences(
@@ -134,18 +167,25 @@ class TreeLabels:
         relations: Sequence[str],
         encoding: Encoding,
     ) -> TreeLabels:
-        """The labels that occur in encoded sentences, in alphabetical order."""
-        found = {label for own in sentences for label in own}
-        return cls(tuple(sorted(found)), tuple(pos), tuple(relations), encoding)
+        """Return the labels of encoded sentences, in alphabetical order.
+
+        Args:
+            sentences: Labels of each sentence, from `encode_part`.
+            pos: Parts of speech of the treebank, in the order of their numbers.
+            relations: Relations of the treebank, in the order of their numbers.
+            encoding: Name in `ENCODINGS`.
+        """
+        labels = {label for sentence in sentences for label in sentence}
+        return cls(tuple(sorted(labels)), tuple(pos), tuple(relations), encoding)
 
     @classmethod
     def from_plain(cls, plain: PlainObject) -> TreeLabels:
-        """What `to_plain` wrote."""
+        """Return the labels written by `to_plain`."""
         lists = {name: tuple(plain[name]) for name in ("tags", "pos", "relations")}
         return cls(**lists, encoding=plain["encoding"])
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form."""
+        """Return a JSON-able form."""
         return {
             "scheme": SCHEME, "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
             "relations": list(self.relations),
@@ -153,7 +193,7 @@ class TreeLabels:
 
     @cached_property
     def _parsed(self) -> tuple[np.ndarray, list[str]]:
-        """The code of each label as one number, int64 [Y], and its relation."""
+        """Codes of the labels as single numbers, int64 [Y], and the relations."""
         marks = {name: number for number, name in enumerate(self.pos)} | {
             ROOT: self._root,
             ANY: self._root + 1,
@@ -173,8 +213,10 @@ class TreeLabels:
 
     @cached_property
     def known_pos(self) -> tuple[str, ...]:
-        """The parts of speech that a sentence may have, by their numbers: `pos`, and behind them the universal ones
-        that this treebank lacks (`with_universal`), which no label names.
+        """Parts of speech allowed in sentences, in the order of their numbers.
+
+        They begin with `pos`. Universal ones that the treebank lacks follow (`extend_with_upos`); no label names
+        these.
         """
         return extend_with_upos(self.pos)
 
@@ -184,44 +226,56 @@ class TreeLabels:
 
     @cached_property
     def _keys_C(self) -> np.ndarray:
-        """The codes that occur, each as one number, ascending."""
+        """Codes of the labels as single numbers, ascending and distinct."""
         return np.unique(self._parsed[0])
 
     @cached_property
     def codes_Y(self) -> np.ndarray:
-        """The code of each label, int64 [Y]."""
+        """Codes of the labels, int64 [Y]."""
         return np.searchsorted(self._keys_C, self._parsed[0])
 
     @cached_property
     def relations_Y(self) -> np.ndarray:
-        """The number of each label's relation, int64 [Y]."""
+        """Numbers of the labels' relations, int64 [Y]."""
         numbers = {name: number for number, name in enumerate(self.relations)}
         return np.array([numbers[relation] for relation in self._parsed[1]], np.int64)
 
     def codes(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
-        """The code of every head that a word may have, int64 [B, T, H]; NONE where no label has it, and on padding.
+        """Return the codes of possible heads, int64 [B, T, H]; NONE for a code without a label, and on padding.
 
-        `pos_BT`: parts of speech by their numbers in `known_pos`.
+        Args:
+            pos_BT: Parts of speech by their numbers in `known_pos`.
+            lengths_B: Words of each sentence.
         """
         inside_BT = np.arange(pos_BT.shape[1]) < lengths_B[:, None]
         offsets_BTH, marks_BTH = ENCODINGS[self.encoding](np.where(inside_BT, pos_BT, NONE), self._root)
         keys_BTH = self._keys(offsets_BTH, marks_BTH)
         places_BTH = np.minimum(np.searchsorted(self._keys_C, keys_BTH), len(self._keys_C) - 1)
-        known_BTH = (self._keys_C[places_BTH] == keys_BTH) & possible_heads(lengths_B, pos_BT.shape[1])
-        return np.where(known_BTH, places_BTH, NONE)
+        has_label_BTH = (self._keys_C[places_BTH] == keys_BTH) & possible_heads(lengths_B, pos_BT.shape[1])
+        return np.where(has_label_BTH, places_BTH, NONE)
 
     def heads(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
-        """The head that each label means for each word, int64 [B, T, Y]; NONE where the sentence has no such word."""
+        """Return the heads meant by labels, for all words, int64 [B, T, Y]; NONE where the sentence has no such word.
+
+        Args:
+            pos_BT: Parts of speech by their numbers in `known_pos`.
+            lengths_B: Words of each sentence.
+        """
         codes_BTH = self.codes(pos_BT, lengths_B)
         heads_BTC = np.full((*pos_BT.shape, len(self._keys_C) + 1), NONE)
-        # What has no code is put behind the last one, and cut off.
+        # Heads without a code are written to the extra column behind the last code, which is not read.
         np.put_along_axis(heads_BTC, codes_BTH, np.arange(codes_BTH.shape[2])[None, None], 2)
         return heads_BTC[:, :, self.codes_Y]
 
     def label_numbers(self, codes_BT: np.ndarray, relations_BT: np.ndarray) -> np.ndarray:
-        """The label of each pair of a code and a relation, int64; NONE where there is none, and for the code NONE."""
-        known = self._numbers_CR[codes_BT, relations_BT]
-        return np.where(codes_BT == NONE, NONE, known)
+        """Return the labels of pairs of a code and a relation, int64; NONE without one, and for the code NONE.
+
+        Args:
+            codes_BT: Codes.
+            relations_BT: Numbers of relations.
+        """
+        numbers = self._numbers_CR[codes_BT, relations_BT]
+        return np.where(codes_BT == NONE, NONE, numbers)
 
     @cached_property
     def _numbers_CR(self) -> np.ndarray:
@@ -236,7 +290,14 @@ class TreeLabels:
 def encode_tree(
     heads: Sequence[int], relations: Sequence[str], pos: Sequence[str], encoding: Encoding
 ) -> list[str]:
-    """The labels of one sentence: T heads (0 the root), relations and parts of speech."""
+    """Return the labels of one sentence.
+
+    Args:
+        heads: Head of each word, 0 for the root.
+        relations: Relation of each word.
+        pos: Part of speech of each word.
+        encoding: Name in `ENCODINGS`.
+    """
     names = sorted(set(pos))
     numbers = np.array([[names.index(name) for name in pos]]).reshape(1, len(pos))
     offsets_BTH, marks_BTH = ENCODINGS[encoding](numbers, len(names))
@@ -250,13 +311,24 @@ def encode_tree(
 def encode_part(
     table: pa.Table, *, pos: Sequence[str], relations: Sequence[str], encoding: Encoding
 ) -> Iterator[list[str]]:
-    """The labels of every sentence of a treebank's part that has a tree and, where the encoding reads them, parts of
-    speech; `pos` and `relations` are the names of their numbers.
+    """Return the labels of the sentences of a treebank's part.
+
+    Sentences without a tree are skipped, and sentences without the parts of speech that the encoding reads.
+
+    Args:
+        table: Part with the columns `heads`, `tags` and `pos`.
+        pos: Parts of speech in the order of their numbers.
+        relations: Relations in the order of their numbers.
+        encoding: Name in `ENCODINGS`.
     """
     for batch in table.select(["heads", "tags", "pos"]).to_batches(max_chunksize=1000):
         rows: list[dict[str, list[int]]] = batch.to_pylist()
         for row in rows:
             if row["heads"] is None or (row["pos"] is None and encoding in READ_POS):
                 continue
-            own = [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]
-            yield encode_tree(row["heads"], [relations[number] for number in row["tags"]], own, encoding)
+            sentence_pos = (
+                [ANY] * len(row["heads"]) if row["pos"] is None else [pos[number] for number in row["pos"]]
+            )
+            yield encode_tree(
+                row["heads"], [relations[number] for number in row["tags"]], sentence_pos, encoding
+            )

@@ -1,4 +1,4 @@
-"""Which dependency trees are projective, and how one is drawn.
+"""Projectivity and drawings of dependency trees.
 
 A tree of T words is its heads, one for each word: 0 for the root, h for the word h − 1.
 """
@@ -10,12 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 
 WAYS = " │││─└┌├─┘┐┤─┴┬┼"
-"""Characters of a drawing by the ways that leave them: 1 up, 2 down, 4 right, 8 left."""
+"""Characters of a drawing, indexed by the sum of their directions: 1 up, 2 down, 4 right, 8 left."""
 UP, DOWN, RIGHT, LEFT = 1, 2, 4, 8
 
 
 def is_projective(heads: Sequence[int] | np.ndarray) -> bool:
-    """Whether no two arcs cross, that of the root, which comes from before the first word, among them."""
+    """Return True if no two arcs cross. The arc of the root counts; it comes from before the first word.
+
+    Args:
+        heads: Head of each word.
+    """
     heads_T = np.asarray(heads)
     words_T = np.arange(1, len(heads_T) + 1)
     starts_T, ends_T = np.minimum(heads_T, words_T), np.maximum(heads_T, words_T)
@@ -24,7 +28,12 @@ def is_projective(heads: Sequence[int] | np.ndarray) -> bool:
 
 
 def draw_tree(heads: Sequence[int], rows: Sequence[str]) -> list[str]:
-    """A tree as lines, one for each word: its branch, then its row of text. A word's branch comes from its head's."""
+    """Return a tree as lines, one for each word: its branch, then its row of text.
+
+    Args:
+        heads: Head of each word.
+        rows: Text of each word.
+    """
     depths = [_depth(heads, place) for place in range(len(heads))]
     ways = np.zeros((len(heads), 2 * max(depths, default=0) + 3), int)
     for place, head in enumerate(heads):
@@ -41,7 +50,7 @@ def draw_tree(heads: Sequence[int], rows: Sequence[str]) -> list[str]:
 
 
 def _depth(heads: Sequence[int], place: int) -> int:
-    """How many words are between a word and the root, it among them, less one: that of the root word is 0."""
+    """Depth of a word in the tree; the root has depth 0."""
     depth = 0
     while heads[place]:
         place, depth = heads[place] - 1, depth + 1

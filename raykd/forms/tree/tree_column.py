@@ -1,6 +1,6 @@
 """The trees of many sentences, mapped from a treebank, and batches of them.
 
-Shapes: N sentences, B of a batch, T words of the longest of them.
+Shapes: N sentences, B of a batch, T words of the longest of them, H = T + 1 heads, Y labels, R relations.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from raykd.forms.labels import Labels
 
 UNKNOWN = -1
-"""In the place of a part of speech: it is not known, or there is no word."""
+"""Number for an unknown part of speech, and for padding."""
 
 
 class GoldTree(NamedTuple):
-    """A gold tree with the words and parts of speech of its sentence."""
+    """A gold tree with the words and parts of speech of the sentence."""
 
     heads_T: np.ndarray
-    """0 the root, h the word h − 1."""
+    """0 is the root, h the word h − 1."""
     relations_T: np.ndarray
-    """By their numbers in the corpus' tag set, or names."""
+    """Numbers in the corpus' tag set, or names."""
     words: Sequence[str]
     pos: Sequence[str]
     """Empty where they are not known."""
@@ -37,10 +37,12 @@ class GoldTree(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeColumn:
-    """The trees of N sentences; a sentence without a tree has empty rows, and so has one without parts of speech.
+    """The trees of N sentences.
 
-    `labels` say what a word's arc is as one number, the target of a model: its label among a student's `TreeLabels`;
-    where these are the relations of a treebank, head · R + relation, which is what a parser predicts.
+    A sentence without a tree has empty rows; the same holds for parts of speech. `labels` define the target of a word
+    as
+    one number. For a student's `TreeLabels` it is the number of its label. For the relations of a treebank it is
+    head · R + relation, as a parser predicts it.
     """
 
     tokens: pa.ChunkedArray
@@ -50,16 +52,19 @@ class TreeColumn:
     relations: RaggedBlocks
     pos: RaggedBlocks
     labelled: np.ndarray
-    """Which sentences have a tree, bool [N]."""
+    """Sentences with a tree, bool [N]."""
     names: tuple[str, ...]
-    """The parts of speech, in the order of their numbers."""
+    """Parts of speech, in the order of their numbers."""
     labels: Labels
 
     @classmethod
     def from_table(cls, table: pa.Table, names: Sequence[str], labels: Labels) -> TreeColumn:
-        """The trees of a treebank's part, from its columns `tokens`, `heads`, `tags` and `pos`; chunks are not copied.
+        """Return the trees of a treebank's part; chunks are not copied.
 
-        `names`: the corpus' parts of speech.
+        Args:
+            table: Part with the columns `tokens`, `heads`, `tags` and `pos`.
+            names: Parts of speech of the corpus.
+            labels: Labels that the model predicts.
         """
         blocks = {
             name: RaggedBlocks(tuple(map(ragged_from_chunk, table[name].chunks)))
@@ -83,12 +88,15 @@ class TreeColumn:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Words with a head of each sentence, int64 [N]; 0 where it is unlabelled."""
+        """Number of words with a head per sentence, int64 [N]; 0 for an unlabelled one."""
         return self.heads.lengths
 
     def gather(self, rows: np.ndarray) -> Targets:
-        """The targets of the sentences at `rows`, in that order; T is the words of the longest, whether it has a tree
-        or not. A word whose arc none of a student's labels means is label 0: there is none in what they were made of.
+        """Return the targets of the sentences at `rows`, in that order.
+
+        T is the length of the longest sentence, with or without a tree. An arc without a label among a student's gets
+        label 0;
+        this cannot happen in the sentences from which the labels were made.
         """
         heads_BT, relations_BT = self._padded(self.heads, rows), self._padded(self.relations, rows)
         if isinstance(self.labels, TreeLabels):
@@ -101,38 +109,45 @@ class TreeColumn:
         return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
 
     def codes(self, rows: np.ndarray) -> np.ndarray:
-        """Of the sentences at `rows`, the code of every head of each word, int64 [B, T, H] (`TreeLabels.codes`).
+        """Return the codes of possible heads, int64 [B, T, H] (`TreeLabels.codes`).
 
-        Raises TypeError where the labels are no student's.
+        Raises:
+            TypeError: The labels are not a student's.
         """
         return self.student_labels.codes(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
 
     def label_heads(self, rows: np.ndarray) -> np.ndarray:
-        """Of the sentences at `rows`, the head that each label means for each word, int64 [B, T, Y]
-        (`TreeLabels.heads`). Raises TypeError where the labels are no student's.
+        """Return the heads meant by labels, for all words, int64 [B, T, Y] (`TreeLabels.heads`).
+
+        Raises:
+            TypeError: The labels are not a student's.
         """
         return self.student_labels.heads(self._padded(self.pos, rows, fill=UNKNOWN), self.words[rows])
 
     @property
     def student_labels(self) -> TreeLabels:
-        """The labels; TypeError where they are no student's."""
+        """The labels of a student.
+
+        Raises:
+            TypeError: The labels are not a student's.
+        """
         if not isinstance(self.labels, TreeLabels):
             raise TypeError("relations alone mean no heads; a student's labels do")
         return self.labels
 
     def _padded(self, blocks: RaggedBlocks, rows: np.ndarray, fill: int = 0) -> np.ndarray:
-        """As wide as the longest sentence, at least 1."""
+        """Rows padded to the longest sentence of the batch, at least 1."""
         padded_BT, _ = blocks.pad(rows, fill=fill)
         missing = int(self.words[rows].max(initial=1)) - padded_BT.shape[1]
         return np.pad(padded_BT, ((0, 0), (0, missing)), constant_values=fill)
 
     def trees(self) -> Iterator[GoldTree]:
-        """The tree of every sentence; an empty one where it is unlabelled."""
+        """Return the trees of all sentences; an empty one for an unlabelled sentence."""
         names = np.asarray([*self.names, ""], object)
         pos = (names[pos_T].tolist() for pos_T in _rows(self.pos))
         texts = (words for chunk in self.tokens.chunks for words in chunk.to_pylist())
         parts = zip(_rows(self.heads), _rows(self.relations), texts, pos, strict=True)
-        return (GoldTree(*own) for own in parts)
+        return (GoldTree(*columns) for columns in parts)
 
 
 def _rows(blocks: RaggedBlocks) -> Iterator[np.ndarray]:
