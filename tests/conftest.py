@@ -194,8 +194,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="session")
 def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with MLflow's tables and nothing in them, to be copied: making them takes seconds."""
-    from raykd.tracking.server import check
+    from raykd.tracking.server import check_server
 
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
-    check(f"sqlite:///{path}")
+    check_server(f"sqlite:///{path}")
     return path

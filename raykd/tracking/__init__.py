@@ -1,4 +1,4 @@
-"""What MLflow shows: one experiment per sweep name, one parent run per sweep, one child per trial.
+"""A sweep in MLflow: one experiment per sweep name, one parent run per sweep, one child run per trial.
 
-The only package that imports mlflow, used in the driver only.
+This is the only package that imports mlflow. Only the driver uses it.
 """

@@ -1,4 +1,4 @@
-"""What of a sweep file says how it is tracked."""
+"""The section `tracking` of a sweep file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from raykd.spec import Frozen
 
 
 class TrackingConfig(Frozen):
-    """Where MLflow writes."""
+    """The MLflow server or database of a sweep, and the files and models written to it."""
 
     uri: Annotated[str, Field(min_length=1)] = "sqlite:///mlflow.db"
     artifacts: Annotated[str, Field(min_length=1)] | None = None
-    """Folder or bucket below which MLflow keeps the files of a new experiment. By default a tracking server's own; with
-    a database `mlruns`, beside the SQLite file or, of PostgreSQL, in the working directory."""
+    """Folder or bucket for the files of a new experiment.
+
+    By default a tracking server uses its own setting. With a database it is `mlruns`: beside an SQLite file, or in the
+    working directory for PostgreSQL.
+    """
     models: Literal["front", "none"] = "front"
-    """Which students are logged as models that MLflow serves, and registered under the sweep's name."""
+    """The students logged as models that MLflow serves, and registered under the sweep's name."""

@@ -1,7 +1,7 @@
-"""MLflow's database where raykd writes into it directly: SQLite or PostgreSQL, with tables made whole or not at all.
+"""MLflow's database for direct writing: SQLite or PostgreSQL, with all tables or none.
 
-Several drivers may begin on one new database at once. MLflow makes its tables in some hundred steps, and two that make
-them destroy each other's work: one makes them, the others wait.
+Several drivers may start on one new database at once. MLflow creates its tables in about a hundred steps, and two
+processes that create them destroy each other's work. Here one process creates them and the others wait.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from raykd.redact import redact
 
 ANSWER_SECONDS = 5.0
 MIGRATION_SECONDS = 60.0
-"""How long a process waits for another that makes the tables of the same database."""
+"""Longest wait for another process that creates the tables of the same database."""
 TABLES_LOCK = int.from_bytes(b"raykd", "big")
-"""The key of PostgreSQL's advisory lock."""
+"""Key of PostgreSQL's advisory lock."""
 
 
 def lock_database(uri: str) -> AbstractContextManager[None]:
-    """Hold the database of `uri` while its tables are looked at or made; of a server nothing is held.
+    """Lock the database of `uri` for checking or creating the tables. A tracking server needs no lock.
+
+    Args:
+        uri: Address as `resolve_uri` returns it.
 
     Raises:
-        TrackingError: PostgreSQL cannot be connected to, in seconds: MLflow would try for two minutes.
+        TrackingError: PostgreSQL cannot be reached. The error comes within seconds; MLflow would try for two minutes.
     """
     scheme = urlsplit(uri).scheme
     if scheme == "sqlite":
@@ -41,7 +44,11 @@ def lock_database(uri: str) -> AbstractContextManager[None]:
 
 
 def open_sqlite(path: Path) -> None:
-    """Raises TrackingError where the file cannot be written, or is no database."""
+    """Create the folder of an SQLite file and test writing to the file.
+
+    Raises:
+        TrackingError: The file cannot be written, or is not a database.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with sqlite3.connect(path, timeout=ANSWER_SECONDS) as database:
@@ -56,19 +63,18 @@ def open_sqlite(path: Path) -> None:
 
 @contextmanager
 def _lock_sqlite(path: Path) -> Iterator[None]:
-    """A process that is killed while it makes the tables would leave a file that no MLflow can use: they are made in a
-    file beside it, which then takes its name.
-    """
+    """Hold a file lock, and create missing tables in a new file that then replaces `path`."""
     lock = path.with_name(f"{path.name}.lock")
     with FileLock(lock, timeout=MIGRATION_SECONDS):
         if _has_no_tables(path):
+            # A process killed while it creates tables would leave a file that no MLflow can use.
             new = path.with_name(f"{path.name}.new")
-            for left in path.parent.glob(f"{new.name}*"):
-                left.unlink()
+            for remains in path.parent.glob(f"{new.name}*"):
+                remains.unlink()
             MlflowClient(f"sqlite:///{new}").search_experiments(max_results=1)
             new.replace(path)
         yield
-        # Whoever waits for it finds the tables made, and so do later ones.
+        # Processes that wait, and all later ones, find the tables there.
         lock.unlink(missing_ok=True)
 
 
@@ -79,7 +85,7 @@ def _has_no_tables(path: Path) -> bool:
 
 @contextmanager
 def _lock_postgresql(uri: str) -> Iterator[None]:
-    """PostgreSQL makes tables in transactions: what a killed process began is undone or gone on with."""
+    """Hold an advisory lock in a transaction; PostgreSQL undoes the tables that a killed process began."""
     try:
         engine = sqlalchemy.create_engine(
             uri, poolclass=sqlalchemy.NullPool, connect_args={"connect_timeout": math.ceil(ANSWER_SECONDS)}
@@ -91,7 +97,7 @@ def _lock_postgresql(uri: str) -> Iterator[None]:
         ) from error
     try:
         with engine.connect() as connection:
-            # Of the transaction, not of the session: connections may go through a pool such as PgBouncer.
+            # The lock belongs to the transaction, not the session: a pool such as PgBouncer may sit in between.
             connection.execute(sqlalchemy.text(f"SET LOCAL lock_timeout = {1000 * MIGRATION_SECONDS:.0f}"))
             connection.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})"))
             yield
@@ -104,7 +110,9 @@ def _refusal(error: SQLAlchemyError) -> str:
     if "authentication failed" in reason or "no password supplied" in reason:
         return f"{reason}; set the user, and the variable that holds the password, as in postgresql://user:${{NAME}}@host/db"
     if "does not exist" in reason:
-        return f"{reason}; make it with createdb, or correct the address"
+        return f"{reason}; create it with createdb, or correct the address"
     if "lock timeout" in reason:
-        return f"another process has held its tables for {MIGRATION_SECONDS:.0f} s; end it, or wait"
+        return (
+            f"another process has locked its tables for {MIGRATION_SECONDS:.0f} s; end that process, or wait"
+        )
     return f"{reason[:300]}; check the address and the rights of the user"

@@ -1,7 +1,7 @@
-"""A student as MLflow loads it: this file is copied into the model and run there ("models from code"), without raykd.
+"""A student in the form of MLflow's "models from code". MLflow copies this file into the model and runs it without raykd.
 
-`artifacts/student` is what `raykd export` wrote: one folder, or one for each language that has a student of its own.
-Nothing imports this module: running it sets the model.
+`artifacts/student` is the folder written by `raykd export`: one export, or one per language if each language has its
+own student. Nothing imports this module; running it sets the model.
 """
 
 from __future__ import annotations
@@ -25,25 +25,40 @@ Sentences = list[list[str]] | list[list[tuple[str, str]]]
 
 
 class Student(PythonModel):
-    """Labels texts: a data frame with a column `text`, or a list of strings. One that parses is given sentences: lists
-    of words in a column `tokens` and, where it reads them, their parts of speech in a column `pos`.
+    """A labeller of texts: a data frame with a column `text`, or a list of strings.
+
+    A parser reads sentences instead: lists of words in a column `tokens` and, if it needs them, their parts of speech
+    in a column `pos`.
     """
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Read the files; `model_config` says which of `model.onnx` and `model-int8.onnx`, and how many threads."""
+        """Load the exported labellers.
+
+        Args:
+            context: Its `model_config` names the file (`model.onnx` or `model-int8.onnx`) and the number of threads.
+        """
         folder, config = Path(context.artifacts["student"]), context.model_config or {}
-        own = [folder] if (folder / "export.json").is_file() else sorted(folder.iterdir())
-        self.several = own != [folder]
-        self.labellers = {each.name: _load(each)(each, **config) for each in own}
+        folders = [folder] if (folder / "export.json").is_file() else sorted(folder.iterdir())
+        self.several = folders != [folder]
+        self.labellers = {export.name: _load(export)(export, **config) for export in folders}
         first, *_ = self.labellers.values()
         self.parses, self.needs_pos = first.trees is not None, first.needs_pos
 
-    # The type of the input is for MLflow, which warns where there is none.
+    # MLflow warns if the input has no type annotation.
     def predict(
         self, context: PythonModelContext, model_input: pandas.DataFrame, params: dict[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """For each text an object with `text`, `words` and `spans`, or with `text`, `label` and `probability`: what
-        `raykd predict` writes. Of a parser `words` have relations as labels, and `heads` are beside them.
+        """Return one object per text, as `raykd predict` writes it.
+
+        Args:
+            context: Not used.
+            model_input: Texts or sentences, see the class; with a column `language` if each language has its own
+                student.
+            params: Not used.
+
+        Returns:
+            `text`, `words` and `spans`, or `text`, `label` and `probability`. For a parser the labels of `words` are
+            relations, and `heads` is added.
         """
         if self.parses:
             texts = _sentences(model_input, needs_pos=self.needs_pos, several=self.several)
@@ -51,26 +66,26 @@ class Student(PythonModel):
             texts = _texts(model_input, several=self.several)
         if not self.several:
             (labeller,) = self.labellers.values()
-            return [_plain(said) for said in labeller(texts)]
+            return [_plain(labels) for labels in labeller(texts)]
         languages = [str(language) for language in model_input[LANGUAGE]]
         if unknown := sorted(set(languages) - set(self.labellers)):
             raise ValueError(
                 f"no student for {', '.join(unknown)}; languages are {', '.join(self.labellers)}"
             )
-        found: list[dict[str, Any]] = [{}] * len(texts)
+        outputs: list[dict[str, Any]] = [{}] * len(texts)
         for language, labeller in self.labellers.items():
-            rows = [row for row, own in enumerate(languages) if own == language]
-            for row, said in zip(rows, labeller(texts[row] for row in rows), strict=True):
-                found[row] = _plain(said)
-        return found
+            rows = [row for row, language_of_row in enumerate(languages) if language_of_row == language]
+            for row, labels in zip(rows, labeller(texts[row] for row in rows), strict=True):
+                outputs[row] = _plain(labels)
+        return outputs
 
 
-def _texts(given: pandas.DataFrame | list[str], *, several: bool) -> list[str]:
-    columns = list(getattr(given, "columns", [TEXT]))
+def _texts(model_input: pandas.DataFrame | list[str], *, several: bool) -> list[str]:
+    columns = list(getattr(model_input, "columns", [TEXT]))
     if TEXT not in columns and (several or len(columns) != 1 or isinstance(columns[0], str)):
         raise ValueError(f"give a data frame with a column {TEXT!r}; it has {columns}")
     texts: list[str] = list(
-        given if isinstance(given, list) else given[TEXT if TEXT in columns else columns[0]]
+        model_input if isinstance(model_input, list) else model_input[TEXT if TEXT in columns else columns[0]]
     )
     for row, text in enumerate(texts):
         if not isinstance(text, str):
@@ -78,26 +93,26 @@ def _texts(given: pandas.DataFrame | list[str], *, several: bool) -> list[str]:
     return texts
 
 
-def _sentences(given: pandas.DataFrame, *, needs_pos: bool, several: bool) -> Sentences:
-    wanted = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if several else [])]
-    columns = list(getattr(given, "columns", []))
-    if missing := [name for name in wanted if name not in columns]:
-        problem = f"the model parses: give a data frame with the columns {', '.join(wanted)}"
+def _sentences(model_input: pandas.DataFrame, *, needs_pos: bool, several: bool) -> Sentences:
+    required = [TOKENS, *([POS] if needs_pos else []), *([LANGUAGE] if several else [])]
+    columns = list(getattr(model_input, "columns", []))
+    if missing := [name for name in required if name not in columns]:
+        problem = f"the model parses: give a data frame with the columns {', '.join(required)}"
         raise ValueError(f"{problem}; {', '.join(missing)} is missing")
-    words = [list(map(str, own)) for own in given[TOKENS]]
+    words = [list(map(str, row)) for row in model_input[TOKENS]]
     if not needs_pos:
         return words
-    pos = [list(map(str, own)) for own in given[POS]]
-    for row, (one, other) in enumerate(zip(words, pos, strict=True)):
-        if len(one) != len(other):
-            raise ValueError(f"row {row}: {len(one)} words and {len(other)} parts of speech")
-    return [list(zip(*each, strict=True)) for each in zip(words, pos, strict=True)]
+    pos = [list(map(str, row)) for row in model_input[POS]]
+    for row, (words_of_row, pos_of_row) in enumerate(zip(words, pos, strict=True)):
+        if len(words_of_row) != len(pos_of_row):
+            raise ValueError(f"row {row}: {len(words_of_row)} words and {len(pos_of_row)} parts of speech")
+    return [list(zip(*pair, strict=True)) for pair in zip(words, pos, strict=True)]
 
 
 def _load(folder: Path) -> Callable[..., Any]:
-    """`load` of the package `labeller` that lies beside the model: another model's may be of another version."""
+    """Return `load` of the package `labeller` beside the model; another model may have another version."""
     name, file = f"labeller_{uuid4().hex}", folder / "labeller/__init__.py"
-    spec = importlib.util.spec_from_file_location(name, file)  # of an `__init__.py` a package
+    spec = importlib.util.spec_from_file_location(name, file)  # a package, as the file is `__init__.py`
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} cannot be read")
     module = importlib.util.module_from_spec(spec)
@@ -106,8 +121,8 @@ def _load(folder: Path) -> Callable[..., Any]:
     return module.load
 
 
-def _plain(said: Any) -> dict[str, Any]:
-    plain = {key: value for key, value in asdict(said).items() if value is not None}
+def _plain(labels: Any) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(labels).items() if value is not None}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
 

@@ -1,4 +1,4 @@
-"""Where a sweep's results come from: the commit of the code and the person who started it."""
+"""Origin of a sweep's results: the commit of the code and the user who started the sweep."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import subprocess
 from pathlib import Path
 
 COMMIT = "RAYKD_GIT_COMMIT"
-"""The environment's variable with the commit of a copy without `.git`: a job's working directory, a container."""
+"""Environment variable with the commit of a copy without `.git`: a job's working directory, a container."""
 
 
 def git_commit(folder: str | Path = ".") -> str | None:
-    """The commit that is checked out in `folder`, `-dirty` when tracked files differ from it; outside git what `COMMIT`
-    says, or None.
+    """Return the commit checked out in `folder`.
+
+    Args:
+        folder: Any folder of a git checkout.
+
+    Returns:
+        The full hash, with `-dirty` if tracked files differ from it. Outside git the environment variable named by
+        `COMMIT`; None if it is not set.
     """
     command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
@@ -23,7 +29,7 @@ def git_commit(folder: str | Path = ".") -> str | None:
 
 
 def origin_tags() -> dict[str, str]:
-    """What MLflow's own columns Version and Created by show, as far as it is known."""
+    """Return tags for the commit and the user, with the names that MLflow's columns Version and Created by read."""
     commit = git_commit()
     try:
         user = getpass.getuser()

@@ -1,4 +1,4 @@
-"""What MLflow shows of a sweep, as MLflow says: what differs from a page of it is written, and asked for again."""
+"""The runs of a sweep in MLflow, as last read, and the writing of all differences from a page."""
 
 from __future__ import annotations
 
@@ -29,17 +29,24 @@ METRICS_PER_BATCH, PAIRS_PER_BATCH = 900, 90
 PARENT_TAG = "mlflow.parentRunId"
 CORPUS = InputTag("mlflow.data.context", "corpus")
 Change = tuple[int, Callable[[str], object]]
-"""How many values, files or states of a page MLflow does not show, and what writes them, given the id of the run."""
+"""Number of values, files or states that MLflow lacks, and the function that writes them, given the id of the run."""
 T = TypeVar("T")
 
 
 class PublishedRuns:
-    """The runs of one sweep, which is found by `sweep_key`. All that asks or writes raises what MLflow raises."""
+    """The runs of one sweep in MLflow. Methods that read or write raise MLflow's own errors.
+
+    Args:
+        client: Client of the server.
+        experiment_id: Experiment of the sweep.
+        sweep_key: Tag and value of the sweep's own run.
+        warn: Called with one sentence about an alias that a person has moved.
+    """
 
     def __init__(self, client: MlflowClient, experiment_id: str, sweep_key: Key, warn: Callable[[str], None]):
         self.client, self._experiment_id, self._sweep_key, self._warn = client, experiment_id, sweep_key, warn
         self.is_known = False
-        """False before the first answer, and after an error: what was asked for then may be there or not."""
+        """False before the first answer and after an error: the last request may or may not have been carried out."""
         self._runs: dict[Key, MlflowRun] = {}
         self._models: dict[str, LoggedModel] = {}
         self._points: dict[str, set[tuple[str, int]]] = {}
@@ -48,7 +55,7 @@ class PublishedRuns:
         self._registered: dict[Key, StudentModel] = {}
 
     def read(self) -> None:
-        """Ask for all runs and models of the sweep."""
+        """Read all runs and models of the sweep."""
         runs = self._search_runs(*self._sweep_key)
         runs += [child for parent in runs for child in self._search_runs(PARENT_TAG, parent.info.run_id)]
         self._runs = {_key(run): run for run in runs}
@@ -69,16 +76,16 @@ class PublishedRuns:
 
     @property
     def sweep_run(self) -> str:
-        """The id of the sweep's own run."""
+        """Id of the sweep's run."""
         return self._runs[self._sweep_key].info.run_id
 
     @property
     def front_step(self) -> int:
-        """The number of trials for which the sweep's run shows how the front grew."""
+        """Number of trials in the curves of the front's growth."""
         return max((step for key, step in self._points[self.sweep_run] if key == "front/students"), default=0)
 
     def has_model(self, key: Key) -> bool:
-        """Return whether the student of a run is a model in MLflow."""
+        """Return whether MLflow has the complete model of a run's student."""
         return key in self._runs and is_whole(self._models.get(self._runs[key].info.run_id))
 
     def lacks_model(self, page: Page) -> bool:
@@ -86,34 +93,44 @@ class PublishedRuns:
         return page.model is not None and self._registered.get(page.key) != page.model
 
     def changes(self, page: Page) -> list[Change]:
-        """Return what `page` has and MLflow does not show, by its last answers; the model apart.
+        """Return the differences between `page` and MLflow's last answers, without the model.
 
-        The tags come after the points, and the state last: they say that a run is complete.
+        The tags come after the points, and the state comes last: both mark a run as complete.
         """
         client, run, files = self.client, self._runs.get(page.key), self._files.get(page.key, {})
         data = RunData() if run is None else run.data
         used = [] if run is None or run.inputs is None else run.inputs.dataset_inputs
-        known = {(each.dataset.name, each.dataset.digest) for each in used}
+        known_datasets = {
+            (dataset_input.dataset.name, dataset_input.dataset.digest) for dataset_input in used
+        }
         params = [Param(key, value) for key, value in page.params.items() if key not in data.params]
         tags = [RunTag(key, value) for key, value in page.tags.items() if data.tags.get(key) != value]
         results = {key: value for key, value in page.results.items() if data.metrics.get(key) != value}
         metrics = [Metric(key, value, page.moment_ms, 0) for key, value in results.items()]
         metrics += self._new_points(page, run)
-        datasets = [each for each in page.datasets if (each.name, each.digest) not in known]
-        inputs = [DatasetInput(each, [CORPUS]) for each in datasets]
+        datasets = [
+            dataset for dataset in page.datasets if (dataset.name, dataset.digest) not in known_datasets
+        ]
+        inputs = [DatasetInput(dataset, [CORPUS]) for dataset in datasets]
         return [
             *(
-                (len(some), partial(client.log_batch, params=some))
-                for some in _chunks(params, PAIRS_PER_BATCH)
+                (len(chunk), partial(client.log_batch, params=chunk))
+                for chunk in _chunks(params, PAIRS_PER_BATCH)
             ),
-            *((len(some), partial(self._log_metrics, some)) for some in _chunks(metrics, METRICS_PER_BATCH)),
+            *(
+                (len(chunk), partial(self._log_metrics, chunk))
+                for chunk in _chunks(metrics, METRICS_PER_BATCH)
+            ),
             *([(len(inputs), partial(client.log_inputs, datasets=inputs))] if inputs else []),
             *(
                 (1, partial(self._log_file, name, content))
                 for name, content in page.files.items()
                 if files.get(name) is not content
             ),
-            *((len(some), partial(client.log_batch, tags=some)) for some in _chunks(tags, PAIRS_PER_BATCH)),
+            *(
+                (len(chunk), partial(client.log_batch, tags=chunk))
+                for chunk in _chunks(tags, PAIRS_PER_BATCH)
+            ),
             *(
                 [(1, partial(self._set_status, page))]
                 if run is None or run.info.status != page.status
@@ -124,14 +141,14 @@ class PublishedRuns:
     def _new_points(self, page: Page, run: MlflowRun | None) -> list[Metric]:
         if run is None:
             return list(page.points)
-        known = self._points.get(run.info.run_id)
-        if known is None:
+        known_points = self._points.get(run.info.run_id)
+        if known_points is None:
             return []
-        # The first point of a step stays: a resumed run repeats epochs whose timings differ a little.
-        return [point for point in list(page.points) if (point.key, point.step) not in known]
+        # The first point of a step stays: a resumed run repeats epochs, and their timings differ a little.
+        return [point for point in list(page.points) if (point.key, point.step) not in known_points]
 
     def write(self, page: Page) -> None:
-        """Write what MLflow does not show of `page`, its model apart."""
+        """Write the differences between `page` and MLflow, without the model."""
         changes = self.changes(page)
         if not changes:
             return
@@ -173,7 +190,7 @@ class PublishedRuns:
             self.client.set_terminated(run_id, page.status, end_time=page.moment_ms)
 
     def write_model(self, page: Page) -> None:
-        """Log the page's student, whose run is there, as a model, and register it."""
+        """Log the page's student as a model, and register the model. The run of the page must exist."""
         model = page.model
         if model is None or not self.lacks_model(page):
             return
@@ -185,7 +202,7 @@ class PublishedRuns:
         by_hand = move_ship_alias(self.client, model.registered_as, version, model.ship) if model.ship else ""
         if by_hand:
             self._warn(
-                f"MLflow: the alias {SHIP} of {model.registered_as} {by_hand} by hand, and stays so; "
+                f"MLflow: the alias {SHIP} of {model.registered_as} {by_hand} by hand and is not changed; "
                 f"raykd would ship version {version}"
             )
         self._registered[page.key] = model
@@ -197,7 +214,7 @@ def _key(run: MlflowRun) -> Key:
 
 
 def _is_complete(run: MlflowRun) -> bool:
-    """Return whether all points of a run are there: its state is written after them. The sweep's own goes on."""
+    """Return whether all points of a run are written; its state follows them. The sweep's own run is never complete."""
     ended = run.info.status == "FINISHED" or run.data.tags.get("state") == "PRUNED"
     return ended and SWEEP_TAG not in run.data.tags
 

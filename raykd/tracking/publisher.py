@@ -1,10 +1,9 @@
-"""Publishes a sweep in MLflow: what the store holds is compared with what MLflow shows, and the difference is written.
+"""Publish a sweep in MLflow: compare the pages of the store with the runs in MLflow, and write the differences.
 
-A thread publishes every few seconds, and whenever it is woken, so that nobody waits for the server. Publishing twice
-changes nothing. A server may go away, or take connections and answer nothing, for as long as it likes: it is tried
-again at the next turn, and what it lacks then is written. Each attempt ends by itself after `ANSWER_S` where nothing
-answers, and the last one of a sweep is repeated for `LAST_S`. After `kill -9` of the driver the next one finds the runs
-again by their tags.
+A thread publishes every few seconds, and whenever it is woken, so the driver never waits for the server. Publishing
+twice changes nothing. If the server is away or does not answer, the thread tries again at its next turn and writes
+everything that is missing. One request ends after `ANSWER_S` at the latest, and at the end of a sweep the attempts go
+on for `LAST_S`. After `kill -9` of the driver the next driver finds the runs by their tags.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from raykd.tracking.sweep_pages import SweepPages
 from raykd.tracking.views import Experiment, run_link
 
 PUBLISH_S = 5.0
-"""Seconds from one publishing to the next."""
+"""Seconds between two publications."""
 ANSWER_S = 20.0
-"""How long one request may take; MLflow's own client would repeat it for a quarter of an hour."""
+"""Limit of one request in seconds; MLflow's own client would repeat it for a quarter of an hour."""
 LAST_S, LAST_PAUSE_S = 20.0, 2.0
-"""For so long a sweep that has ended tries to reach a server that is away, and the seconds between two attempts."""
+"""Seconds for which a complete sweep tries to reach a server that is away, and the seconds between two attempts."""
 LOOK_S = 0.5
-"""Seconds between two looks at how far the thread is."""
+"""Seconds between two looks at the thread's progress."""
 CLOSE_S = 120.0
-"""How long the end of a sweep waits for the thread, which may be in the middle of a large file."""
+"""Longest wait at the end of a sweep, in seconds, for a thread that may be writing a large file."""
 LOCAL_PAGES = "http://127.0.0.1:5000"
-"""Where `mlflow ui` shows a local database."""
+"""Address at which `mlflow ui` shows a local database."""
 
 
 class Publisher:
-    """One sweep in MLflow: in the driver only. Make it, start it, close it."""
+    """The publisher of one sweep, for the driver only. Create it, start it, close it."""
 
     def __init__(
         self,
@@ -56,27 +55,27 @@ class Publisher:
         warn: Callable[[str], None] = lambda message: None,
         may_write: Callable[[], bool] = lambda: True,
     ):
-        """Find the sweep's experiment and runs, or make experiment and sweep run.
+        """Find the sweep's experiment and runs, or create the experiment and the sweep's run.
 
         Args:
-            uri: of the server.
-            experiment: with the name and the views of the sweep.
-            pages: of the sweep, made of its records.
-            warn: called, from another thread, with one sentence when the server stops answering and when it answers
-                again.
-            may_write: nothing is written while it says no: the sweep has another driver.
+            uri: Address of the server or database.
+            experiment: Name and views of the sweep's experiment.
+            pages: Pages of the sweep, made from its records.
+            warn: Called with one sentence when the server stops answering and when it answers again, from another
+                thread.
+            may_write: Nothing is written while it returns False: another driver has the sweep.
 
         Raises:
-            TrackingError: the server cannot be used, within seconds (`check`).
+            TrackingError: The server cannot be used (see `check_server`); raised within seconds.
         """
         self.uri, self.pages = check_server(uri), pages
         self._name, self._warn, self._may_write = experiment.name, warn, may_write
         self.trouble = ""
-        """Why the server could not be written the last time; empty where it could."""
+        """The reason why the last attempt failed; empty if it succeeded."""
         self._models: list[Page] = []
-        """Pages that have a model."""
+        """Pages with a model."""
         self._missing: dict[Key, tuple[str, int]] = {}
-        """The name of each run of which the server lacks values, and how many."""
+        """Name of each run with missing values, and their number."""
         self._complete: dict[Key, Page] = {}
         """Pages of which the server shows everything."""
         self._publishing, self._woken, self._seconds = threading.Lock(), threading.Event(), PUBLISH_S
@@ -87,7 +86,7 @@ class Publisher:
                 self.experiment_id = find_or_create_experiment(client, self.uri, experiment)
                 self.published = PublishedRuns(client, self.experiment_id, sweep.key, warn)
                 self.published.read()
-                self.published.write(replace(sweep, files={}))  # these may be elsewhere, and take long
+                self.published.write(replace(sweep, files={}))  # files may go to a slow bucket: later
         except TrackingError:
             raise
         except Exception as error:
@@ -97,19 +96,19 @@ class Publisher:
         pages.shown_front_steps = self.published.front_step
 
     def start(self, seconds: float = PUBLISH_S) -> None:
-        """Publish every so many seconds from now on, whenever `wake` is called, and once more in `close`."""
+        """Start the thread, which publishes every `seconds`, whenever `wake` is called, and once more in `close`."""
         self._seconds = seconds
         self._thread.start()
 
     def wake(self) -> None:
-        """Have the thread publish now instead of at its next turn. Returns at once."""
+        """Make the thread publish now. Returns at once."""
         self._woken.set()
 
     def publish(self) -> tuple[str, ...]:
-        """Write what MLflow does not show of the sweep as it stands; calling it again changes nothing.
+        """Write all values of the sweep missing in MLflow; a second call changes nothing.
 
         Returns:
-            What is still missing on the server, one line per run.
+            The values still missing on the server, one line per run.
         """
         with self._publishing:
             pages = self.pages()
@@ -122,9 +121,9 @@ class Publisher:
         return self.missing()
 
     def _write(self, pages: Sequence[Page]) -> str:
-        """Return why the server could not be written; empty where it could."""
+        """Return the reason why the server could not be written; empty if it could."""
         trouble = ""
-        # Whatever the server or its client does must not reach the sweep.
+        # No error of the server or its client may reach the sweep.
         try:
             check_connection(self.uri)
             with quick_requests(ANSWER_S):
@@ -135,7 +134,7 @@ class Publisher:
         except Exception as error:
             self.published.is_known = False
             return reason(error)
-        # What takes long, and a registry may refuse, comes last, each by itself.
+        # Models take long and a registry may refuse them: they come last, one by one.
         for page in pages:
             try:
                 self.published.write_model(page)
@@ -172,34 +171,34 @@ class Publisher:
         while state == "RUNNING":
             self._woken.wait(self._seconds)
             self._woken.clear()
-            state = self.pages.state  # before it publishes: the last time shows the end
+            state = self.pages.state  # read before publishing, so that the last publication shows the end
             self._publish_guarded()
-        until = time.monotonic() + (LAST_S if state == "COMPLETE" else 0.0)
-        while self.trouble and time.monotonic() < until:
+        deadline = time.monotonic() + (LAST_S if state == "COMPLETE" else 0.0)
+        while self.trouble and time.monotonic() < deadline:
             time.sleep(LAST_PAUSE_S)
             self._publish_guarded()
 
     def _publish_guarded(self) -> None:
-        """`publish`; what fails outside of the server, such as a store that does not answer, ends no thread."""
+        """Publish; an error outside the server, such as a store that does not answer, does not end the thread."""
         try:
             self.publish()
         except Exception as error:
             self._report(reason(error))
 
     def close(self, state: State) -> tuple[str, ...]:
-        """Publish the last time, and end; what hangs is left after `CLOSE_S`.
+        """Publish for the last time and end; after `CLOSE_S` a thread that hangs is abandoned.
 
         Args:
-            state: in which the sweep ends. Where it is complete and the server is away, that is tried for `LAST_S`
-                more.
+            state: State in which the sweep ends. If it is complete and the server is away, the thread tries for
+                `LAST_S` more.
 
         Returns:
-            Why something is missing, and what, as `missing`; empty where the server shows everything.
+            The reason and the missing values, as `missing`; empty if the server shows everything.
         """
         self.pages.state = state
         self.wake()
-        until = time.monotonic() + CLOSE_S
-        while self._thread.is_alive() and (left_s := until - time.monotonic()) > 0:
+        deadline = time.monotonic() + CLOSE_S
+        while self._thread.is_alive() and (left_s := deadline - time.monotonic()) > 0:
             models = self._models
             waiting = sum(map(self.published.lacks_model, models))
             share = 1 - waiting / len(models) if models else None
@@ -211,17 +210,19 @@ class Publisher:
         return (f"tracking server: {trouble}", *missing) if missing or self.trouble else ()
 
     def missing(self) -> tuple[str, ...]:
-        """What the server does not show yet, one line per run; empty when it shows everything."""
+        """Return the values missing on the server, one line per run; empty if the server shows everything."""
         return tuple(f"{name}: {count} values not written" for name, count in self._missing.values())
 
     @property
     def waiting(self) -> int:
-        """How many values, files and changes of state the server did not show after the last attempt."""
+        """Number of values, files and states that the server lacked after the last attempt."""
         return sum(count for _, count in self._missing.values())
 
     def shipped_version(self) -> str:
-        """Which version the registry's alias `ship` names, whoever set it; empty where none does, or the server does
-        not answer.
+        """Return the version under the registry's alias `ship`, whoever set it.
+
+        Returns:
+            Version and trial in words; empty if there is no such alias or the server does not answer.
         """
         if self.trouble:
             return ""
@@ -229,25 +230,25 @@ class Publisher:
             check_connection(self.uri)
             with quick_requests(ANSWER_SECONDS):
                 return shipped_version(self.published.client, self._name)
-        # Whatever the server or its client does must not reach the sweep.
+        # No error of the server or its client may reach the sweep.
         except Exception:
             return ""
 
     @property
     def place(self) -> str:
-        """Where the sweep's run is shown, as it follows the server's URI."""
+        """Address of the sweep's run, relative to the server's URI."""
         return run_link(self.experiment_id, self.published.sweep_run)
 
     @property
     def link(self) -> str:
-        """Where the sweep's run is shown: below the server's address, or below that of `mlflow ui`."""
+        """Address of the sweep's run: below the server's address, or below that of `mlflow ui`."""
         parts = urlsplit(self.uri)
-        # A browser asks for user and password itself.
+        # Without user and password: a browser asks for them.
         server = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
         at = server.rstrip("/") if parts.scheme in ("http", "https") else LOCAL_PAGES
         return f"{at}/{self.place}"
 
 
 def reason(error: Exception) -> str:
-    """An error of the server or of its client on one line."""
+    """Return an error of the server or of MLflow's client on one line, without secrets."""
     return redact(" ".join(str(error).split()))[:300]

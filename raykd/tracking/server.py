@@ -1,8 +1,6 @@
-"""The tracking server before anything is written: which address is meant, does it answer, and what is wrong if
-not.
+"""Checks of the tracking server before anything is written: the address, whether it answers, and what is wrong if not.
 
-MLflow's own client retries for minutes (HTTP: 7 times 120 s; a database: 100 s), so every question asked
-here is short.
+MLflow's own client retries for minutes (HTTP: 7 times 120 s; a database: 100 s), so each check here is short.
 """
 
 from __future__ import annotations
@@ -31,22 +29,21 @@ from raykd.tracking.views import VIEW_TAG, Experiment, experiment_tags
 log = logging.getLogger(__name__)
 
 FIRST_ANSWER_FACTOR = 4
-"""How much longer than a connection the first answer may take: a server that has just started reads its tables."""
+"""Factor by which the first answer may take longer than a connection: a server that has just started reads its tables.
+"""
 LOCAL_DEFAULT = "sqlite:///mlflow.db"
 DATABASES = ("postgresql", "mysql", "mssql", "sqlite")
 MIGRATIONS = ("alembic", "mlflow.store.db.utils")
-"""Loggers with a hundred lines on a new database, which nobody needs."""
+"""Loggers that write about a hundred lines on a new database."""
 ARTIFACT_PACKAGES = MappingProxyType({"s3": "boto3", "gs": "google.cloud.storage"})
-"""The packages with which MLflow's client writes files of an experiment, where no server does."""
+"""Packages with which MLflow's client writes the files of an experiment if no server does."""
 
 
 def resolve_uri(uri: str) -> str:
-    """`uri` with the environment's variables in it, and a relative SQLite path made absolute against the working
-    directory.
+    """Expand environment variables in `uri`, and make a relative SQLite path absolute.
 
     Raises:
-        TrackingError: `uri` names MLflow's file store, which MLflow no longer maintains, or a database in
-            memory.
+        TrackingError: `uri` names MLflow's retired file store, or a database in memory.
     """
     uri = expand_variables(uri)
     scheme = urlsplit(uri).scheme
@@ -63,15 +60,26 @@ def resolve_uri(uri: str) -> str:
 
 
 def is_relative(uri: str) -> bool:
-    """Whether `uri` is a local database below the working directory, which a cluster job throws away."""
+    """Return whether `uri` is an SQLite file below the working directory, which a cluster job deletes at its end.
+
+    Args:
+        uri: Address without environment variables.
+    """
     return uri.startswith("sqlite:///") and not uri.removeprefix("sqlite:///").startswith("/")
 
 
 def check_server(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
-    """Check that the tracking server takes connections within `seconds`, and answers within `COLD` times as many; a
-    database that is new gets its tables.
+    """Test the tracking server, and create the tables of a new database.
 
-    Returns `uri` as `resolve` gives it. Raises TrackingError saying what is wrong and how to correct it.
+    Args:
+        uri: Address from the sweep file.
+        seconds: Limit for a connection; the first answer may take `FIRST_ANSWER_FACTOR` times as long.
+
+    Returns:
+        `uri` as `resolve_uri` returns it.
+
+    Raises:
+        TrackingError: The server cannot be used; the message says why and how to correct it.
     """
     uri = resolve_uri(uri)
     check_connection(uri, seconds=seconds)
@@ -88,9 +96,12 @@ def check_server(uri: str, *, seconds: float = ANSWER_SECONDS) -> str:
 
 
 def check_connection(uri: str, *, seconds: float = ANSWER_SECONDS) -> None:
-    """A quick check before MLflow's own client, which retries for minutes: does the host answer, can SQLite be opened?
+    """Connect to the host, or open the SQLite file, and close the connection again.
 
-    Raises TrackingError if not.
+    It comes before MLflow's own client, which retries for minutes.
+
+    Raises:
+        TrackingError: Nothing answers within `seconds`, or the file cannot be written.
     """
     parts = urlsplit(uri)
     if parts.scheme == "sqlite":
@@ -113,7 +124,7 @@ def _hint(uri: str, error: Exception) -> str:
         return (
             f"it was written by another MLflow version; after a backup run: mlflow db upgrade {redact(uri)}"
         )
-    # Not the port: it may be 40300, or 403.
+    # A port is no status: it may be 40300, or 403.
     status = set(re.findall(r"(?<![\d:=])\d{3}(?!\d)", reason))
     if "403" in status:
         return f"it answers 403; start it with --allowed-hosts {urlsplit(uri).hostname}, or check your rights"
@@ -125,16 +136,16 @@ def _hint(uri: str, error: Exception) -> str:
 
 
 def quick_requests(seconds: float) -> AbstractContextManager[None]:
-    """One try, no retries, for the requests made inside (MLflow's own: 7 retries, 120 s each)."""
+    """Limit requests in the body to one try of `seconds` (MLflow's own limit: 7 retries, 120 s each)."""
     timeout = str(max(1, math.ceil(seconds)))
     return environment_variables(MLFLOW_HTTP_REQUEST_TIMEOUT=timeout, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
 
 
 @contextmanager
-def environment_variables(**wanted: str) -> Iterator[None]:
-    """Settings that MLflow takes from the process's environment only, put back as they were."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+def environment_variables(**variables: str) -> Iterator[None]:
+    """Set environment variables for the body, for settings that MLflow reads nowhere else."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -147,7 +158,7 @@ def environment_variables(**wanted: str) -> Iterator[None]:
 
 @contextmanager
 def only_warnings(*names: str) -> Iterator[None]:
-    """Only warnings of these loggers while the body runs."""
+    """Silence loggers below warnings while the body runs."""
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -160,27 +171,28 @@ def only_warnings(*names: str) -> Iterator[None]:
 
 
 def find_or_create_experiment(client: MlflowClient, uri: str, experiment: Experiment) -> str:
-    """The id of the experiment, which is made if there is none. It gets our views.
+    """Return the id of the experiment, created if necessary, and add raykd's views to it.
 
-    Raises TrackingError if somebody deleted the experiment, or a package is missing that writes its files.
+    Raises:
+        TrackingError: The experiment was deleted, or a package that writes its files is missing.
     """
     name = experiment.name
-    found = client.get_experiment_by_name(name)
-    if found is None:
-        at = _artifact_location(uri, name, experiment.artifacts)
-        _check_artifact_package(at)
-        experiment_id, shown = client.create_experiment(name, artifact_location=at), {}
-    elif found.lifecycle_stage == "deleted":
+    existing = client.get_experiment_by_name(name)
+    if existing is None:
+        location = _artifact_location(uri, name, experiment.artifacts)
+        _check_artifact_package(location)
+        experiment_id, tags = client.create_experiment(name, artifact_location=location), {}
+    elif existing.lifecycle_stage == "deleted":
         raise TrackingError(
             f"tracking: the experiment {name!r} was deleted in MLflow; give the sweep another name, or "
-            f"restore it: mlflow experiments restore --experiment-id {found.experiment_id}"
+            f"restore it: mlflow experiments restore --experiment-id {existing.experiment_id}"
         )
     else:
-        _check_artifact_package(found.artifact_location)
-        experiment_id, shown = found.experiment_id, found.tags
+        _check_artifact_package(existing.artifact_location)
+        experiment_id, tags = existing.experiment_id, existing.tags
     for key, value in experiment_tags(experiment_id, experiment).items():
-        # What people changed there is kept.
-        if key not in shown:
+        # Tags that people changed are kept.
+        if key not in tags:
             _set_experiment_tag(client, experiment_id, key, value)
     return experiment_id
 
@@ -189,10 +201,10 @@ def _set_experiment_tag(client: MlflowClient, experiment_id: str, key: str, valu
     try:
         client.set_experiment_tag(experiment_id, key, value)
     except MlflowException as error:
-        # Before 3.16 MLflow has room for 5,000 characters, and a sweep with many scores has longer views.
+        # MLflow before 3.16 allows 5,000 characters, and the views of a sweep with many scores are longer.
         if not key.startswith(VIEW_TAG) or error.error_code != "INVALID_PARAMETER_VALUE":
             raise
-        log.warning("MLflow has no room for the view %s; from MLflow 3.16 on it has", key[len(VIEW_TAG) :])
+        log.warning("the view %s is too long for MLflow before 3.16; upgrade MLflow", key[len(VIEW_TAG) :])
 
 
 def _artifact_location(uri: str, name: str, root: str | None) -> str | None:
@@ -200,7 +212,7 @@ def _artifact_location(uri: str, name: str, root: str | None) -> str | None:
     if root is None and not scheme.startswith(DATABASES):
         return None
     if root is None:
-        # Absolute: MLflow would note a path that means another folder elsewhere.
+        # Absolute: a relative path would mean another folder for a process started elsewhere.
         beside = Path(uri.removeprefix("sqlite:///")).parent if scheme == "sqlite" else Path()
         root = str(beside / "mlruns")
     if not urlsplit(root).scheme:

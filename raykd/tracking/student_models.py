@@ -1,4 +1,4 @@
-"""A student as an MLflow model: what `raykd export` wrote, as a `python_function` that MLflow serves.
+"""A student as an MLflow model: the files of `raykd export` as a `python_function` that MLflow serves.
 
     MLmodel, model_code.py, requirements.txt, …    MLflow's own; `model_code.py` is run when the model is loaded
     artifacts/student/                             the files of the export, as they are
@@ -24,12 +24,19 @@ CARD, LABELS, STUDENT = "export.json", "labels.json", "artifacts/student"
 CODE = Path(__file__).with_name("model_code.py")
 EXAMPLE = "Ada Lovelace lives in London."
 CONFIG = {"file": "model.onnx", "threads": 1}
-"""What `load_model(…, model_config=…)` and `mlflow models serve` may change."""
+"""Settings that `load_model(…, model_config=…)` and `mlflow models serve` may change."""
 
 
 def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: str | None = None) -> None:
-    """Write the MLflow model of an exported student, or of a folder of them by language, into the new folder `to`."""
-    # It takes seconds to import, and only a sweep that ends needs it.
+    """Write the MLflow model of an exported student.
+
+    Args:
+        export: Folder of an export, or a folder with one export per language.
+        to: New folder for the model.
+        model_id: Id of the model in MLflow.
+        run_id: Run of the student's trial.
+    """
+    # Importing it takes seconds, and only the end of a sweep needs it.
     from mlflow import pyfunc
     from mlflow.models import Model
 
@@ -50,7 +57,7 @@ def save_model(export: Path, to: Path, *, model_id: str | None = None, run_id: s
         )
     shutil.copytree(export, to / STUDENT)
     written = Model.load(str(to))
-    # MLflow copies artifacts through a temporary folder, and notes the places of this machine; names are enough.
+    # MLflow records paths of this machine's temporary folder; relative names are enough.
     flavor = written.flavors[pyfunc.FLAVOR_NAME]
     flavor["model_code_path"] = CODE.name
     flavor["artifacts"] = {"student": {"path": STUDENT, "uri": STUDENT}}
@@ -65,8 +72,8 @@ def _example(card: dict[str, Any], export: Path, *, several: bool) -> DataFrame:
     if trees := card.get("trees"):
         row = {"tokens": EXAMPLE.split()}
         if trees["pos"]:
-            known = json.loads((export / first / LABELS).read_text(encoding="utf-8"))["pos"]
-            row["pos"] = known[:1] * len(row["tokens"])
+            tags = json.loads((export / first / LABELS).read_text(encoding="utf-8"))["pos"]
+            row["pos"] = tags[:1] * len(row["tokens"])
     return pandas.DataFrame([row | ({"language": first} if several else {})])
 
 
@@ -75,7 +82,7 @@ def _signature(card: dict[str, Any], *, several: bool) -> ModelSignature:
     from mlflow.types import ColSpec, DataType, Schema
     from mlflow.types.schema import Array, Object, Property
 
-    # One column without a name takes lists of strings too.
+    # A single column without a name also accepts lists of strings.
     columns = [ColSpec("string", "text"), ColSpec("string", "language")] if several else [ColSpec("string")]
     trees = card.get("trees")
     if trees:
@@ -87,8 +94,8 @@ def _signature(card: dict[str, Any], *, several: bool) -> ModelSignature:
         [Property(name, kind) for name, kind in (fields | {"probability": DataType.double}).items()]
     )
     if card["unit"] == "sentence":
-        given = [ColSpec("string", "label"), ColSpec("double", "probability")]
+        outputs = [ColSpec("string", "label"), ColSpec("double", "probability")]
     else:
-        given = [ColSpec(Array(span), "words"), ColSpec(Array(span), "spans")]
-        given += [ColSpec(Array(DataType.long), "heads")] if trees else []
-    return ModelSignature(Schema([*columns]), Schema([ColSpec("string", "text"), *given]))
+        outputs = [ColSpec(Array(span), "words"), ColSpec(Array(span), "spans")]
+        outputs += [ColSpec(Array(DataType.long), "heads")] if trees else []
+    return ModelSignature(Schema([*columns]), Schema([ColSpec("string", "text"), *outputs]))

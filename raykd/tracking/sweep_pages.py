@@ -1,7 +1,7 @@
-"""The pages of a sweep in MLflow, made of its trials: the sweep's own, and below it one for each teacher and trial.
+"""The pages of a sweep in MLflow: its own page, and below it one for each teacher and trial.
 
-They are made anew from what the store has, and no page depends on what was published before. What a trial reports while
-it trains is in no record yet: it is kept here until MLflow shows it.
+The pages are made anew from the store; no page depends on an earlier publication. The epochs of a trial in training
+are in no record yet, so they are kept here until MLflow shows them.
 """
 
 from __future__ import annotations
@@ -47,52 +47,61 @@ Epochs = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Gain:
-    """What a student gains over the same student on labels alone."""
+    """The gain of a student over the same student trained on gold labels alone."""
 
     twin: int
-    """The number of that trial."""
+    """Number of the trial on gold labels."""
     figures: Mapping[str, float]
-    """`over_gold`, …"""
+    """Figure → value: `over_gold`, …."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What is known of a sweep at its end alone."""
+    """Results known only at the end of a sweep."""
 
     front: frozenset[int] = frozenset()
-    """The numbers of its trials."""
+    """Numbers of the trials on the front."""
     gains: Mapping[int, Gain] = field(default_factory=dict)
     ship: int | None = None
     verdict: str = ""
     description: str = ""
-    """Markdown, with which the page of the sweep's run opens."""
+    """Markdown at the top of the page of the sweep's run."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     exports: Mapping[int, Path | None] = field(default_factory=dict)
-    """By the numbers of the trials whose students are to be models, what `raykd export` wrote; None: MLflow has it."""
+    """Number of each trial whose student becomes a model → folder of its export; None if MLflow has the model."""
 
 
 @dataclass(eq=False)
 class SweepPages:
-    """Call it for the pages of a sweep as it stands, from any thread."""
+    """The pages of a sweep. Call it, from any thread, for the pages in their present state.
+
+    Attributes:
+        name: Name of the sweep and of its experiment.
+        sweep_id: Identifies the sweep within the experiment.
+        trials: Returns all trials of the sweep; a changed trial is a new object.
+        score_name: Score of the task.
+        objectives: Objectives of the front.
+        tags: Tags of the sweep's run and of all new runs: git commit, ….
+        params: Parameters of the sweep's run.
+        corpora: Datasets of all runs.
+        files: Files of the sweep's run, by name.
+        ending: Results at the end; None while the sweep runs.
+        state: State of the sweep.
+        shown_front_steps: Number of trials for which MLflow shows, or will show, the growth of the front.
+    """
 
     name: str
-    """Of the sweep, and of its experiment."""
     sweep_id: str
-    """Identifies the sweep within the experiment."""
     trials: Callable[[], Iterable[Trial]]
-    """Gives all trials of the sweep, which are other objects where they have changed."""
     score_name: str
     objectives: Directions
-    """Of the front."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """Of the sweep's run, and of all runs that are made now: git commit, …"""
     params: Mapping[str, str] = field(default_factory=dict)
     corpora: Sequence[Dataset] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     ending: Ending | None = None
     state: State = "RUNNING"
     shown_front_steps: int = 0
-    """For so many trials MLflow shows, or is going to, how the front grew."""
 
     def __post_init__(self) -> None:
         self._front: list[Metric] = []
@@ -111,25 +120,28 @@ class SweepPages:
         run: str = "",
         stages: Sequence[str] = ("",),
     ) -> None:
-        """Add a point to each curve of a trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
+        """Add a point to the curves of a trial: `epoch/loss`, `epoch/dev_f1`, `epoch/dev_f1/en`.
 
         Args:
-            number: of the trial.
-            epoch: counted from 0.
-            metrics: with the keys of a run's epochs (`RunResult.epochs`).
-            run: with it each run of a trial has its own curves: `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`.
-            stages: what the stages of the run are called.
+            number: Number of the trial.
+            epoch: Epoch, counted from 0.
+            metrics: Values with the keys of a run's epochs (`RunResult.epochs`).
+            run: Name of the run if a trial has several; the curves are then `epoch/seed 1/dev_f1`, `epoch/en/dev_f1`.
+            stages: Names of the run's stages.
         """
         values = epoch_values(metrics, self.score_name, curve_prefix(run), stages)
         self._points.setdefault(number, []).extend(points(values, epoch))
 
     def end_trial(self, number: int) -> None:
-        """Show a trial as it ended: all its epochs are logged. Call it before the trial is recorded."""
+        """Publish a trial as ended. Call it after its last epoch is logged and before the trial is recorded."""
         self._ended.add(number)
 
     def log_teachers(self, teachers: Sequence[tuple[Teacher, Mapping[str, Epochs]]]) -> None:
-        """Show what students are compared with, each as a run of its own, tagged `role: teacher`, with the epochs of
-        each of its models, by what its curves are called (empty of a single one).
+        """Show the teachers as runs tagged `role: teacher`.
+
+        Args:
+            teachers: Teachers, each with the epochs of its models by the name of their curves (empty for a single
+                model).
         """
         self._teacher_pages = [self._teacher(teacher, epochs) for teacher, epochs in teachers]
         self._teachers = [teacher for teacher, _ in teachers]
@@ -137,29 +149,30 @@ class SweepPages:
     def _teacher(self, teacher: Teacher, epochs: Mapping[str, Epochs]) -> Page:
         curves = [
             points(epoch_values(metrics, self.score_name, curve_prefix(run)), int(metrics["epoch"]))
-            for run, of_run in epochs.items()
-            for metrics in of_run
+            for run, run_epochs in epochs.items()
+            for metrics in run_epochs
         ]
         # A quote would end the text that the run is searched by.
         key = f"{self.sweep_id}/{teacher.name}".replace("'", "")
         return Page(
             f"teacher {teacher.name}", (TEACHER_TAG, key), "FINISHED", tags={**self.tags, "role": "teacher"},
-            results=results(teacher), points=[point for own in curves for point in own], datasets=self.corpora,
+            results=results(teacher), points=[point for curve in curves for point in curve], datasets=self.corpora,
         )  # fmt: skip
 
     def __call__(self) -> list[Page]:
+        """Return the pages of the sweep, its teachers and its trials."""
         trials = sorted(self.trials(), key=lambda trial: trial.number)
         self._add_front_growth(trials)
-        # MLflow's state says that all points are there, also to the next driver.
+        # A run's state tells this driver and the next that all its points are written.
         logged = (trial for trial in trials if trial.state == "RUNNING" or trial.number in self._ended)
         return [self.sweep(), *self._teacher_pages, *map(self._page, logged)]
 
     def trial_key(self, number: int) -> tuple[str, str]:
-        """The key of a trial's page."""
+        """Return the key of a trial's page."""
         return TRIAL_TAG, f"{self.sweep_id}/{number}"
 
     def sweep(self) -> Page:
-        """The page of the sweep's own run."""
+        """Return the page of the sweep's run."""
         ending = self.ending or Ending()
         tags = {NOTE_TAG: text(ending.description), "verdict": text(ending.verdict)}
         return Page(
@@ -169,10 +182,10 @@ class SweepPages:
         )  # fmt: skip
 
     def _page(self, trial: Trial) -> Page:
-        made_of = (trial, self.ending, self.state)
-        made = self._last_pages.get(trial.number)
-        if made is not None and all(one is other for one, other in zip(made[0], made_of, strict=True)):
-            return made[1]
+        inputs = (trial, self.ending, self.state)
+        last = self._last_pages.get(trial.number)
+        if last is not None and all(old is new for old, new in zip(last[0], inputs, strict=True)):
+            return last[1]
         tags, figures, ending = trial_tags(trial), results(trial), self.ending
         if ending is not None:
             tags["on_front"] = str(trial.number in ending.front).lower()
@@ -180,29 +193,29 @@ class SweepPages:
             if (gain := ending.gains.get(trial.number)) is not None:
                 tags["gold_twin"] = str(gain.twin)
                 figures |= rounded(gain.figures)
-        # What still runs when the sweep ends, ends with it.
+        # A trial still running when the sweep ends is interrupted.
         interrupted = trial.state == "RUNNING" and self.state != "RUNNING"
-        as_before = made is not None and made[0][0] is trial and not interrupted
+        as_before = last is not None and last[0][0] is trial and not interrupted
         page = Page(
             trial.name, self.trial_key(trial.number), "KILLED" if interrupted else STATUS[trial.state],
-            made[1].moment_ms if made is not None and as_before else now_ms(),
+            last[1].moment_ms if last is not None and as_before else now_ms(),
             duration_s=trial.wall_s or 0.0, first_tags={**self.tags, "on_front": "false"}, tags=tags,
             params=texts(trial.settings), results=figures, points=self._points.setdefault(trial.number, []),
             datasets=self.corpora, model=self._model(trial),
         )  # fmt: skip
-        self._last_pages[trial.number] = (made_of, page)
+        self._last_pages[trial.number] = (inputs, page)
         return page
 
     def _model(self, trial: Trial) -> StudentModel | None:
         ending = self.ending
         if ending is None or trial.number not in ending.exports:
             return None
-        why = ending.verdict if trial.number == ending.ship else ""
+        reason = ending.verdict if trial.number == ending.ship else ""
         export = ending.exports[trial.number]
-        return StudentModel(f"student-{trial.number:02d}", export, self.name, self.score_name, why)
+        return StudentModel(f"student-{trial.number:02d}", export, self.name, self.score_name, reason)
 
     def _add_front_growth(self, trials: Sequence[Trial]) -> None:
-        """Add how the front grew, over the number of trials that have ended, in the order of their numbers."""
+        """Add points to the curves of the front, one for each ended trial in the order of their numbers."""
         if self._teachers is None:
             return
         ended = list(takewhile(lambda trial: trial.state != "RUNNING", trials))

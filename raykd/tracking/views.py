@@ -1,8 +1,8 @@
-"""Saved views of an experiment, so that MLflow's pages answer "which student do I ship?" when they open.
+"""Saved views of an experiment, which answer "which student do I ship?" when MLflow's pages open.
 
-By default MLflow lists runs by date without a single metric and charts the ten newest. An experiment's tags
-can hold views with columns, order, filter and charts; they are in the menu Views and open by link. The
-format is that of MLflow 3.17's own Save view; an MLflow that does not know it ignores them.
+By default MLflow lists runs by date without a single metric and charts the ten newest. The tags of an experiment can
+hold views with columns, order, filter and charts; they are in the menu Views and open by link. The format is that of
+MLflow 3.17's own Save view; an MLflow that does not know it ignores them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from raykd.figures.table import COLUMNS, DEV, score_figures
 from raykd.tracking.pages import charted_curves, now_ms
 
 VIEW_TAG = "mlflow.sharedViewState."
-# Without it MLflow takes the experiment for one of prompts and shows training runs only in another menu.
+# Without it MLflow treats the experiment as one of prompts, and shows training runs only in another menu.
 EXPERIMENT_KIND = ("mlflow.experimentKind", "custom_model_development")
-# Which of its two pages MLflow shows: the other one is for prompts.
+# The page for training runs; MLflow's other page is for prompts.
 TRAINING = "workflowType=machine_learning"
 NOTE_TAG = "mlflow.note.content"
 COSTS = tuple(figure.name for figure in COLUMNS if figure.column == 0)
-"""The costs to show beside the scores."""
+"""Costs to show beside the scores."""
 TAGS = tuple(f"tags.`{name}`" for name in ("on_front", "objective"))
 # Wide enough for `#07 structural T=4 · E64 H128 maxent`.
 NAME_WIDTH, WIDTH = 330, 105
@@ -35,38 +35,45 @@ VIEWS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "raykd-baselines": ("Gold baselines, by {score}", "tags.role = 'baseline'"),
     }
 )
-"""Id → (name in the menu, with `{score}` for what it is ordered by, and filter)."""
+"""Id → name in the menu, with `{score}` for the score that orders the view, and filter."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a sweep's experiment is called, where its files are, and what its views show."""
+    """The experiment of a sweep: its name, the place of its files, and the content of its views."""
 
     name: str
     score_name: str
-    """Scores are named after it (`dev_accuracy`)."""
+    """Score of the task; metrics carry its name (`dev_accuracy`)."""
     label: str
-    """What people call that score."""
+    """The score's name for people."""
     targets: bool = False
-    """Whether the mean over target languages is shown."""
+    """Whether to show the mean over target languages."""
     run: str = ""
-    """The run of each trial whose curves are charted."""
+    """Run of each trial whose curves are charted."""
     stages: Sequence[Sequence[str]] = (("",),)
-    """What the stages of a trial are called, for each way of training in the sweep."""
+    """Names of a trial's stages, for each way of training in the sweep."""
     artifacts: str | None = None
-    """Folder or URI below which the files of a new one are; by default where a server says, or of a database `mlruns`,
-    beside the SQLite file or in the working directory."""
+    """Folder or URI for the files of a new experiment.
+
+    By default the server decides; with a database it is `mlruns`, beside the SQLite file or in the working directory.
+    """
 
 
-def experiment_tags(experiment_id: str, shown: Experiment) -> dict[str, str]:
-    """The tags of an experiment that hold the views and its kind, and link the views in its description."""
-    # The one that selects first.
+def experiment_tags(experiment_id: str, experiment: Experiment) -> dict[str, str]:
+    """Return the tags of an experiment: its views, its kind, and a description that links the views.
+
+    Args:
+        experiment_id: Id in MLflow, for the links.
+        experiment: Content of the views.
+    """
+    # The score that selects students comes first.
     scores = [
-        figure.full_name(shown.score_name)
-        for figure in score_figures(shown.score_name, targets=shown.targets)
+        figure.full_name(experiment.score_name)
+        for figure in score_figures(experiment.score_name, targets=experiment.targets)
     ]
-    curves = charted_curves(scores[0], shown.run, shown.stages)
-    ordered_by = DEV.heading.format(label=shown.label)
+    curves = charted_curves(scores[0], experiment.run, experiment.stages)
+    ordered_by = DEV.heading.format(label=experiment.label)
     names = {key: name.format(score=ordered_by) for key, (name, _) in VIEWS.items()}
     views = {f"{VIEW_TAG}{key}": _view(names[key], VIEWS[key][1], scores, curves) for key in VIEWS}
     links = " · ".join(f"[{name}]({view_link(experiment_id, key)})" for key, name in names.items())
@@ -74,17 +81,22 @@ def experiment_tags(experiment_id: str, shown: Experiment) -> dict[str, str]:
 
 
 def view_link(experiment_id: str, key: str) -> str:
-    """Where a view opens, from any page of the server."""
+    """Return the link to a view, which works from any page of the server."""
     return f"#/experiments/{experiment_id}/runs?viewStateShareKey={key}&{TRAINING}"
 
 
 def run_link(experiment_id: str, run_id: str) -> str:
-    """Where a run is shown, from the address of the server."""
+    """Return the link to a run, relative to the server's address."""
     return f"#/experiments/{experiment_id}/runs/{run_id}?{TRAINING}"
 
 
 def front_links(experiment_id: str, run_id: str) -> str:
-    """Links to picture and runs of the front, for the page of the sweep's run."""
+    """Return Markdown links to the picture and the runs of the front, for the page of the sweep's run.
+
+    Args:
+        experiment_id: Experiment of the sweep.
+        run_id: The sweep's own run.
+    """
     picture = f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/front.html?{TRAINING}"
     return f"[The front as a picture]({picture}) · [as runs]({view_link(experiment_id, 'raykd-front')})"
 
