@@ -1,7 +1,7 @@
-"""A student in the form of MLflow's "models from code". MLflow copies this file into the model and runs it without raykd.
+"""A student in the form of MLflow's "models from code". MLflow copies this file into the model and runs it there.
 
 `artifacts/student` is the folder written by `raykd export`: one export, or one per language if each language has its
-own student. Nothing imports this module; running it sets the model.
+own student. Nothing here imports raykd, and nothing imports this module; running it sets the model.
 """
 
 from __future__ import annotations

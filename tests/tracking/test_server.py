@@ -132,7 +132,7 @@ def test_a_new_database_is_made_with_its_folder(tmp_path, caplog):
 PROGRAM = """
 import sys
 from raykd.tracking import database
-from raykd.tracking.server import check
+from raykd.tracking.server import check_server
 database.MIGRATION_SECONDS = 1e6
 print("ready", flush=True)
 sys.stdin.readline()
@@ -142,7 +142,7 @@ KILLED = """
 import os, signal, sys
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from raykd.tracking.server import check
+from raykd.tracking.server import check_server
 made = 0
 
 @event.listens_for(Engine, "after_cursor_execute")
