@@ -1,4 +1,4 @@
-"""The format of a file: the surest guess of all formats in the table."""
+"""Detection of a file's format: the most certain guess of all formats in the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from raykd.storage.store import Storage
 
 
 def detect_format(storage: Storage, name: str) -> Guess:
-    """The guess that holds for a file, by its beginning; one that is not readable where no format reads it."""
+    """Guess the format of a file from the first bytes.
+
+    Args:
+        storage: Storage with the file.
+        name: Name of the file in the storage.
+
+    Returns:
+        The most certain guess. It is not readable where no format reads the file, or the file is damaged.
+    """
     try:
         if storage.size(name) == 0:
             return _unreadable(name, "empty")
@@ -27,5 +35,5 @@ def detect_format(storage: Storage, name: str) -> Guess:
         return _unreadable(name, error.problem)
 
 
-def _unreadable(name: str, why: str) -> Guess:
-    return Guess(source="", reason=why, confidence=1, readable=False, labelled=False, name=name)
+def _unreadable(name: str, reason: str) -> Guess:
+    return Guess(source="", reason=reason, confidence=1, readable=False, labelled=False, name=name)

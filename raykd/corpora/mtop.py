@@ -1,14 +1,16 @@
-"""mTOP: utterances of six languages with trees of intents and slots (Li et al. 2021, "MTOP: A comprehensive
-multilingual task-oriented semantic parsing benchmark").
+"""mTOP: utterances of six languages with trees of intents and slots.
 
-Its files are `{lang}/train.txt`, `{lang}/eval.txt` and `{lang}/test.txt`: eight columns between tabs, without a header.
+Source: Li et al. 2021, "MTOP: A comprehensive multilingual task-oriented semantic parsing benchmark".
+
+Its files are `{lang}/train.txt`, `{lang}/eval.txt` and `{lang}/test.txt`: eight columns between tabs, without a
+header.
 
     1 id   2 intent   3 slots (start:end:SL:NAME, …)   4 utterance   5 domain   6 locale
     7 tree in the decoupled form, [IN:GET_WEATHER [SL:LOCATION boston ] ]
     8 JSON with the utterance's words, {"tokens": [...], "tokenSpans": [...]}
 
-The words are read of column 8, the tree of column 7; other columns are not read. As of all utterances (`utterances.py`)
-there is one more word in front.
+The words are read from column 8, the tree from column 7; other columns are ignored. As in all utterances
+(`utterance_files.py`), one artificial word is put in front.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
+
+from typing_extensions import override
 
 from raykd.corpora.column_files import cut_at_tabs
 from raykd.corpora.columns import ALMOST
@@ -44,15 +48,23 @@ class MtopSource(TextConfig):
     source: Literal["mtop"]
     scheme: Literal["flat"] = "flat"
 
+    @override
     def scheme_of(self, language: str) -> ReadScheme:
         return "parse"
 
 
 def read(config: MtopSource, *, limit: int | None = None) -> Stream:
-    """Every part of the corpus, utterance by utterance; of each file the first `most`.
+    """Read all parts of the corpus.
+
+    Args:
+        config: Settings of the corpus.
+        limit: Maximum number of utterances from one file; None: all.
+
+    Returns:
+        The utterances, with the artificial word in front.
 
     Raises:
-        CorpusError: a file is missing.
+        CorpusError: A file is missing.
     """
     return prepend_utterance(read_text_files(config, parse, limit=limit))
 
@@ -60,8 +72,19 @@ def read(config: MtopSource, *, limit: int | None = None) -> Stream:
 def parse(
     config: MtopSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The utterances of one file's lines: their words, and as tags the steps that write their trees, in which words are
-    counted behind the one that `read` puts in front.
+    """Parse the lines of one file.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
+
+    Yields:
+        Words of an utterance, with the steps of its tree as tags. In the steps, words are counted from the artificial
+        one
+        that `read` puts in front.
     """
     labelled = config.reads_tags(part, language)
     for number, line in enumerate(lines, start=1):
@@ -77,7 +100,7 @@ def parse(
 
 
 def _utterance(line: str, *, labelled: bool) -> tuple[list[str], list[str] | None]:
-    """Words and steps; these are None where they are not read. Raises ValueError with what is wrong."""
+    """Words and steps of a line; steps are None where they are not read. ValueError for a faulty line."""
     cells = cut_at_tabs(line.rstrip("\r\n"))
     if len(cells) != COLUMNS:
         raise ValueError(f"{pluralise(len(cells), 'column')} between tabs: expected {COLUMNS}")
@@ -91,11 +114,11 @@ def _utterance(line: str, *, labelled: bool) -> tuple[list[str], list[str] | Non
 
 
 def _words(cell: str) -> list[str]:
-    """The words in column 8."""
+    """Words in column 8."""
     try:
         # In some lines a word that is a quotation mark stands there as it is.
-        found = json.loads(cell.replace('"""', '"\\""'))
-        words = found["tokens"]
+        content = json.loads(cell.replace('"""', '"\\""'))
+        words = content["tokens"]
     except (json.JSONDecodeError, TypeError, KeyError):
         words = None
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
@@ -106,8 +129,8 @@ def _words(cell: str) -> list[str]:
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of lines with trees, for which no sweep file is drafted."""
+    """Recognise lines with trees, for which no sweep file is drafted."""
     if head.lines and head.share(lambda line: "\t[IN:" in line) >= ALMOST:
-        why = "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read"
-        return Guess(source="mtop", reason=why, confidence=CERTAIN, readable=False)
+        description = "trees of intents and slots: docs/SEMANTIC_PARSING.md says how they are read"
+        return Guess(source="mtop", reason=description, confidence=CERTAIN, readable=False)
     return None

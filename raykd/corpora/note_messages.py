@@ -1,4 +1,4 @@
-"""Changes of reading that are no faults, in words."""
+"""Messages about changes during reading, which are no faults."""
 
 from __future__ import annotations
 
@@ -20,12 +20,20 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "wordless": ("record", "{have} no word and {were} left out"),
     }
 )
-"""Note → what is counted, and what became of it."""
+"""Note → the noun that is counted, and the end of the message."""
 
 
 def note_message(note: str, count: int, place: str = "") -> str:
-    """A note in words: `3 spans of train en cut a word and were extended to whole words`."""
-    noun, what = NOTES[note]
-    one = count == 1
-    what = what.format(were="was" if one else "were", have="has" if one else "have", s="s" if one else "")
-    return f"{pluralise(count, noun)}{f' of {place}' if place else ''} {what}"
+    """Return a note in words: `3 spans of train en cut a word and were extended to whole words`.
+
+    Args:
+        note: Key in `NOTES`.
+        count: Number of cases.
+        place: Part and language, or empty.
+    """
+    noun, change = NOTES[note]
+    singular = count == 1
+    change = change.format(
+        were="was" if singular else "were", have="has" if singular else "have", s="s" if singular else ""
+    )
+    return f"{pluralise(count, noun)}{f' of {place}' if place else ''} {change}"

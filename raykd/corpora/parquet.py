@@ -1,6 +1,6 @@
 """Parquet files with a list of words and a list of tags per row; tags are text, or numbers with names.
 
-Files written by the `datasets` package have the names of their tag numbers; others need `tag_names`.
+Files written by the `datasets` package contain the names of their tag numbers; other files need `tag_names`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from raykd.errors import CorpusError, StoreError
 from raykd.storage.store import Storage
 
 GUESS_ROWS = 1000
-"""The rows that are looked at to guess what the columns have."""
+"""Number of rows that are read to guess the contents of the columns."""
 
 
 class ParquetSource(TableFiles):
@@ -41,10 +41,14 @@ class ParquetSource(TableFiles):
 
 
 def read(config: ParquetSource, *, limit: int | None = None) -> Stream:
-    """Every part of the corpus, row by row; of each file the first `most`.
+    """Read all parts of the corpus.
+
+    Args:
+        config: Settings of the corpus.
+        limit: Maximum number of sentences from one file; None: all.
 
     Raises:
-        CorpusError: a file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
+        CorpusError: A file is missing or not Parquet, a column is missing, or a row has a null or an unknown tag.
     """
     return read_table_files(config, partial(_read_file, config), limit)
 
@@ -67,7 +71,7 @@ def _read_file(
 
 
 def _tables(storage: Storage, name: str, file: str) -> Iterator[pa.Table]:
-    """A file as tables of some rows each; one without rows where it has none."""
+    """Tables of up to `ROWS` rows; for an empty file, one table without rows."""
     if storage.size(name) == 0:
         raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
     with open_unpacked(storage, name) as source:
@@ -76,11 +80,11 @@ def _tables(storage: Storage, name: str, file: str) -> Iterator[pa.Table]:
             yield whole.schema_arrow.empty_table()
             for batch in whole.iter_batches(ROWS):
                 table = pa.Table.from_batches([batch]).replace_schema_metadata(whole.schema_arrow.metadata)
-                # Text that is not UTF-8, and offsets beyond the data, are found only so.
+                # Only a full validation finds text that is not UTF-8, and offsets beyond the data.
                 table.validate(full=True)
                 yield table
         except StoreError:
-            raise  # it is out of reach
+            raise  # the storage is out of reach; the file may be whole
         # A damaged file can make the reader raise anything.
         except Exception as error:
             problem = f"it is damaged, or not a Parquet file ({_first_line(error)})"
@@ -99,7 +103,7 @@ def _stored_names(table: pa.Table, column: str, file: str) -> list[str] | None:
 
 
 def _features(schema: pa.Schema) -> Any:
-    """The columns of a Hugging Face data set as it describes them."""
+    """Hugging Face's description of the columns, from the metadata of the schema."""
     return json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
 
 
@@ -108,7 +112,7 @@ def _first_line(error: Exception) -> str:
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a Parquet file, by its schema and first rows."""
+    """Guess the columns of a Parquet file from the schema and the first rows."""
     if not head.name.endswith(".parquet") and not head.data.startswith(b"PAR1"):
         return None
     unreadable = partial(Guess, source="parquet", confidence=CERTAIN, readable=False)
@@ -118,7 +122,7 @@ def guess(head: Head) -> Guess | None:
             batch = next(file.iter_batches(GUESS_ROWS), None)
             language = language_column(file.schema_arrow)
             batches = file.iter_batches(columns=[language]) if language else ()
-            languages = {each for one in batches for each in one[0].unique().to_pylist() if each}
+            languages = {name for rows in batches for name in rows[0].unique().to_pylist() if name}
             features = _features(file.schema_arrow)
     # A damaged file can make the reader raise anything.
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Pieces of different vocabularies of one kind: which row of an embedding belongs to which piece."""
+"""Rows of embeddings for the pieces of two vocabularies of one kind."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from raykd.corpora.word_pieces import Vocabulary
 
 MARKS = (CONTINUING, "▁")
-"""What stands before pieces: WordPiece marks those that continue a word, SentencePiece those that begin one."""
+"""Signs before pieces: WordPiece marks pieces that continue a word, SentencePiece those that begin one."""
 
 
 def matching_rows(source: Vocabulary, target: Vocabulary) -> Int[np.ndarray, " piece"]:
-    """The row in `other` of each piece of `own`, -1 where it lacks the piece.
+    """Return the rows in the vocabulary `source` of the pieces of `target`, -1 for a missing piece.
 
-    Pieces of a checkpoint are the same by their ids in the checkpoint, of which both may have others; words and
-    WordPieces by their text. Padding and unknown are pieces too. A vocabulary of another kind lacks all of them.
+    Pieces of a checkpoint are equal if their ids in the checkpoint are; both vocabularies may be pruned from it.
+    Words and WordPieces are equal if their texts are. Padding and unknown are pieces too. Vocabularies of different
+    kinds have no piece in common.
+
+    Args:
+        source: Vocabulary of an existing embedding.
+        target: Vocabulary of the embedding to be filled.
     """
     if type(source) is not type(target):
         return np.full(target.size, -1)
@@ -34,7 +39,11 @@ def matching_rows(source: Vocabulary, target: Vocabulary) -> Int[np.ndarray, " p
 
 
 def checkpoint_rows(vocabulary: HFVocabulary) -> Int[np.ndarray, " piece"]:
-    """The row of each piece in the checkpoint's own embedding."""
+    """Return the rows of a vocabulary's pieces in the embedding of the checkpoint.
+
+    Args:
+        vocabulary: Vocabulary of a checkpoint, pruned or whole.
+    """
     return (
         np.arange(vocabulary.size)
         if vocabulary.checkpoint_ids is None
@@ -43,7 +52,14 @@ def checkpoint_rows(vocabulary: HFVocabulary) -> Int[np.ndarray, " piece"]:
 
 
 def piece_texts(vocabulary: Vocabulary) -> list[str]:
-    """The text of each piece without its mark; empty where it has none."""
+    """Return the texts of a vocabulary's pieces without marks; empty for a piece without a text.
+
+    Args:
+        vocabulary: Vocabulary of words, WordPieces or a checkpoint.
+
+    Raises:
+        TypeError: The vocabulary has no pieces with a text.
+    """
     if isinstance(vocabulary, WordVocabulary):
         return ["", "", *vocabulary.words]
     if isinstance(vocabulary, WordPieceVocabulary):

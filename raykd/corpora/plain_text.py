@@ -1,7 +1,8 @@
-"""Plain text: a sentence in each line, or paragraphs that are split into sentences.
+"""Plain text: one sentence per line, or paragraphs that are split into sentences.
 
-Words are those that a served student sees in the same text (`serving/labeller/signs.py`); texts with one class each are
-split at white space, as their labelled sentences are.
+Words are those that a served student sees in the same text (`serving/labeller/signs.py`). Texts with one class each
+are
+split at white space, like their labelled sentences.
 """
 
 from __future__ import annotations
@@ -17,22 +18,39 @@ from raykd.errors import CorpusError
 from raykd.serving.labeller.signs import SIGNS, WHITESPACE, word_places
 
 BLOCK = 2000
-"""Characters of a paragraph that are split together; the last sentence of a block begins the next. Where more are, a
-quote that is not closed takes all that follows."""
+"""Maximum number of characters that are split together; the last sentence of a block begins the next one.
+
+In longer blocks, a quotation mark that is not closed swallows all text that follows."""
 Line = tuple[int, str]
 
 
 def parse_sentences(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file, one in each of its lines, without tags."""
+    """Parse a file with one sentence per line, without tags.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
+    """
     return _sentences(config, enumerate(lines, start=1), file, language)
 
 
 def parse_documents(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file of paragraphs, without tags."""
+    """Parse a file of paragraphs into sentences without tags.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
+    """
     return _sentences(config, _document_sentences(lines, language), file, language)
 
 
@@ -48,7 +66,7 @@ def _sentences(
 
 
 def _document_sentences(lines: Iterable[str], language: str) -> Iterator[Line]:
-    """Each sentence with the line at which its block begins; lines that are not text as they are."""
+    """Sentences with the first line of the block; broken lines are passed on."""
     segment = sentence_splitter()
     text, first = "", 1
     for number, line in enumerate(lines, start=1):
@@ -73,15 +91,15 @@ def _document_sentences(lines: Iterable[str], language: str) -> Iterator[Line]:
 
 def _blocks_of_line(line: str) -> list[str]:
     """A line in pieces of at most a block, cut at white space where there is some."""
-    most = BLOCK - 1
-    return re.findall(rf"\S.{{0,{most}}}(?=\s|$)|\S.{{0,{most}}}", line)
+    longest = BLOCK - 1
+    return re.findall(rf"\S.{{0,{longest}}}(?=\s|$)|\S.{{0,{longest}}}", line)
 
 
 def sentence_splitter() -> Callable[[str, str], list[str]]:
-    """The function that splits a text of a language into its sentences.
+    """Return a function from language and text to sentences.
 
     Raises:
-        CorpusError: the package is not installed.
+        CorpusError: The package sentencex is not installed.
     """
     try:
         segment = importlib.import_module("sentencex").segment

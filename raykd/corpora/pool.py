@@ -1,5 +1,4 @@
-"""All sentences that a source gives, before some of them are selected: words, tags and origins in a temporary file,
-a few numbers of each in memory.
+"""All sentences of a source, before selection: words, tags and origins in a temporary file, a few numbers in memory.
 
 N sentences in the order in which they were read; a row is a sentence's place in it.
 """
@@ -34,32 +33,35 @@ SCHEMA = pa.schema(
         "offsets": pa.list_(pa.int32()),
     }
 )
-"""Tags are numbers in `Pool.tags`, not yet those of a tag set, parts of speech numbers in `Pool.pos`; offsets are start
+"""Columns of the temporary file.
+
+Tags are numbers in `Pool.tags`, not yet those of a tag set; parts of speech are numbers in `Pool.pos`. Offsets are
+start
 and end of each word, one after the other."""
 ROWS, WORDS = 4096, 2**16
-"""Most sentences, and about how many words, that are held as Python objects at once."""
+"""Maximum number of sentences, and approximate number of words, that are Python objects at once."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The numbers of N sentences that selection looks at, each [N]."""
+    """The numbers of N sentences for the selection, each [N]."""
 
     part: np.ndarray
-    """The place in PARTS, int8."""
+    """Place in PARTS, int8."""
     language: np.ndarray
-    """The place in `languages`, int16."""
+    """Place in `languages`, int16."""
     sentence: np.ndarray
-    """Equal for equal words, int32."""
+    """Number of the text, int32: equal for equal words."""
     group: np.ndarray
-    """Equal for sentences of one class, where a sentence has a class, int32."""
+    """Number of the class, int32, where sentences have one class."""
     languages: tuple[str, ...]
 
     def of_part(self, part: str) -> np.ndarray:
-        """The rows of a part, in reading order."""
+        """Return the rows of a part, in reading order."""
         return np.flatnonzero(self.part == PARTS.index(part))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Part → language → its sentences."""
+        """Return the number of sentences by part and language."""
         return {
             part: {
                 language: int((self.language[rows] == code).sum())
@@ -72,29 +74,42 @@ class Columns:
 
 @dataclass(frozen=True)
 class Pool:
-    """Sentences that were read, some numbers of each in memory."""
+    """The sentences of a source, with a few numbers in memory and the rest in a file.
+
+    Attributes:
+        columns: Numbers for the selection.
+        labelled: Sentences with tags, bool [N].
+        by_sentence: Sentences with one tag for the whole, bool [N].
+        tags: Distinct tags, as the files write them.
+        path: The temporary file.
+        bounds: First row of each batch of the file, and N.
+        trees: Sentences with heads, bool [N].
+        pos: Distinct parts of speech.
+        raw: True if some sentence has its raw text.
+    """
 
     columns: Columns
     labelled: np.ndarray
-    """Which sentences have tags, bool [N]."""
     by_sentence: np.ndarray
-    """Which have one tag for the whole sentence, bool [N]."""
     tags: tuple[str, ...]
-    """The distinct tags, as the files write them."""
     path: Path
     bounds: np.ndarray
-    """The first row of every batch of the file, and N."""
     trees: np.ndarray
-    """Which sentences have heads, bool [N]."""
     pos: tuple[str, ...]
-    """The distinct parts of speech."""
     raw: bool = False
-    """Whether a sentence has its raw text."""
 
     def batches(
         self, rows: np.ndarray, columns: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """These columns of `rows`, in their order, in batches: (rows of the batch, batch)."""
+        """Return columns of some rows, in batches.
+
+        Args:
+            rows: Rows in the order of the result.
+            columns: Names of columns in `SCHEMA`.
+
+        Yields:
+            The rows of a batch, and the batch.
+        """
         with pa.OSFile(str(self.path)) as file:
             reader, place, current, batch = open_arrow(file, columns), 0, -1, None
             for number, local in split_by_chunk(rows, self.bounds):
@@ -106,7 +121,7 @@ class Pool:
                 place += len(local)
 
     def sentence(self, row: int) -> Sentence:
-        """One sentence as it was read."""
+        """Return one sentence as read from the source."""
         _, batch = next(self.batches(np.array([row]), SCHEMA.names))
         tokens, tags, file, line, heads, pos, text, offsets = (column[0].as_py() for column in batch.columns)
         return Sentence(
@@ -122,27 +137,27 @@ class Pool:
         )
 
     def origin(self, row: int) -> tuple[str, int | None]:
-        """The file of a sentence and its first line."""
+        """Return the file and the first line of a sentence."""
         sentence = self.sentence(row)
         return sentence.origin or (f"a sentence of {sentence.language}", None)
 
 
 class _Numbering:
-    """Numbers for values in the order in which they are first seen."""
+    """Numbers for values, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict = {}
 
     def number(self, values: Iterable) -> list[int]:
-        known = self._numbers
-        return [known.setdefault(value, len(known)) for value in values]
+        numbers = self._numbers
+        return [numbers.setdefault(value, len(numbers)) for value in values]
 
     def values(self) -> tuple:
         return tuple(self._numbers)
 
 
 class _PoolBuilder:
-    """What is collected while sentences are read; a block of them becomes a batch."""
+    """Numbers collected while sentences are read; a block of sentences becomes a batch."""
 
     def __init__(self) -> None:
         self.languages, self.tags, self.groups, self.pos = (
@@ -192,7 +207,7 @@ class _PoolBuilder:
         )
         bounds = chunk_bounds(map(len, self.hashes))
         hashes = np.concatenate([np.zeros((0, 2), "<u8"), *self.hashes])
-        # The largest numbers of all: not twice.
+        # Hashes are the largest array: free them before the columns are built.
         self.hashes.clear()
         sentence = number_distinct(hashes)
         columns = Columns(part, language, sentence, group, self.languages.values())
@@ -202,19 +217,24 @@ class _PoolBuilder:
         )  # fmt: skip
 
 
-def _numbered(known: _Numbering, rows: Sequence[Sequence[str] | None]) -> pa.Array:
-    """Each row as the numbers of its values; None stays null."""
-    values = np.array(known.number(value for row in rows for value in row or ()), dtype=np.int32)
+def _numbered(numbering: _Numbering, rows: Sequence[Sequence[str] | None]) -> pa.Array:
+    """Rows as numbers of the values; None stays null."""
+    values = np.array(numbering.number(value for row in rows for value in row or ()), dtype=np.int32)
     bounds = chunk_bounds(len(row or ()) for row in rows).astype(np.int32)
     missing = np.array([row is None for row in rows], dtype=bool)
     return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values), mask=pa.array(missing))
 
 
 def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Pool:
-    """Read all sentences of `stream` that have words, with a file in `folder` that the pool reads from later.
+    """Read the sentences of a stream; those without words are dropped.
+
+    Args:
+        stream: Sentences by part.
+        folder: Folder for the temporary file, which the pool reads from later.
+        faults: Collector of faults; by default any fault is an error.
 
     Raises:
-        CorpusError: there are `faults`, by default any, that may not be skipped.
+        CorpusError: Sentences have faults that may not be skipped.
     """
     reading, path, read = _PoolBuilder(), folder / "read.arrow", 0
     with pa.ipc.new_file(str(path), SCHEMA) as writer:

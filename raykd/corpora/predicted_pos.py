@@ -1,7 +1,7 @@
-"""Parts of speech of a treebank that a model predicts: of unlabelled text, or of all sentences.
+"""Parts of speech predicted by a model, for the unlabelled text of a treebank or for all sentences.
 
-The model is what `raykd export` wrote of a student of task `pos`. Running it is the business of `deploy/`: who reads a
-corpus passes the function that opens it, `raykd.deploy.pos_models.open_pos_model`.
+The model is an export of a student of task `pos`. Running it is the business of `deploy/`: readers of a corpus pass
+the function that opens it, `raykd.deploy.pos_models.open_pos_model`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from raykd.storage.layout import CARD, LABELS, ONNX, VOCABULARY, WEIGHTS
 
 TASK = "pos"
 MODEL_FILES = (ONNX, LABELS, VOCABULARY, WEIGHTS)
-"""The files of a model that decide what it predicts."""
+"""Files of an export on which the predictions depend."""
 HINT = "set corpus.predicted_pos.model to a folder that raykd export wrote of a student of task pos"
 Counts = dict[str, dict[str, int]]
 """Part → language → number."""
@@ -32,25 +32,34 @@ class PosModel(Protocol):
     """An opened model of parts of speech."""
 
     labels: tuple[str, ...]
-    """The parts of speech that it may predict."""
+    """Parts of speech that it may predict."""
 
     def label(self, sentences: Sequence[Sequence[str]], /) -> list[list[str]]:
-        """The part of speech of every word of each sentence."""
+        """Return the parts of speech of the words of the sentences."""
         ...
 
 
 OpenPosModel = Callable[[str], PosModel]
-"""From the folder of an export to the model in it. It raises CorpusError where the model cannot be used."""
+"""From the folder of an export to its model. Raises CorpusError for an unusable model."""
 
 
 def refuse_model(folder: str) -> PosModel:
-    """Raise CorpusError: the caller gave no function that opens models."""
+    """Raise CorpusError: the caller gave no function that opens models.
+
+    Args:
+        folder: Folder of the export.
+
+    Raises:
+        CorpusError: Always.
+    """
     hint = "pass open_model=raykd.deploy.pos_models.open_pos_model to what reads the corpus"
-    raise CorpusError(folder, None, "a model of parts of speech, and nothing here opens it", hint)
+    raise CorpusError(
+        folder, None, "the corpus names a model of parts of speech, but no function opens it", hint
+    )
 
 
 class PredictedPos(Frozen):
-    """Parts of speech that a model predicts."""
+    """Parts of speech predicted by a model."""
 
     model: Pattern
     """The folder that `raykd export` wrote of a student of task `pos`; with `{lang}`, or as a mapping from languages,
@@ -60,68 +69,83 @@ class PredictedPos(Frozen):
     parser gets no others."""
 
     def folder(self, language: str) -> str | None:
-        """The model of a language; None where it has none."""
+        """Return the folder of the model for a language; None without one."""
         name = for_language(self.model, language)
         return None if name is None else name.replace("{lang}", language)
 
     def folders(self, languages: Iterable[str]) -> dict[str, str]:
-        """Language → its model."""
+        """Return the folders of the models, by language."""
         return {language: folder for language in languages if (folder := self.folder(language)) is not None}
 
     def describe(self) -> str:
-        """The models, as the file names them."""
+        """Return the names of the models, as in the sweep file."""
         return self.model if isinstance(self.model, str) else ", ".join(dict.fromkeys(self.model.values()))
 
 
 def predicted_pos_config(config: SourceConfig) -> PredictedPos | None:
-    """What a corpus asks for; None where its parts of speech are the files' own."""
+    """Return the settings of predicted parts of speech; None where a corpus has those of its files.
+
+    Args:
+        config: Settings of the corpus.
+    """
     return getattr(config, "predicted_pos", None)
 
 
 def model_checksums(config: SourceConfig) -> list[str]:
-    """The checksums of the models that `config` names, as their exports state them; none where there are no models.
+    """Return the checksums of the models in the settings, as stated in their exports; empty without models.
+
+    Args:
+        config: Settings of the corpus.
 
     Raises:
-        CorpusError: a folder has no export of a model of parts of speech.
+        CorpusError: A folder has no export of a model of parts of speech.
     """
-    asked = predicted_pos_config(config)
-    folders = {} if asked is None else asked.folders(config.languages)
+    settings = predicted_pos_config(config)
+    folders = {} if settings is None else settings.folders(config.languages)
     return [sha256 for folder in folders.values() for sha256 in _checksums(folder).values()]
 
 
 class PosTaggers:
-    """The models of a treebank's languages, and how often they and the treebank agree."""
+    """The models for a treebank's languages, and counts of their agreement with the treebank.
 
-    def __init__(self, asked: PredictedPos, languages: Iterable[str], open_model: OpenPosModel):
-        self._folders = folders = asked.folders(languages)
+    Attributes:
+        replace: True if predictions replace parts of speech of the files.
+        predicted: Sentences with predicted parts of speech.
+        compared: Words with both a predicted part of speech and one of the treebank.
+        agreeing: Words among these for which both are the same.
+    """
+
+    def __init__(self, settings: PredictedPos, languages: Iterable[str], open_model: OpenPosModel):
+        self._folders = folders = settings.folders(languages)
         opened = {folder: _open_checked(folder, open_model) for folder in dict.fromkeys(folders.values())}
-        self.replace = asked.replace
+        self.replace = settings.replace
         self._models = {language: opened[folder] for language, folder in folders.items()}
         self.predicted: Counts = {}
-        """Sentences that have predicted parts of speech."""
         self.compared: Counts = {}
-        """Words that have a part of speech in the treebank, of which the model predicted one too."""
         self.agreeing: Counts = {}
-        """Those of them with the same one."""
 
     @classmethod
     def from_config(cls, config: SourceConfig, open_model: OpenPosModel) -> PosTaggers | None:
-        """The models that `config` asks for, opened by `open_model`; None where it asks for none.
-
-        Raises:
-            CorpusError: a folder is missing, damaged, or has a model of another task.
-        """
-        asked = predicted_pos_config(config)
-        return None if asked is None else cls(asked, config.languages, open_model)
-
-    def names(self, known: Collection[str]) -> set[str]:
-        """What the models may predict.
+        """Open the models in the settings of a corpus; None without any.
 
         Args:
-            known: the parts of speech of the treebank. A model may have the others that `with_universal` adds.
+            config: Settings of the corpus.
+            open_model: Function from the folder of an export to its model.
 
         Raises:
-            CorpusError: a model's labels are no parts of speech of the treebank.
+            CorpusError: A folder is missing, damaged, or contains a model of another task.
+        """
+        settings = predicted_pos_config(config)
+        return None if settings is None else cls(settings, config.languages, open_model)
+
+    def names(self, known: Collection[str]) -> set[str]:
+        """Return the parts of speech that the models may predict.
+
+        Args:
+            known: Parts of speech of the treebank. A model may also predict those that `extend_with_upos` adds.
+
+        Raises:
+            CorpusError: A model may predict an unknown part of speech.
         """
         allowed = extend_with_upos(known)
         for language, model in self._models.items():
@@ -149,23 +173,23 @@ class PosTaggers:
     def _filled(
         self, rows: list[dict[str, Any]], part: str, numbers: Mapping[str, int]
     ) -> list[list[int] | None]:
-        found = [row["pos"] for row in rows]
+        pos_rows = [row["pos"] for row in rows]
         for language, model in self._models.items():
-            own = [place for place, row in enumerate(rows) if row["language"] == language]
-            labels = model.label([rows[place]["tokens"] for place in own])
-            for place, names in zip(own, labels, strict=True):
-                predicted, gold = [numbers[name] for name in names], found[place]
+            places = [place for place, row in enumerate(rows) if row["language"] == language]
+            labels = model.label([rows[place]["tokens"] for place in places])
+            for place, names in zip(places, labels, strict=True):
+                predicted, gold = [numbers[name] for name in names], pos_rows[place]
                 if gold is not None:
                     self.compared[part][language] += len(gold)
                     self.agreeing[part][language] += sum(map(int.__eq__, gold, predicted))
                 if gold is None or self.replace:
                     self.predicted[part][language] += 1
-                    found[place] = predicted
-        return found
+                    pos_rows[place] = predicted
+        return pos_rows
 
 
 def _checksums(folder: str) -> dict[str, str]:
-    """The checksum of each file that decides what the model in `folder` predicts, as its export states it."""
+    """Checksums of the files in `MODEL_FILES`, as stated in the card of an export."""
     try:
         card = json.loads((Path(folder) / CARD).read_text(encoding="utf-8"))
         task, checksums = card["task"], {name: card["files"][name]["sha256"] for name in MODEL_FILES}

@@ -1,4 +1,4 @@
-"""The vocabulary of a Transformers checkpoint: its own tokenizer, ids and special tokens."""
+"""The vocabulary of a Transformers checkpoint, with the checkpoint's tokenizer, ids and special tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 
 
 def require_tokenizer(path: str) -> None:
-    """Raise StoreError for a folder without the files of a tokenizer; a name on the Hub is not looked at."""
+    """Raise StoreError for a folder without a tokenizer; a name on the Hub is not checked.
+
+    Args:
+        path: Local folder, or a name on the Hugging Face Hub.
+
+    Raises:
+        StoreError: The folder has no file of a tokenizer.
+    """
     folder = Path(path)
     if folder.is_dir() and not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
         raise StoreError(
@@ -34,11 +41,15 @@ def require_tokenizer(path: str) -> None:
 
 @dataclass(frozen=True)
 class HFVocabulary:
-    """A pretrained tokenizer. It has the tokenizer's whole definition, so that it is read without the
-    checkpoint.
+    """A pretrained tokenizer. The whole definition is stored, so that the checkpoint is not needed to read it.
 
-    `size` counts added tokens too; `special` are the checkpoint's own: [PAD], [UNK], [CLS] before, [SEP]
-    after and between two texts. Of a pruned one `kept` has the checkpoint's id of each of its pieces.
+    Attributes:
+        definition: Definition of the tokenizer, in the form of `tokenizer.json`.
+        size: Number of pieces, added tokens included.
+        special: Special tokens of the checkpoint: [PAD], [UNK], [CLS] before a text, [SEP] after it and between two.
+        checkpoint_ids: Ids of the pieces in the checkpoint, for a pruned vocabulary; None: the same ids.
+        full_size: Size before pruning.
+        used: Size after pruning to the text that the vocabulary was made for; 0 without such a text.
     """
 
     definition: str
@@ -46,14 +57,17 @@ class HFVocabulary:
     special: Special
     checkpoint_ids: tuple[int, ...] | None = None
     full_size: int = 0
-    """Its size before it was pruned."""
     used: int = 0
-    """Its size if it is pruned to the text that it was made for; 0 where it was made for none."""
 
     @classmethod
     def load(cls, path: str) -> HFVocabulary:
-        """From a local folder or a name on the Hugging Face Hub. CorpusError when there is no fast
-        tokenizer.
+        """Load the tokenizer of a checkpoint.
+
+        Args:
+            path: Local folder, or a name on the Hugging Face Hub.
+
+        Raises:
+            CorpusError: The checkpoint has no fast tokenizer.
         """
         # Transformers takes seconds to import, and only pretrained vocabularies need it.
         from transformers import AutoTokenizer
@@ -78,10 +92,14 @@ class HFVocabulary:
         return cls(backend.to_str(), largest + 1, special, full_size=largest + 1)
 
     def for_words(self, words: Sequence[str], *, prune: bool) -> HFVocabulary:
-        """The vocabulary for a text of these distinct words: with all of its pieces, or pruned to what the words need.
+        """Return the vocabulary for a text: with all pieces, or pruned to those that the text needs.
+
+        Args:
+            words: Distinct words of the text.
+            prune: True to prune it.
 
         Raises:
-            CorpusError: it is to be pruned, and its kind of tokenizer cannot be.
+            CorpusError: The tokenizer is of a kind that cannot be pruned.
         """
         special = self.special
         # Models that number positions from the padding's id keep it.
@@ -93,57 +111,66 @@ class HFVocabulary:
         if not prune:
             pieces = self.pieces(words).values
             return replace(self, used=len(always | set(np.unique(pieces).tolist())))
-        definition, kept = pruned_tokenizer(self.definition, words, always, special.unknown)
-        there = {old: new for new, old in enumerate(kept)}
-        own = Special(
-            there[special.padding],
-            there[special.unknown],
-            *(tuple(there[id] for id in ids) for ids in around),
-            mask=None if special.mask is None else there[special.mask],
+        definition, checkpoint_ids = pruned_tokenizer(self.definition, words, always, special.unknown)
+        new_ids = {old: new for new, old in enumerate(checkpoint_ids)}
+        pruned_special = Special(
+            new_ids[special.padding],
+            new_ids[special.unknown],
+            *(tuple(new_ids[id] for id in ids) for ids in around),
+            mask=None if special.mask is None else new_ids[special.mask],
         )
-        return HFVocabulary(definition, len(kept), own, kept, self.full_size, len(kept))
+        return HFVocabulary(
+            definition,
+            len(checkpoint_ids),
+            pruned_special,
+            checkpoint_ids,
+            self.full_size,
+            len(checkpoint_ids),
+        )
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return Tokenizer.from_str(self.definition)
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One row of int32 ids for each word. The word that stands for an utterance has none where the checkpoint has
-        a piece of its own before every sentence: it is read there.
+        """Return one row of int32 ids per word.
+
+        The word that stands for an utterance has no piece where the checkpoint puts a special one before every
+        sentence: it is read at that one.
         """
-        found = split_words(self._tokenizer, words, self.special.unknown, self.special.separator)
+        rows = split_words(self._tokenizer, words, self.special.unknown, self.special.separator)
         if not self.special.prefix or UTTERANCE not in words:
-            return found
-        kept = np.array([word != UTTERANCE for word in words])
+            return rows
+        has_pieces = np.array([word != UTTERANCE for word in words])
         return Ragged(
-            found.values[np.repeat(kept, found.lengths)], offsets_from_lengths(found.lengths * kept)
+            rows.values[np.repeat(has_pieces, rows.lengths)], offsets_from_lengths(rows.lengths * has_pieces)
         )
 
     def to_json(self) -> str:
-        """All of it as JSON."""
+        """Return the vocabulary as JSON."""
         content = {"kind": "pretrained", "definition": self.definition, "size": self.size}
         content |= {"kept": self.checkpoint_ids, "full_size": self.full_size, "used": self.used}
         return json.dumps(content | {"special": asdict(self.special)}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> HFVocabulary:
-        """The vocabulary that `to_json` wrote."""
+        """Return the vocabulary written by `to_json`."""
         content = json.loads(text)
         special = content["special"]
         special |= {name: tuple(special[name]) for name in ("prefix", "suffix", "separator")}
-        kept = None if content["kept"] is None else tuple(content["kept"])
+        checkpoint_ids = None if content["kept"] is None else tuple(content["kept"])
         return cls(
             content["definition"],
             content["size"],
             Special(**special),
-            kept,
+            checkpoint_ids,
             content["full_size"],
             content["used"],
         )
 
 
 def _special_ids(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The ids a tokenizer puts before and after a sentence, and between two, found around one encoded word."""
+    """Ids before a sentence, after it, and between two sentences, found around one encoded word."""
     bare = tokenizer.encode(["a"], is_pretokenized=True, add_special_tokens=False).ids
     whole = tokenizer.encode(["a"], is_pretokenized=True).ids
     start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)

@@ -1,6 +1,7 @@
-"""A tokenizer with some of its pieces: text that needs no others is split as before, other text into those kept.
+"""Tokenizers pruned to some of their pieces.
 
-The definition of a tokenizer (`tokenizer.json`) is rewritten: its pieces get new ids in the order of the old ones.
+Text that needs no other piece is split as before, any other text into the pieces that remain. The definition of the
+tokenizer (`tokenizer.json`) is rewritten: pieces get new ids in the order of the old ones.
 """
 
 from __future__ import annotations
@@ -23,36 +24,45 @@ if TYPE_CHECKING:
 def prune(
     definition: str, words: Sequence[str], always: Iterable[int], unknown: int
 ) -> tuple[str, tuple[int, ...]]:
-    """The definition with the pieces of `words` and those that are `always` kept, and the old id of each piece.
+    """Prune a tokenizer to the pieces of a text.
 
-    Every word is split as before: it is compared.
+    Each word is then split as before; this is checked.
+
+    Args:
+        definition: Definition of the tokenizer.
+        words: Distinct words of the text.
+        always: Ids of pieces to keep in any case.
+        unknown: Id of the unknown piece.
+
+    Returns:
+        The new definition, and the old id of each piece.
 
     Raises:
-        CorpusError: the tokenizer is of a kind that cannot be pruned.
+        CorpusError: The tokenizer is of a kind that cannot be pruned.
     """
     whole, plain = Tokenizer.from_str(definition), json.loads(definition)
     before = split_words(whole, words, unknown)
     always = set(always)
     used = {*always, *np.unique(before.values).tolist(), *_lowest_scored_piece(plain["model"])}
-    # A longest match that fails later, or the score of an unknown piece, may depend on pieces that no result has: of
-    # words that are split otherwise all pieces that occur in them are kept too.
+    # The search for a split may visit pieces that are not in its result: a longest match that fails later, or the
+    # score of an unknown piece. For words that are now split differently, all pieces that occur in them are kept too.
     differing: list[str] = []
     for _ in range(2):
         used |= {id for word in differing for id in _substring_pieces(whole, plain["model"], word)}
-        kept = _with_merge_parts(plain["model"], used)
-        pruned = _restricted_definition(plain, kept)
-        after = split_words(Tokenizer.from_str(pruned), words, kept.index(unknown))
-        differing = _words_split_differently(words, before, after, kept)
+        kept_ids = _with_merge_parts(plain["model"], used)
+        pruned = _restricted_definition(plain, kept_ids)
+        after = split_words(Tokenizer.from_str(pruned), words, kept_ids.index(unknown))
+        differing = _words_split_differently(words, before, after, kept_ids)
         if not differing:
-            return pruned, tuple(kept)
+            return pruned, tuple(kept_ids)
     problem = f"the tokenizer ({plain['model']['type']}) cannot be pruned: {differing[0]!r} would be split otherwise"
     raise CorpusError("vocabulary", None, problem, "set vocabulary: whole")
 
 
 def _words_split_differently(
-    words: Sequence[str], before: Ragged, after: Ragged, kept: Sequence[int]
+    words: Sequence[str], before: Ragged, after: Ragged, kept_ids: Sequence[int]
 ) -> list[str]:
-    old = np.asarray(kept, np.int32)[after.values]
+    old = np.asarray(kept_ids, np.int32)[after.values]
     if np.array_equal(before.offsets, after.offsets) and np.array_equal(before.values, old):
         return []
     rows = zip(words, pairwise(before.offsets), pairwise(after.offsets), strict=True)
@@ -60,14 +70,14 @@ def _words_split_differently(
 
 
 def _lowest_scored_piece(model: dict[str, Any]) -> Iterable[int]:
-    """What an unknown piece costs is counted from the piece with the lowest score."""
+    """Id of the Unigram piece with the lowest score, from which the cost of an unknown piece is computed."""
     if model["type"] != "Unigram":
         return ()
     return (min(range(len(model["vocab"])), key=lambda id: model["vocab"][id][1]),)
 
 
 def _substring_pieces(tokenizer: Tokenizer, model: dict[str, Any], word: str) -> Iterable[int]:
-    """All pieces that occur in a word."""
+    """Ids of all pieces that occur in a word."""
     text = tokenizer.normalizer.normalize_str(word) if tokenizer.normalizer else word
     parts = (
         [part for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
@@ -83,39 +93,39 @@ def _substring_pieces(tokenizer: Tokenizer, model: dict[str, Any], word: str) ->
 
 
 def _with_merge_parts(model: dict[str, Any], used: set[int]) -> list[int]:
-    """The ids with what they are merged from."""
+    """Ids with those of the pieces that they are merged from, for BPE."""
     if model["type"] != "BPE":
         return sorted(used)
     ids, names = model["vocab"], {id: piece for piece, id in model["vocab"].items()}
-    made: dict[str, list[tuple[str, str]]] = {}
+    pairs_by_piece: dict[str, list[tuple[str, str]]] = {}
     for left, right in map(_pair, model["merges"]):
-        made.setdefault(left + right.removeprefix(model.get("continuing_subword_prefix") or ""), []).append(
-            (left, right)
-        )
-    todo, every = list(used), set(used)
+        pairs_by_piece.setdefault(
+            left + right.removeprefix(model.get("continuing_subword_prefix") or ""), []
+        ).append((left, right))
+    todo, all_ids = list(used), set(used)
     while todo:
-        for part in (part for pair in made.get(names.get(todo.pop(), ""), ()) for part in pair):
-            if ids[part] not in every:
-                every.add(ids[part])
+        for part in (part for pair in pairs_by_piece.get(names.get(todo.pop(), ""), ()) for part in pair):
+            if ids[part] not in all_ids:
+                all_ids.add(ids[part])
                 todo.append(ids[part])
-    return sorted(every)
+    return sorted(all_ids)
 
 
-def _restricted_definition(plain: dict[str, Any], kept: Sequence[int]) -> str:
-    model, places = dict(plain["model"]), {old: new for new, old in enumerate(kept)}
+def _restricted_definition(plain: dict[str, Any], kept_ids: Sequence[int]) -> str:
+    model, places = dict(plain["model"]), {old: new for new, old in enumerate(kept_ids)}
     if model["type"] == "Unigram":
         size = len(model["vocab"])
-        model["vocab"] = [model["vocab"][old] for old in kept if old < size]
+        model["vocab"] = [model["vocab"][old] for old in kept_ids if old < size]
         model["unk_id"] = places.get(model["unk_id"])
     else:
         model["vocab"] = {piece: places[old] for piece, old in model["vocab"].items() if old in places}
     if "merges" in model:
-        known = set(model["vocab"])
+        pieces = set(model["vocab"])
         model["merges"] = [
-            merge for merge in model["merges"] if known >= {*_pair(merge), _merged(_pair(merge), model)}
+            merge for merge in model["merges"] if pieces >= {*_pair(merge), _merged(_pair(merge), model)}
         ]
-    added = [{**own, "id": places[own["id"]]} for own in plain["added_tokens"] if own["id"] in places]
-    # What is put around a sentence is known by its ids (`Special`).
+    added = [{**token, "id": places[token["id"]]} for token in plain["added_tokens"] if token["id"] in places]
+    # Without a post-processor: `Special` has the ids of the pieces around a sentence.
     return json.dumps(
         {**plain, "model": model, "added_tokens": added, "post_processor": None}, ensure_ascii=False
     )

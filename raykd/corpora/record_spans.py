@@ -1,4 +1,4 @@
-"""The spans of a record as tools of annotation write them: under which key they are, and what each says."""
+"""The spans of a record, as annotation tools write them: their key and their parts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LABELS = (
     "label_name", "entityLabel", "entity_type", "type", "entity",
 )  # fmt: skip
 SURFACES = ("text", "entity_value")
-"""Keys of the text of a span."""
+"""Keys of a span's text."""
 NO_SPANS = ("tokens", "relations", "sents")
 """Keys of lists that look like spans."""
 NESTED = ("value", "points", "text_extraction", "text_segment", "textSegment", "location")
-"""Keys of objects, inside of a span, that have its ends."""
+"""Keys of objects, inside a span, that contain its ends."""
 FORMS = (
     'write {"text": "…", "spans": [{"start": 0, "end": 3, "label": "PER"}]}, or name the keys in corpus.columns (text, '
     "spans)"
@@ -44,16 +44,35 @@ class SpanParts(NamedTuple):
 
 
 def checked_text(text: str) -> str:
-    """The text. Raises SpanError where one of its characters can be in no text."""
+    """Return the text unchanged, after a check of the characters.
+
+    Args:
+        text: Text of a record.
+
+    Raises:
+        SpanError: A character cannot be in any text.
+    """
     if sign := _NO_CHARACTER(text):
-        what = "a zero byte" if sign[0] == "\0" else "half of a surrogate pair, which is no character,"
-        problem = f"character {sign.start()} of the text is {what} (\\u{ord(sign[0]):04x})"
+        description = "a zero byte" if sign[0] == "\0" else "half of a surrogate pair, which is no character,"
+        problem = f"character {sign.start()} of the text is {description} (\\u{ord(sign[0]):04x})"
         raise SpanError(problem, "correct the text")
     return text
 
 
 def find_spans_key(record: PlainObject) -> str | None:
-    """The key under which a record has its spans: a usual name before others, one with spans before an empty one."""
+    """Find the key of the spans in a record.
+
+    Usual names come before others, keys with spans before those with an empty list.
+
+    Args:
+        record: Record of an annotation tool.
+
+    Returns:
+        The key, or None where the record has no spans.
+
+    Raises:
+        SpanError: Several keys have spans.
+    """
     usual = [key for key in SPANS if isinstance(record.get(key), list)]
     unusual = [key for key in record if key not in (*SPANS, *NO_SPANS) and not key.startswith("predict")]
     unusual += ["tokens"] if _is_filled(record.get("tokens"), "entityLabel") else []
@@ -69,7 +88,7 @@ def find_spans_key(record: PlainObject) -> str | None:
 
 
 def _is_filled(value: object, needed: str = "") -> bool:
-    """Return whether it is a list that begins with a labelled span."""
+    """True for a list that begins with a labelled span; with `needed`, the span must have this key."""
     first = value[0] if isinstance(value, list) and value else None
     parts = None if first is None else span_parts(first)
     return (
@@ -81,7 +100,11 @@ def _is_filled(value: object, needed: str = "") -> bool:
 
 
 def span_parts(span: Any) -> SpanParts | None:
-    """The parts of a span; None where it has no two ends."""
+    """Return the parts of a span; None without two ends.
+
+    Args:
+        span: List or object of a record.
+    """
     if isinstance(span, list):
         if len(span) < 3:
             return None
@@ -115,10 +138,16 @@ def _first(values: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def read_span(span: Any, text: str, offsets: Offsets, *, inclusive: bool) -> CharacterSpan:
-    """A span of a record, in characters of its text.
+    """Convert a span of a record to characters of its text.
+
+    Args:
+        span: Span as the record has it.
+        text: Text of the record.
+        offsets: Unit in which offsets are counted.
+        inclusive: True if the end is that of the last unit.
 
     Raises:
-        SpanError: it has no two ends or no label, or is not inside of the text.
+        SpanError: The span lacks an end or a label, or is not inside the text.
     """
     if (parts := span_parts(span)) is None:
         raise SpanError(
