@@ -23,7 +23,7 @@ from raykd.figures.table import Directions
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
 from raykd.storage.store import Storage
-from raykd.sweep.early_stopping import Stopper, StoppingConfig
+from raykd.sweep.early_stopping import EarlyStopper, StoppingConfig
 from raykd.sweep.records import SweepRecords
 
 
@@ -81,7 +81,7 @@ def replay(
     at_once: int,
 ) -> Replayed:
     """The trials in the order given, `at_once` at a time, an epoch of each in turn."""
-    stopper, waiting = Stopper(config, objectives, teacher.cost), deque(trials)
+    stopper, waiting = EarlyStopper(config, objectives, teacher.cost), deque(trials)
     running: list[tuple[Recorded, deque[tuple[str, Mapping[str, Any]]]]] = []
     epochs, kept, why = 0, [], {}
     while waiting or running:

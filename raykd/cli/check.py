@@ -23,7 +23,7 @@ from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 from raykd.redact import redact
 from raykd.spec import SMALL, Document, covering_trees, grid_size
-from raykd.sweep.given_files import look_at_given_files
+from raykd.sweep.named_files import check_named_files
 from raykd.sweep.slow_precision import slow_precision
 from raykd.sweep.small_variant import larger_settings
 from raykd.sweep.spec import plain_sweep
@@ -47,7 +47,7 @@ def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, sma
     stdout.print(Syntax(redact(shown), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
     notes += [
-        *look_at_given_files(loaded),
+        *check_named_files(loaded),
         *slow_precision(loaded),
         *_larger(loaded, file, set_, variant, small),
     ]

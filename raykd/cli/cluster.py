@@ -16,7 +16,7 @@ from raykd.cluster.progress_channel import received
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
 from raykd.pluralise import pluralise
-from raykd.sweep.given_files import placed
+from raykd.sweep.named_files import file_errors_as_faults
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
@@ -38,7 +38,7 @@ def at_work(
         idle: asked once the corpora are read, where the sweep takes nothing but CPUs of this machine: whether nothing
             is to be computed, so that Ray need not be started.
     """
-    with placed(sweep.document), _monitor(plain=plain) as monitor, monitor.moving():
+    with file_errors_as_faults(sweep.document), _monitor(plain=plain) as monitor, monitor.moving():
         monitor.begin("start", 2)
         with unit_here(monitor, "start", "corpora"):
             reports = [each.preparation.corpus.report for each in sweep.preparations.values()]

@@ -7,8 +7,8 @@ from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
 from raykd.figures.trial import Teacher, format_scores
 from raykd.pluralise import pluralise
-from raykd.sweep.driver import do_phases, transfer_phases
-from raykd.sweep.lease import working
+from raykd.sweep.driver import run_phases, transfer_phases
+from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.teachers import RunsPhase
 from raykd.sweep.sweep import Sweep
@@ -32,11 +32,14 @@ def distill(
 ) -> None:
     """Train one student: the first alternative of every search in FILE (choose others with --set)."""
     sweep = Sweep(document(file, set_, variant, small))
-    with working(sweep.storage, "distill"), at_work(sweep, address, plain=plain) as (cluster, listener):
+    with (
+        hold_working_lease(sweep.storage, "distill"),
+        at_work(sweep, address, plain=plain) as (cluster, listener),
+    ):
         context = PhaseContext(sweep, cluster, listener)
-        do_phases(context, transfer_phases(context))
+        run_phases(context, transfer_phases(context))
         runs = [(run.id, run) for run in sweep.first_setting.runs]
-        do_phases(context, [Distillation(context, runs)])
+        run_phases(context, [Distillation(context, runs)])
     for name, run in runs:
         result = find_result(sweep.storage, run)
         if result is not None:

@@ -13,7 +13,7 @@ from raykd.cli.list import opened
 from raykd.errors import StoreError
 from raykd.report.readable_numbers import size
 from raykd.storage.sealed_json import OTHER_VERSION
-from raykd.sweep.doctor import Examined, examine, repair
+from raykd.sweep.doctor import Examination, examine_store, repair_store
 from raykd.sweep.uses import refuse_if_running
 
 
@@ -28,13 +28,13 @@ def doctor(
     """Check all that a store holds, say what is damaged, and remove that on --repair."""
     storage = opened(store)
     with stdout.status("reading …") as status:
-        found = examine(storage, each=lambda name: status.update(f"reading {escape(name)}"))
+        found = examine_store(storage, on_part=lambda name: status.update(f"reading {escape(name)}"))
     _print(found)
     if repair_:
         damaged = [name for damage in found.damages for name in damage.remove]
         refuse_if_running(storage, note=stdout.print, damaged=damaged)
-    if repair_ and (found.damages or found.left):
-        repair(storage, found)
+    if repair_ and (found.damages or found.temporary_files):
+        repair_store(storage, found)
         stdout.print("doctor: removed; raykd sweep FILE --resume computes again what is missing")
     elif found.damages:
         stdout.print(f"Next: raykd doctor {store} --repair")
@@ -42,7 +42,7 @@ def doctor(
         raise typer.Exit(StoreError.exit_code)
 
 
-def _print(found: Examined) -> None:
+def _print(found: Examination) -> None:
     table = Table(box=None)
     for title, justify in (("", "left"), ("files", "right"), ("bytes", "right"), ("damaged", "right")):
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
@@ -51,11 +51,11 @@ def _print(found: Examined) -> None:
         table.add_row(kind, f"{files:,}", size(found.bytes[kind]), str(damaged or "–"))
     stdout.print(table)
     for damage in found.damages:
-        stdout.print(f"{damage.name}: {damage.problem}; once it is removed, {damage.again}")
-    for other in found.others:
+        stdout.print(f"{damage.name}: {damage.problem}; once it is removed, {damage.consequence}")
+    for other in found.other_version:
         stdout.print(f"{other.name}: {other.problem}; it stays")
-    if found.left:
-        left = size(sum(found.left.values()))
-        stdout.print(f"{len(found.left)} temporary files that a kill left: {left}")
-    others = f"; {len(found.others)} of another version, which stay: {OTHER_VERSION}" if found.others else ""
+    if found.temporary_files:
+        left = size(sum(found.temporary_files.values()))
+        stdout.print(f"{len(found.temporary_files)} temporary files that a kill left: {left}")
+    others = f"; {len(found.other_version)} of another version, which stay: {OTHER_VERSION}" if found.other_version else ""
     stdout.print(f"doctor: {len(found.damages)} damaged of {sum(found.files.values()):,} files{others}")

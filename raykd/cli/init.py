@@ -16,7 +16,7 @@ from raykd.corpora.describe import describe_corpus, example_sentences
 from raykd.corpora.detect import DetectedCorpus, detect
 from raykd.errors import CorpusError
 from raykd.identity import PlainObject
-from raykd.sweep.draft import draft, fitting_tasks
+from raykd.sweep.draft import draft_sweep_file, fitting_tasks
 from raykd.tasks import TASKS
 
 MOST_LABELS, MOST_UNUSED = 8, 4
@@ -48,7 +48,7 @@ def init(
     task = _fitting(task, fitting_tasks(found, figures), folder)
     stdout.print(corpus_table(found, figures))
     _say(found, figures, example_sentences(corpus))
-    out.write_text(draft(found, figures, shlex.quote(str(out)), task), encoding="utf-8")
+    out.write_text(draft_sweep_file(found, figures, shlex.quote(str(out)), task), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(
         f"init: {out} is written, task {task}. Look at it, then: raykd check {file}, "

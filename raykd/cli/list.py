@@ -17,7 +17,7 @@ from raykd.errors import StoreError
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import NONE, percent, size
 from raykd.storage.store import Storage
-from raykd.sweep.inventory import Summary, summaries, totals
+from raykd.sweep.inventory import SweepSummary, sweep_summaries, count_parts
 
 if TYPE_CHECKING:
     from raykd.sweep.part_list import Row
@@ -49,7 +49,7 @@ def list(
         return
     with stderr.status("reading …"):
         files = storage.files()
-        found, kinds = summaries(storage, files), totals(files)
+        found, kinds = sweep_summaries(storage, files), count_parts(files)
     _print_sweeps(found)
     kept = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
     stdout.print(f"list: {storage.address}: {kept or 'nothing'}")
@@ -77,7 +77,7 @@ def _at(store: str) -> str:
     return "" if store == DEFAULT else f" --store {shlex.quote(store)}"
 
 
-def _print_sweeps(found: Sequence[Summary]) -> None:
+def _print_sweeps(found: Sequence[SweepSummary]) -> None:
     table = _table("sweep", "state", "complete>", "failed>", "running>", "best>", "changed", "size>")
     for each in found:
         counts = [str(each.trials.get(state, 0)) for state in ("COMPLETE", "FAILED", "RUNNING")]

@@ -21,7 +21,7 @@ from raykd.report.provenance import Provenance
 from raykd.report.stopped_trials import stopped_trials
 from raykd.report.training_curves import Curve, training_curves
 from raykd.report.trials_file import trials_csv, trials_parquet
-from raykd.sweep.importance import importance
+from raykd.sweep.importance import compute_importance
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.records import SweepRecords, training_labels
 from raykd.sweep.status import Status
@@ -38,7 +38,7 @@ QUICK_S = 1.0
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
     """The report of a sweep that ended, as files."""
-    found = importance(records.tree(), records.load(), records.objectives)
+    found = compute_importance(records.tree(), records.load(), records.objectives)
     page = front_page(trials, teachers, records, {}, importances=found.shares, no_importances=found.missing)
     return {
         PAGE: page.encode(),

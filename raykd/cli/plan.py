@@ -29,9 +29,14 @@ from raykd.precompute.plan import Estimate, estimate
 from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary, unknown_share
 from raykd.report.readable_numbers import FORMS, percent, share
-from raykd.sweep.forecast import Forecast, forecast, labelling_ms
+from raykd.sweep.forecast import Forecast, forecast_sweep, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
-from raykd.sweep.limits import allowed_shapes, refuse_impossible, refuse_too_little, trials_within
+from raykd.sweep.limits import (
+    allowed_shapes,
+    refuse_unmeetable_constraints,
+    refuse_short_budget,
+    trials_within_budget,
+)
 from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
@@ -70,7 +75,7 @@ def plan(
             measure_costs(sweep, cluster, listener, forms)
     transfer = sweep.transfer()
     found = estimate(transfer) if transfer is not None else None
-    expected = forecast(sweep, at_once)
+    expected = forecast_sweep(sweep, at_once)
     taught = [_teachers(sweep)] if sweep.teachers else []
     costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
     stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
@@ -97,7 +102,7 @@ def _search(sweep: Sweep) -> Iterator[str]:
     if sweep.file.search.constraints:
         allowed, shapes = allowed_shapes(sweep)
         yield f"constraints: {len(allowed)} of {pluralise(len(shapes), 'student shape')} meet those on costs"
-        refuse_impossible(sweep)
+        refuse_unmeetable_constraints(sweep)
 
 
 def _duration(expected: Forecast) -> str:
@@ -146,10 +151,10 @@ def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
-    fitting = trials_within(sweep, expected, at_once)
+    fitting = trials_within_budget(sweep, expected, at_once)
     if fitting is not None and (left := sweep.trials - len(sweep.earlier())):
         yield f"budget: about {fitting} of {pluralise(left, 'trial')} fit, of {span(expected.trial_s)} each"
-    refuse_too_little(sweep, expected)
+    refuse_short_budget(sweep, expected)
 
 
 def _vocabularies(sweep: Sweep) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from raykd.cli.cluster import at_work
 from raykd.cli.console import stdout
 from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
-from raykd.sweep.driver import do_phases, transfer_phases
-from raykd.sweep.lease import working
+from raykd.sweep.driver import run_phases, transfer_phases
+from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.sweep import Sweep
 
@@ -21,10 +21,13 @@ def precompute(
 ) -> None:
     """Train the teachers and compute the transfer sets that are missing, and stop there."""
     sweep = Sweep(document(file, set_, variant, small))
-    with working(sweep.storage, "precompute"), at_work(sweep, address, plain=plain) as (cluster, listener):
+    with (
+        hold_working_lease(sweep.storage, "precompute"),
+        at_work(sweep, address, plain=plain) as (cluster, listener),
+    ):
         context = PhaseContext(sweep, cluster, listener)
         phases = transfer_phases(context)
-        do_phases(context, phases)
+        run_phases(context, phases)
     summary = "no objective reads a teacher"
     if (done := phases[-1].computed) is not None:
         summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest rounding error {done.largest_error:.1e}"

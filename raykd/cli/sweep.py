@@ -34,10 +34,10 @@ from raykd.redact import redact
 from raykd.report.card import trial_card
 from raykd.report.findings import Judgement, judge
 from raykd.report.terminal_table import front_markdown
-from raykd.sweep.driver import do_phases, run_sweep
-from raykd.sweep.forecast import forecast
-from raykd.sweep.lease import held
-from raykd.sweep.limits import has_limits, refuse_impossible, refuse_too_little
+from raykd.sweep.driver import run_phases, run_sweep
+from raykd.sweep.forecast import forecast_sweep
+from raykd.sweep.lease import hold_lease
+from raykd.sweep.limits import needs_plan_first, refuse_unmeetable_constraints, refuse_short_budget
 from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import status_kept
@@ -119,12 +119,12 @@ def _swept(
     objectives = planned.file.objectives
     with at_work(planned, address, plain=plain) as (cluster, listener):
         context = PhaseContext(planned, cluster, listener)
-        if has_limits(planned):
+        if needs_plan_first(planned):
             measure_costs(planned, cluster, listener)
-            refuse_impossible(planned)
-            refuse_too_little(planned, forecast(planned, context.placements.students))
+            refuse_unmeetable_constraints(planned)
+            refuse_short_budget(planned, forecast_sweep(planned, context.placements.students))
         with (
-            held(planned.records.folder, note=listener.note) as lease,
+            hold_lease(planned.records.folder, note=listener.note) as lease,
             tempfile.TemporaryDirectory(prefix="raykd-") as scratch,
         ):
             planned.begin(lease, resume=resume)
@@ -133,7 +133,7 @@ def _swept(
                 with page_kept(listener, planned.records):
                     trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)
-                do_phases(context, [report])
+                run_phases(context, [report])
                 labels = planned.records.dev_labels()
                 judged = judge(trials, teachers, objectives=objectives, dev_labels=labels)
                 table = front_markdown(

@@ -9,7 +9,7 @@ from raykd.cli.live import StatusView, drawing, in_lines
 from raykd.cli.options import Overrides, Plain, Small, SweepName, SweepStore, Variants, again, at
 from raykd.cli.records import records_of
 from raykd.errors import StoreError
-from raykd.sweep.lease import holder
+from raykd.sweep.lease import lease_holder
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.status import Status
 
@@ -51,7 +51,7 @@ def _read(records: SweepRecords) -> Status:
 
 
 def _lives(records: SweepRecords) -> bool:
-    found = holder(records.folder)
+    found = lease_holder(records.folder)
     return found is not None and found[1]
 
 
@@ -59,7 +59,7 @@ def _state(records: SweepRecords, status: Status) -> str:
     """How it stands, in words."""
     if status.end:
         return f"{records.name}: {status.end} ({status.written})"
-    found = holder(records.folder)
+    found = lease_holder(records.folder)
     if found is None or not found[1]:
         who = f" ({found[0]})" if found else ""
         return (

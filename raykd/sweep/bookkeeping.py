@@ -1,4 +1,4 @@
-"""The recorder: what becomes of trials goes into the store, which is published, and onto the screen."""
+"""The recorder: trials and their results go into the store, onto the tracking pages, and onto the screen."""
 
 from __future__ import annotations
 
@@ -26,50 +26,65 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recorder:
-    """What every scheduler of trials reports to."""
+    """The recorder that every scheduler of trials reports to.
+
+    Attributes:
+        records: The sweep's records in the store.
+        pages: Pages of the tracking server, made of the records. Epochs go to the pages at once, and into the records
+            when their trial ends.
+        listener: Shows progress.
+        objectives: Name of a figure → "max" or "min".
+        cost_of: Returns the cost of a setting's student, absolute and against its teachers.
+        constraints: Constraints of the search.
+        grid: The grid on which costs are compared.
+        phase: Name of the phase that progress is shown for.
+        logged: (trial, run, epoch) of every epoch that the pages have.
+    """
 
     records: SweepRecords
     pages: SweepPages
-    """They are made of the records; epochs are in none before the end of their trial."""
     listener: Listener
     objectives: Directions
     cost_of: Callable[[Setting], Cost]
-    """What a setting's student costs, absolutely and against its teachers."""
     constraints: Constraints = field(default_factory=Constraints)
     grid: Grid = field(default_factory=dict)
-    """On which costs are compared."""
     phase: str = "trials"
     logged: set[tuple[int, str, int]] = field(default_factory=set)
-    """(trial, run, epoch) that the pages have."""
 
     def start(self, record: Record, setting: Setting) -> None:
-        """A trial begins."""
+        """Record that a trial begins."""
         trial = record.trial
         self.records.save(record)
         self.listener.trial(trial)
-        names = {run.id: run_name(trial, setting, run.id) for run in self._to_do(setting)}
-        self.listener.started(Unit(self.phase, str(trial.number), names, about_trial(trial), trains=True))
+        names = {run.id: shown_run_name(trial, setting, run.id) for run in self._runs_to_do(setting)}
+        self.listener.started(Unit(self.phase, str(trial.number), names, describe_trial(trial), trains=True))
 
-    def _to_do(self, setting: Setting) -> Sequence[Run]:
-        """The runs of a trial that say how far they are: with more seeds, those of the first ones are found."""
+    def _runs_to_do(self, setting: Setting) -> Sequence[Run]:
+        """Return the trial's runs without a result, or else all its runs; with more seeds, some results are stored."""
         if len(setting.runs) == 1:
             return setting.runs
         storage = self.records.storage
         return [run for run in setting.runs if find_result(storage, run) is None] or setting.runs
 
     def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
-        """One of the trial's runs finished an epoch."""
-        self._log(trial, setting, run_id, metrics)
-        name, about = run_name(trial, setting, run_id), about_trial(trial)
+        """Log and show an epoch that one of the trial's runs has finished."""
+        self._log_epoch(trial, setting, run_id, metrics)
+        name, about = shown_run_name(trial, setting, run_id), describe_trial(trial)
         run = setting.run(run_id)
         self.listener.epoch(
-            self.phase, run_epoch(str(trial.number), name, about, run, trial.score_label, metrics)
+            self.phase, epoch_event(str(trial.number), name, about, run, trial.score_label, metrics)
         )
 
     def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
-        """A trial ended, in whichever state."""
+        """Record that a trial ended, in whichever state.
+
+        Args:
+            record: The record with the trial's state and result.
+            setting: The trial's setting.
+            results: Results of its runs; empty if it failed or was stopped.
+        """
         trial = record.trial
-        self.log(record, setting, results)
+        self.publish(record, setting, results)
         self.records.save(record)
         self.show_front()
         message = f"{trial.name}: {trial.state} {trial.message}"
@@ -84,33 +99,34 @@ class Recorder:
         self.listener.ended(str(trial.number))
         self.listener.advance(self.phase, detail=message)
 
-    def log(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
-        """Show a trial that ended, with its epochs: also those of a run that was found in the store, or that ran before
-        the driver was killed.
+    def publish(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
+        """Publish a trial that ended, with its epochs.
+
+        Epochs are published even if the run was in the store already, or ran before the driver was killed.
         """
         epochs = {**record.epochs, **{result.run_id: result.epochs for result in results}}
-        for run_id, of_run in epochs.items():
-            for metrics in of_run:
-                self._log(record.trial, setting, run_id, metrics)
+        for run_id, run_epochs in epochs.items():
+            for metrics in run_epochs:
+                self._log_epoch(record.trial, setting, run_id, metrics)
         self.pages.end_trial(record.trial.number)
         self.listener.trial(record.trial)
 
-    def log_again(self, resolve: Callable[[PlainObject], Setting]) -> None:
-        """Show what an earlier driver recorded: it may have been killed before MLflow had it."""
+    def republish_ended_trials(self, resolve: Callable[[PlainObject], Setting]) -> None:
+        """Publish the trials of an earlier driver, which may have been killed before MLflow had them."""
         ended = [record for record in self.records.load() if record.trial.state != "RUNNING"]
         for record in ended:
             setting = resolve(record.resolved)
-            self.log(record, setting, setting.found_results(self.records.storage))
+            self.publish(record, setting, setting.found_results(self.records.storage))
         if ended:
             self.show_front()
 
     def summary(self, role: str) -> str:
-        """How the trials of one role ended: `5 complete, 1 failed`."""
+        """Return the final states of the trials of one role: `5 complete, 1 failed`."""
         states = [record.trial.state for record in self.records.load() if record.trial.role == role]
         counts = (f"{states.count(state)} {state.lower()}" for state in sorted(set(states)))
         return ", ".join(counts) or "none"
 
-    def _log(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
+    def _log_epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
         epoch = int(metrics["epoch"])
         if (trial.number, run_id, epoch) in self.logged:
             return
@@ -127,18 +143,27 @@ class Recorder:
         self.listener.front(pareto_front(trials, self.objectives), volume)
 
 
-def run_name(trial: Trial, setting: Setting, run_id: str) -> str:
-    """A run of a trial as it is shown: `#04`, `#04 seed 1`."""
+def shown_run_name(trial: Trial, setting: Setting, run_id: str) -> str:
+    """Return a run's name as it is shown: `#04`, `#04 seed 1`."""
     return f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
 
 
-def about_trial(trial: Trial) -> str:
-    """What a trial trains, in short."""
+def describe_trial(trial: Trial) -> str:
+    """Return a trial's method and shape."""
     return f"{trial.method} · {trial.shape}"
 
 
-def run_epoch(job: str, name: str, about: str, run: Run, label: str, metrics: PlainObject) -> RunEpoch:
-    """What listeners are given of the `metrics` of an epoch."""
+def epoch_event(job: str, name: str, about: str, run: Run, label: str, metrics: PlainObject) -> RunEpoch:
+    """Return the event that listeners receive for an epoch.
+
+    Args:
+        job: Number of the trial, as text.
+        name: The run's name as it is shown.
+        about: The trial's method and shape.
+        run: The run.
+        label: Readable name of the score.
+        metrics: Metrics of the epoch.
+    """
     return RunEpoch(
         job, name, about, metrics["epoch"] + 1, plan_length(run).max_epochs, metrics["dev"], label,
         metrics["tokens"], metrics["tokens_per_second"],

@@ -1,4 +1,4 @@
-"""Constraints: what every student of a sweep has to meet to be on its front, and by how much a trial misses it."""
+"""Constraints that a student has to meet to be on the front, and the margins by which trials miss them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,52 @@ KNOWN_LATER = f"{OVER_GOLD} is known after the search, when the baseline is trai
 
 @dataclass(frozen=True)
 class Constraints:
-    """The parsed `search.constraints`. `teacher`: the dev score that students are compared with."""
+    """The parsed `search.constraints`.
+
+    Attributes:
+        conditions: One condition per constraint.
+        teacher: The dev score that students are compared with, 0 to 1.
+    """
 
     conditions: tuple[Condition, ...] = ()
     teacher: float | None = None
 
     @staticmethod
-    def of(sources: Iterable[str], score_name: str, teacher: float | None) -> Constraints:
-        """The constraints of a sweep file that was checked."""
+    def from_sources(sources: Iterable[str], score_name: str, teacher: float | None) -> Constraints:
+        """Return the constraints of a sweep file that was checked.
+
+        Args:
+            sources: The constraints as written.
+            score_name: Name of the task's score.
+            teacher: The dev score that students are compared with, 0 to 1.
+        """
         return Constraints(tuple(parse(source, score_name) for source in sources), teacher)
 
-    def judged(self, trial: Trial) -> Trial:
-        """`trial` with by how much it misses each; what is not known before it is complete is left out until then."""
-        decided = [
+    def with_violations(self, trial: Trial) -> Trial:
+        """Return `trial` with the margin by which it misses each constraint.
+
+        Before a trial is complete, only constraints on figures known before training are checked.
+        """
+        decidable = [
             condition
             for condition in self.conditions
             if trial.state == "COMPLETE" or condition.known_before_training(trial.score_name)
         ]
-        margins = {each.source: each.margin(each.values(trial, teacher=self.teacher)) for each in decided}
+        margins = {
+            condition.source: condition.margin(condition.values(trial, teacher=self.teacher))
+            for condition in decidable
+        }
         return replace(trial, violations=margins)
 
 
 def constraint_fault(source: str, score_name: str, labelled: Sequence[str]) -> str | None:
-    """What is wrong with one of `search.constraints`; None: nothing. `labelled`: languages with a dev score."""
+    """Return what is wrong with one of `search.constraints`; None if nothing is.
+
+    Args:
+        source: The constraint as written.
+        score_name: Name of the task's score.
+        labelled: Languages with a dev score.
+    """
     try:
         names = parse(source, score_name).names
     except ConditionError as error:
@@ -46,6 +69,6 @@ def constraint_fault(source: str, score_name: str, labelled: Sequence[str]) -> s
     for name in sorted(names):
         score, bracket, language = name.partition("[")
         if bracket and language.rstrip("]") not in labelled:
-            known = ", ".join(f"{score}[{each}]" for each in labelled)
-            return f"{name} is not known: only languages with labels have a {DEV.full_name(score_name)} ({known})"
+            known_names = ", ".join(f"{score}[{language}]" for language in labelled)
+            return f"{name} is not known: only languages with labels have a {DEV.full_name(score_name)} ({known_names})"
     return None

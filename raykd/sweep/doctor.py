@@ -1,7 +1,7 @@
-"""What is damaged in a store, and what has to be computed again for it.
+"""Damage in a store, and the work that repairing it costs.
 
-A new kind of stored part is a function here and a line of `KINDS`. Nothing is checked twice: each function calls what
-reads the part in a sweep.
+To check a new kind of stored part, add a function here and a line of `KINDS`. Each function calls the same reader as a
+sweep, so there is no second check to keep in step.
 """
 
 from __future__ import annotations
@@ -57,39 +57,57 @@ from raykd.transfer import open_shard, open_text, read_hashes, read_index, read_
 
 @dataclass(frozen=True)
 class Damage:
-    """One damaged part: its error, the files that repairing removes, and what is computed again then."""
+    """One damaged part.
+
+    Attributes:
+        name: File, or folder of the part.
+        problem: The error on reading it.
+        remove: Files that repairing removes.
+        consequence: What a sweep does again after repairing, as a clause.
+        other_version: Whether the part is intact but written by another version of raykd; repairing leaves such parts.
+    """
 
     name: str
     problem: str
     remove: tuple[str, ...]
-    again: str
+    consequence: str
     other_version: bool = False
-    """Whether it is whole, and another version of raykd wrote it: repairing leaves it then."""
 
 
 @dataclass(frozen=True)
-class Examined:
-    """What a store holds, by kind, what of it is damaged, and what another version of raykd wrote."""
+class Examination:
+    """The content of a store.
+
+    Attributes:
+        files: Kind of part → number of files.
+        bytes: Kind of part → bytes.
+        damages: Damaged parts.
+        other_version: Intact parts written by another version of raykd.
+        temporary_files: Temporary file of a killed process → bytes.
+    """
 
     files: Mapping[str, int]
     bytes: Mapping[str, int]
     damages: tuple[Damage, ...]
-    others: tuple[Damage, ...] = ()
-    """Parts of another version."""
-    left: Mapping[str, int] = field(default_factory=dict)
-    """Temporary files that a kill left, and their bytes."""
+    other_version: tuple[Damage, ...] = ()
+    temporary_files: Mapping[str, int] = field(default_factory=dict)
 
 
 Names = tuple[str, ...]
-"""The files of one stored part, below its kind's folder."""
+"""The files of one stored part, as paths below the folder of its kind."""
 
 
-def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None) -> Examined:
-    """Read all that is in `storage` as a sweep would read it. `each` is called with the name of every part."""
+def examine_store(storage: Storage, *, on_part: Callable[[str], None] = lambda name: None) -> Examination:
+    """Read every part of a store as a sweep would read it.
+
+    Args:
+        storage: The store.
+        on_part: Called with the name of every part before it is read.
+    """
     files: dict[str, int] = defaultdict(int)
     size: dict[str, int] = defaultdict(int)
-    found: list[Damage] = []
-    # What a node has copied was compared before: the store itself is read.
+    damages: list[Damage] = []
+    # A node's copies were compared before: read the store itself.
     with nullcontext() if storage.is_local else fresh_copies():
         for kind, check in KINDS.items():
             parts: dict[str, list[str]] = defaultdict(list)
@@ -99,88 +117,88 @@ def examine(storage: Storage, *, each: Callable[[str], None] = lambda name: None
                 files[kind] += 1
                 size[kind] += stamp.bytes
             for part, names in parts.items():
-                each(f"{kind}/{part}")
-                found += check(storage, part, tuple(names))
-    damages = tuple(each for each in found if not each.other_version)
-    others = tuple(each for each in found if each.other_version)
-    return Examined(files, size, damages, others, storage.abandoned_files())
+                on_part(f"{kind}/{part}")
+                damages += check(storage, part, tuple(names))
+    damaged = tuple(damage for damage in damages if not damage.other_version)
+    other_version = tuple(damage for damage in damages if damage.other_version)
+    return Examination(files, size, damaged, other_version, storage.abandoned_files())
 
 
-def _damage(
-    read: Callable[[], Any], name: str, again: str, remove: Iterable[str] | None = None
+def _damage_of_read(
+    read: Callable[[], Any], name: str, repair: str, remove: Iterable[str] | None = None
 ) -> Iterator[Damage]:
-    """The damage that reading finds, if it finds one."""
+    """Yield the damage that `read` reports, if it reports any."""
     try:
         read()
     except RaykdError as error:
         files = tuple(remove or (name,))
         if not isinstance(error, StoreError):
-            yield Damage(name, str(error), files, again)
+            yield Damage(name, str(error), files, repair)
             return
-        # Of a folder that stands or falls as one, the file itself.
-        file = next((each for each in files if error.name.endswith(f"/{each}")), name)
-        other = isinstance(error, OtherVersionError)
-        yield Damage(file, error.problem, () if other else files, again, other)
+        # In a folder that is removed as a whole, name the damaged file.
+        file = next((candidate for candidate in files if error.name.endswith(f"/{candidate}")), name)
+        other_version = isinstance(error, OtherVersionError)
+        yield Damage(file, error.problem, () if other_version else files, repair, other_version)
 
 
-def _file(
+def _check_json(
     kind: str,
     parse: Callable[[str], Callable[[Any], Any]],
-    again: str,
+    repair: str,
     storage: Storage,
     part: str,
     names: Names,
 ) -> Iterator[Damage]:
-    """A part that is one JSON; `parse` is given its name."""
+    """Check a part that is one JSON file; `parse` receives the part's name."""
     name = f"{kind}/{part}"
-    yield from _damage(lambda: storage.read_json(name, parse(part)), name, again)
+    yield from _damage_of_read(lambda: storage.read_json(name, parse(part)), name, repair)
 
 
-def _folder(
+def _check_folder(
     kind: str,
     manifest: str,
     read: Callable[[Storage, str], Any],
-    again: str,
+    repair: str,
     storage: Storage,
     part: str,
     names: Names,
 ) -> Iterator[Damage]:
-    """A part that is a folder, and stands or falls as one."""
-    # Without its manifest it was never finished, and is written anew.
+    """Check a part that is a folder and is removed as a whole."""
+    # A folder without a manifest was never finished: the next sweep writes it anew.
     if f"{part}/{manifest}" in names:
         files = [f"{kind}/{name}" for name in names]
-        yield from _damage(lambda: read(storage, part), f"{kind}/{part}", again, files)
+        yield from _damage_of_read(lambda: read(storage, part), f"{kind}/{part}", repair, files)
 
 
-def _corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
-    again = "the corpus is read again from where it came from"
+def _check_corpus(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+    repair = "the corpus is read again from where it came from"
     if part != SOURCES:
-        yield from _folder("corpora", CORPUS, open_corpus, again, storage, part, names)
+        yield from _check_folder("corpora", CORPUS, open_corpus, repair, storage, part, names)
         return
     for name in (f"corpora/{name}" for name in names):
         read = partial(read_noted_corpus, storage, name.rpartition("/")[2].removesuffix(".json"))
-        yield from _damage(read, name, again)
+        yield from _damage_of_read(read, name, repair)
 
 
-def _run(kind: str, storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+def _check_run(kind: str, storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     folder = storage.child(kind, part)
     checkpoint = f"{kind}/{part}/{CHECKPOINT}"
     if f"{part}/{CHECKPOINT}" in names:
-        again = "the run starts from its beginning"
-        yield from _damage(lambda: read_checkpoint(folder, torch.device("cpu")), checkpoint, again)
+        repair = "the run starts from its beginning"
+        yield from _damage_of_read(lambda: read_checkpoint(folder, torch.device("cpu")), checkpoint, repair)
     if f"{part}/{RESULT}" in names:
-        # All of the folder: it stands or falls as one.
+        # The folder is removed as a whole: weights without a result are of no use.
         files = [f"{kind}/{part}/{name}" for name in RUN_FILES if f"{part}/{name}" in names]
-        again = "the teacher is trained again" if kind == "teachers" else "the student is trained again"
-        yield from _damage(lambda: _read_run(folder, part), f"{kind}/{part}", again, files)
+        repair = "the teacher is trained again" if kind == "teachers" else "the student is trained again"
+        yield from _damage_of_read(lambda: _read_run(folder, part), f"{kind}/{part}", repair, files)
 
 
 def _read_run(folder: Storage, run_id: str) -> None:
     folder.read_json(RESULT, RunResult.from_plain)
     run = folder.read_json(MODEL, Run.from_plain)
     if run.id != run_id:
-        # It has its checksum: nothing of it was damaged.
-        problem = f"is of another version of raykd, or was renamed: this one would call it {run.id}"
+        # Its checksum was right: the file is not damaged.
+        problem = f"is of another version of raykd, or was renamed: this version would call it {run.id}"
         raise OtherVersionError(f"{folder.address}/{MODEL}", problem, OTHER_VERSION)
     folder.read_json(VOCABULARY, partial(stored_vocabulary_from_json, run.vocabulary_id))
     folder.read_json(LABELS, labels_from)
@@ -188,98 +206,105 @@ def _read_run(folder: Storage, run_id: str) -> None:
         check_weights(folder, folder.read(WEIGHTS))
 
 
-def _transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+def _check_transfer(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     if f"{part}/{TEXT}" in names:
-        again = "the text is written again"
-        yield from _damage(lambda: open_text(storage, part), f"transfer/{part}/{TEXT}", again)
+        repair = "the text is written again"
+        yield from _damage_of_read(lambda: open_text(storage, part), f"transfer/{part}/{TEXT}", repair)
     if f"{part}/{HASHES}" in names:
         read = partial(read_hashes, storage.child("transfer", part))
-        yield from _damage(read, f"transfer/{part}/{HASHES}", "its sentences are hashed again")
+        yield from _damage_of_read(read, f"transfer/{part}/{HASHES}", "its sentences are hashed again")
     for manifest in (name for name in names if name.endswith(f"/{MANIFEST}")):
-        where = manifest.removesuffix(f"/{MANIFEST}")
-        folder = storage.child("transfer", *where.split("/"))
-        found = list(
-            _damage(
+        signal_path = manifest.removesuffix(f"/{MANIFEST}")
+        folder = storage.child("transfer", *signal_path.split("/"))
+        damages = list(
+            _damage_of_read(
                 lambda folder=folder: read_manifest(folder),
                 f"transfer/{manifest}",
                 "its shards are listed again",
             )
         )
-        yield from found
-        if not found and f"{where}/{INDEX}" in names:
-            index, again = f"transfer/{where}/{INDEX}", "the index is written again"
-            yield from _damage(lambda folder=folder: read_index(folder, read_manifest(folder)), index, again)
-        # A shard that is not there is computed by the next sweep.
-        shards = () if found else read_manifest(folder).shards
-        there = (shard for shard in shards if f"{where}/{shard.name}" in names)
-        for entry in there:
-            yield from _damage(
+        yield from damages
+        if not damages and f"{signal_path}/{INDEX}" in names:
+            index, repair = f"transfer/{signal_path}/{INDEX}", "the index is written again"
+            yield from _damage_of_read(
+                lambda folder=folder: read_index(folder, read_manifest(folder)), index, repair
+            )
+        # A missing shard is no damage: the next sweep computes it.
+        shards = () if damages else read_manifest(folder).shards
+        stored_shards = (shard for shard in shards if f"{signal_path}/{shard.name}" in names)
+        for entry in stored_shards:
+            yield from _damage_of_read(
                 lambda folder=folder, entry=entry: open_shard(folder, entry),
-                f"transfer/{where}/{entry.name}",
-                f"{len(entry.rows):,} sentences are given to the teacher again",
+                f"transfer/{signal_path}/{entry.name}",
+                f"the teacher labels {len(entry.rows):,} sentences again",
             )
 
 
-def _encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+def _check_encoder(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     for name in (f"{ENCODERS}/{name}" for name in names):
-        again = "the next sweep looks for what it has read"
-        yield from _damage(lambda name=name: storage.read_json(name), name, again)
+        repair = "the next sweep looks again for the text that the encoder has read"
+        yield from _damage_of_read(lambda name=name: storage.read_json(name), name, repair)
 
 
-def _sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
+def _check_sweep(storage: Storage, part: str, names: Names) -> Iterator[Damage]:
     records = SweepRecords(storage, part)
     files: Mapping[str, tuple[Callable[[], Any], str]] = {
         "sweep.json": (lambda: records.objectives, "the sweep file is noted again by --resume"),
         "teachers.json": (records.teachers, "the teachers' rows are written again by --resume"),
         TRACKING: (records.run_place, "the link to MLflow is noted again by --resume"),
-        STATUS: (records.status, "the next driver writes how far it is"),
-        LEASE: (partial(records.folder.read_json, LEASE), "the next driver takes the sweep"),
+        STATUS: (records.status, "the next driver writes its progress anew"),
+        LEASE: (partial(records.folder.read_json, LEASE), "the next driver takes the sweep over"),
     }
     for name in names:
         file, below = f"sweeps/{name}", name.removeprefix(f"{part}/")
         if below in files:
-            read, again = files[below]
-            yield from _damage(read, file, again)
+            read, repair = files[below]
+            yield from _damage_of_read(read, file, repair)
         elif below.startswith("trials/"):
-            again = "the trial is forgotten; --resume tries another in its place"
-            yield from _damage(partial(records.read, below), file, again)
+            repair = "the trial is forgotten; --resume tries another in its place"
+            yield from _damage_of_read(partial(records.read, below), file, repair)
 
 
 KINDS: Mapping[str, Callable[[Storage, str, Names], Iterator[Damage]]] = {
-    "corpora": _corpus,
+    "corpora": _check_corpus,
     "vocabularies": partial(
-        _file, "vocabularies", lambda part: partial(stored_vocabulary_from_json, part.removesuffix(".json")),
+        _check_json, "vocabularies", lambda part: partial(stored_vocabulary_from_json, part.removesuffix(".json")),
         "the vocabulary is built again",
     ),
-    LABEL_SETS: partial(_file, LABEL_SETS, lambda part: labels_from, "the labels are made again"),
+    LABEL_SETS: partial(_check_json, LABEL_SETS, lambda part: labels_from, "the labels are made again"),
     ENCODED: partial(
-        _folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded_text(storage.child(ENCODED, part)),
+        _check_folder, ENCODED, ENCODED_MANIFEST, lambda storage, part: open_encoded_text(storage.child(ENCODED, part)),
         "the text is encoded again",
     ),
-    ENCODERS: _encoder,
+    ENCODERS: _check_encoder,
     EMBEDDINGS: partial(
-        _folder, EMBEDDINGS, EMBEDDINGS_MANIFEST,
+        _check_folder, EMBEDDINGS, EMBEDDINGS_MANIFEST,
         lambda storage, part: open_embeddings(storage.child(EMBEDDINGS, part)),
-        "they are taken from the teacher again",
+        "the embeddings are taken from the teacher again",
     ),
-    "teachers": partial(_run, "teachers"),
-    "transfer": _transfer,
-    "costs": partial(_file, "costs", lambda part: Cost.from_plain, "the shape is measured again"),
-    "runs": partial(_run, "runs"),
-    "sweeps": _sweep,
+    "teachers": partial(_check_run, "teachers"),
+    "transfer": _check_transfer,
+    "costs": partial(_check_json, "costs", lambda part: Cost.from_plain, "the shape is measured again"),
+    "runs": partial(_check_run, "runs"),
+    "sweeps": _check_sweep,
 }  # fmt: skip
-"""The folders of a store, and what finds damage in a part of each."""
+"""Folder of a store → function that finds damage in one part of it."""
 
 
-def repair(storage: Storage, found: Examined) -> None:
-    """Remove what is damaged and what a kill left, and nothing that another version of raykd wrote. Trials whose runs
-    are removed are begun again by --resume.
+def repair_store(storage: Storage, examination: Examination) -> None:
+    """Remove damaged parts and temporary files of killed processes, but nothing of another version of raykd.
+
+    Trials whose runs are removed are begun again by `--resume`.
+
+    Args:
+        storage: The store.
+        examination: The result of `examine_store`.
     """
-    for name in [name for damage in found.damages for name in damage.remove] + list(found.left):
+    for name in [name for damage in examination.damages for name in damage.remove] + list(examination.temporary_files):
         storage.remove(name)
-    removed = (name.split("/") for damage in found.damages for name in damage.remove)
-    lost = {part for kind, part, *_ in removed if kind == "runs"}
+    removed = (name.split("/") for damage in examination.damages for name in damage.remove)
+    lost_runs = {part for kind, part, *_ in removed if kind == "runs"}
     for records in sweeps_in(storage):
         for record in records.load():
-            if lost & set(record.trial.run_ids) and record.trial.state == "COMPLETE":
+            if lost_runs & set(record.trial.run_ids) and record.trial.state == "COMPLETE":
                 records.save(replace(record, trial=replace(record.trial, state="RUNNING")))

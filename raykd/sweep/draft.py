@@ -17,11 +17,12 @@ from raykd.tasks import TASKS
 WIDTH = 44
 """The column in which comments begin."""
 SENTENCES, HELD_OUT = 20_000, 5_000
-"""Most sentences (of 15 words) that a first search trains on, and that dev has: minutes on two cores."""
+"""Most sentences (of 15 words) for training and for dev in a first search, which then takes minutes on two cores."""
 PIECES = 25
-"""Pieces of a sentence of 15 words in a multilingual checkpoint, special ones included."""
+"""Pieces of a sentence of 15 words in a multilingual checkpoint, special pieces included."""
 LEAST_STEPS = 600
-"""Optimiser steps in which a checkpoint learns a new head: fewer, and its labels are the most frequent one alone."""
+"""Optimiser steps that a checkpoint needs to learn a new head; after fewer it predicts the most frequent label
+alone."""
 POLARITY = frozenset(("POS", "NEG", "NEU", "POSITIVE", "NEGATIVE", "NEUTRAL", "CONFLICT"))
 SCOPES = "one for each language (language), or one for all (all)"
 RELATIVE = "relative to the folder in which raykd is called"
@@ -30,18 +31,27 @@ PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the settings of a first search follow from."""
+    """Sizes of a corpus, from which the settings of a first search follow.
+
+    Attributes:
+        train: Sentences of train, counted as sentences of 15 words.
+        dev: Sentences of dev, counted likewise.
+        languages: Languages with labels.
+        targets: Languages without labels.
+    """
 
     train: int
-    """Sentences of train, counted as sentences of 15 words."""
     dev: int
     languages: int
-    """With labels."""
     targets: int
 
 
-def task_of(figures: PlainObject) -> str:
-    """The task that the labels of a corpus look like; `figures` as `describe` gives them."""
+def guess_task(figures: PlainObject) -> str:
+    """Return the task that the labels of a corpus look like.
+
+    Args:
+        figures: The corpus's figures, from `describe`.
+    """
     if figures["unit"] == "sentence":
         return "pairs" if figures["pairs"] else "classification"
     if figures["scheme"] == "flat":
@@ -52,42 +62,50 @@ def task_of(figures: PlainObject) -> str:
     return "aspect" if labels <= POLARITY else "ner"
 
 
-def fitting_tasks(found: DetectedCorpus, figures: PlainObject) -> tuple[str, ...]:
-    """Return the tasks that the labels of a corpus may be of, the one that they look like first."""
-    guess = task_of(figures)
-    own = TASKS[guess]
-    same = (name for name, task in TASKS.items() if (task.form, task.one_label_per) == (own.form, own.one_label_per))
-    trees = (name for name, task in TASKS.items() if task.form.reads_heads and found.tree_settings)
-    return tuple(dict.fromkeys((guess, *same, *trees)))
-
-
-def draft(found: DetectedCorpus, figures: PlainObject, file: str, task: str) -> str:
-    """Return the text of a sweep file for the corpus that was found, with the variant `small`.
+def fitting_tasks(detected: DetectedCorpus, figures: PlainObject) -> tuple[str, ...]:
+    """Return the tasks that the labels of a corpus may be of, the likeliest first.
 
     Args:
-        found: the corpus.
-        figures: those of the whole corpus (`describe`).
-        file: what the commands in its comments name.
-        task: one of `fitting_tasks`.
+        detected: The corpus.
+        figures: The corpus's figures, from `describe`.
+    """
+    guess = guess_task(figures)
+    guessed = TASKS[guess]
+    key = (guessed.form, guessed.one_label_per)
+    similar = (name for name, task in TASKS.items() if (task.form, task.one_label_per) == key)
+    trees = (name for name, task in TASKS.items() if task.form.reads_heads and detected.tree_settings)
+    return tuple(dict.fromkeys((guess, *similar, *trees)))
+
+
+def draft_sweep_file(detected: DetectedCorpus, figures: PlainObject, file: str, task: str) -> str:
+    """Return the text of a sweep file for a corpus, with the variant `small`.
+
+    Args:
+        detected: The corpus.
+        figures: The corpus's figures, from `describe`.
+        file: The name of the sweep file in the commands of its comments.
+        task: One of `fitting_tasks`.
     """
     sizes = _sizes(figures)
     teacher, student = _parsers(sizes) if TASKS[task].form.reads_heads else _models(task, sizes)
     score = TASKS[task].score_name
     sections = [
-        _head(found.root, file, _name(found.root)),
-        f"name: {_flow(_name(found.root))}",
-        _line(f"task: {task}", f"the score is {TASKS[task].score_label}{_others(task, found, figures)}"),
-        _corpus(found, figures, sizes),
+        _opening_comment(detected.root, file, _sweep_name(detected.root)),
+        f"name: {_flow_yaml(_sweep_name(detected.root))}",
+        _commented_line(
+            f"task: {task}", f"the score is {TASKS[task].score_label}{_other_tasks(task, detected, figures)}"
+        ),
+        _corpus(detected, figures, sizes),
         teacher,
         _checkpoint(task, sizes),
         student,
         _search(task, score, sizes),
-        _small(found, figures, task, sizes),
+        _small(detected, figures, task, sizes),
     ]
     return "\n".join(sections) + "\n"
 
 
-def _head(root: str, file: str, name: str) -> str:
+def _opening_comment(root: str, file: str, name: str) -> str:
     return f"""\
 # {name}: a first search for students on the corpus in {root}, written by `raykd init`. Every value may be changed;
 # docs/SWEEP_FILE.md has all keys.
@@ -99,10 +117,10 @@ def _head(root: str, file: str, name: str) -> str:
 # Choose:    raykd front {file}            (after the try: raykd front {file} --small)"""
 
 
-def _corpus(found: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str:
-    settings = {**found.settings, **_schemes(found, figures)}
+def _corpus(detected: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str:
+    settings = {**detected.settings, **_schemes(detected, figures)}
     comments = {
-        "root": "" if ":" in found.root or found.root.startswith("/") else RELATIVE,
+        "root": "" if ":" in detected.root or detected.root.startswith("/") else RELATIVE,
         "columns": "counted from 0" if settings["source"] in ("conll", "tsv") else "",
         "split": "shares of train that become train, dev and test"
         + ("; test is read" if settings.get("split", {}).get("test") == 0 else ""),
@@ -117,13 +135,17 @@ def _corpus(found: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> str:
         "on_error": "sentences with faults are left out; remove it to see the faults",
     }
     lines = ["corpus:"] + [
-        _line(f"  {key}: {_flow(value)}", comments.get(key, "")) for key, value in settings.items()
+        _commented_line(f"  {key}: {_flow_yaml(value)}", comments.get(key, ""))
+        for key, value in settings.items()
     ]
-    lines += [_line(f"  {key}: {value}", comment) for key, value, comment in _caps(settings, figures, sizes)]
+    lines += [
+        _commented_line(f"  {key}: {value}", comment)
+        for key, value, comment in _caps(settings, figures, sizes)
+    ]
     if "unlabelled" not in settings and not sizes.targets:
         caps = "cap" if figures["unit"] == "word" else "cap or cap_per_class"
         comment = f"with {caps}: the other sentences, as text without labels"
-        lines.append(_line("  # unlabelled: rest", comment))
+        lines.append(_commented_line("  # unlabelled: rest", comment))
     return "\n".join(lines)
 
 
@@ -132,8 +154,8 @@ def _caps(settings: PlainObject, figures: PlainObject, sizes: Sizes) -> list[tup
     if sizes.train > SENTENCES:
         sentences = sum(row["sentences"] for row in figures["parts"] if row["part"] == "train")
         cap = max(500, int(sentences * SENTENCES / sizes.train / sizes.languages) // 100 * 100)
-        what = "of each language, of all three parts together" if "split" in settings else "of each language"
-        caps.append(("cap", cap, f"sentences {what}, drawn at random; remove it to train on all"))
+        scope = "of each language, of all three parts together" if "split" in settings else "of each language"
+        caps.append(("cap", cap, f"sentences {scope}, drawn at random; remove it to train on all"))
     if "unlabelled" in settings:
         caps.append(("unlabelled_cap", 5000, "sentences of each language; remove it to take all"))
     if sizes.dev > HELD_OUT and "split" not in settings:
@@ -143,17 +165,17 @@ def _caps(settings: PlainObject, figures: PlainObject, sizes: Sizes) -> list[tup
     return caps
 
 
-def _schemes(found: DetectedCorpus, figures: PlainObject) -> PlainObject:
-    """The schemes that reading found, written down: another file is then no reason to read the others otherwise."""
-    if found.settings["source"] in FIXED_SCHEME or figures["unit"] == "sentence":
+def _schemes(detected: DetectedCorpus, figures: PlainObject) -> PlainObject:
+    """Return the schemes found on reading, so that a later file cannot change how the others are read."""
+    if detected.settings["source"] in FIXED_SCHEME or figures["unit"] == "sentence":
         return {}
     schemes = figures["schemes"]
-    one = set(schemes.values())
-    return {"scheme": next(iter(one)) if len(one) == 1 else dict(schemes)}
+    distinct = set(schemes.values())
+    return {"scheme": next(iter(distinct)) if len(distinct) == 1 else dict(schemes)}
 
 
 def _models(task: str, sizes: Sizes) -> tuple[str, str]:
-    """The sections of teachers and student."""
+    """Return the sections of teachers and student."""
     sentence = TASKS[task].unit == "sentence"
     kind, decoder = ("bilstm_maxent", "maxent") if sentence else ("bilstm_crf", "{choice: [crf, maxent]}")
     characters = "\n  character_dim: 0" if sentence else ""
@@ -161,7 +183,7 @@ def _models(task: str, sizes: Sizes) -> tuple[str, str]:
     teacher = f"""\
 teachers:                                   # large and accurate; they label text for the students
   kind: {kind}
-{_line(f"  scope: {_scope(sizes, alone=sentence)}", SCOPES)}
+{_commented_line(f"  scope: {_scope(sizes, single=sentence)}", SCOPES)}
   embedding_dim: 100
   hidden_dim: 128{characters}
   epochs: {_teacher_epochs(sizes)}
@@ -169,19 +191,19 @@ teachers:                                   # large and accurate; they label tex
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
   kind: bilstm
-{_line("  embedding_dim: {choice: [16, 32, 64]}", "E")}
-{_line("  hidden_dim: {choice: [32, 64, 128]}", "H, per direction")}
+{_commented_line("  embedding_dim: {choice: [16, 32, 64]}", "E")}
+{_commented_line("  hidden_dim: {choice: [32, 64, 128]}", "H, per direction")}
   decoder: {decoder}
   vocabulary: {{kind: wordpiece, size: {vocabulary}}}"""
     return teacher, student
 
 
 def _parsers(sizes: Sizes) -> tuple[str, str]:
-    """The sections of teachers and student that parse."""
+    """Return the sections of a parsing teacher and student."""
     teacher = f"""\
 teachers:                                   # large and accurate; they parse text for the students
   kind: biaffine_parser
-{_line(f"  scope: {_scope(sizes)}", SCOPES)}
+{_commented_line(f"  scope: {_scope(sizes)}", SCOPES)}
   embedding_dim: 50
   hidden_dim: 128
   layers: 2
@@ -194,19 +216,19 @@ teachers:                                   # large and accurate; they parse tex
     student = f"""\
 student:                                    # small and fast; every {{choice: …}} is searched
   kind: bilstm
-{_line("  embedding_dim: {choice: [32, 64]}", "E")}
-{_line("  hidden_dim: {choice: [64, 128]}", "H, per direction")}
+{_commented_line("  embedding_dim: {choice: [32, 64]}", "E")}
+{_commented_line("  hidden_dim: {choice: [64, 128]}", "H, per direction")}
   character_dim: 32
   character_hidden: 32
   decoder: maxent
-{_line("  encoding: relative_pos", "each head as a label: the second NOUN to the left, …")}
+{_commented_line("  encoding: relative_pos", "each head as a label: the second NOUN to the left, …")}
   vocabulary: {{kind: word, min_count: 2}}"""
     return teacher, student
 
 
-def _scope(sizes: Sizes, *, alone: bool = False) -> str:
-    """Whether there is one teacher for each language; `alone`: never."""
-    return "language" if 1 < sizes.languages <= 4 and not sizes.targets and not alone else "all"
+def _scope(sizes: Sizes, *, single: bool = False) -> str:
+    """Return the scope of the teachers: one for each language, or one for all; `single` always gives one for all."""
+    return "language" if 1 < sizes.languages <= 4 and not sizes.targets and not single else "all"
 
 
 def _teacher_epochs(sizes: Sizes) -> int:
@@ -218,7 +240,7 @@ def _student_epochs(sizes: Sizes) -> int:
 
 
 def _checkpoint(task: str, sizes: Sizes) -> str:
-    """The lines, commented out, that have a Transformers checkpoint teach."""
+    """Return the commented-out lines that set a Transformers checkpoint as teacher."""
     if TASKS[task].form.reads_heads:
         return """\
 # The vectors of a frozen Transformers encoder make a better parser. This line among those of `teachers` above:
@@ -234,7 +256,7 @@ def _checkpoint(task: str, sizes: Sizes) -> str:
 #   fine_tune: true
 #   vocabulary: pruned                      # to the pieces of this corpus
 #   epochs: null
-{_line(f"#   max_steps: {steps}", f"a new head takes some {LEAST_STEPS}, however small the corpus")}
+{_commented_line(f"#   max_steps: {steps}", f"a new head takes some {LEAST_STEPS}, however small the corpus")}
 #   training:
 #     {{optimiser: adamw, learning_rate: {rate}, learning_rate_schedule: linear, warmup: 0.1, batch_tokens: {batch}}}"""
 
@@ -263,17 +285,17 @@ search:
   trials: 12
   sampler: tpe
   objectives: {{{score}: max, latency_ms: min, parameters: min}}
-{_line("  runs_per_setting: 1", "3: every figure is the mean of three seeds")}
+{_commented_line("  runs_per_setting: 1", "3: every figure is the mean of three seeds")}
   seed: 0
-{_line("baseline: gold", "the front's students also without a teacher")}
-{_line("budget: {minutes: 60}", "no trial starts after that")}
-{_line("store: .raykd", "what is computed; the same work is done once")}
-{_line("resources: {workers: 1, cpus_per_worker: 1}", "of one run; gpus_per_worker: 1 takes a GPU")}
-{_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
+{_commented_line("baseline: gold", "the front's students also without a teacher")}
+{_commented_line("budget: {minutes: 60}", "no trial starts after that")}
+{_commented_line("store: .raykd", "what is computed; the same work is done once")}
+{_commented_line("resources: {workers: 1, cpus_per_worker: 1}", "of one run; gpus_per_worker: 1 takes a GPU")}
+{_commented_line("tracking: {uri: sqlite:///mlflow.db}", "mlflow ui --backend-store-uri sqlite:///mlflow.db")}"""
 
 
 def _objectives(task: str) -> str:
-    """The alternatives of the section `objective`, a line each."""
+    """Return the alternatives of the section `objective`, a line each."""
     if TASKS[task].unit == "sentence":
         return """\
     - {kind: posterior, temperature: {choice: [1, 2, 3]}}   # the teacher's probabilities
@@ -288,8 +310,8 @@ def _objectives(task: str) -> str:
     - {kind: structural, temperature: {choice: [1, 2, 3]}}  # and of neighbours"""
 
 
-def _small(found: DetectedCorpus, figures: PlainObject, task: str, sizes: Sizes) -> str:
-    """The variant `small`: nothing in it is larger than in the file above."""
+def _small(detected: DetectedCorpus, figures: PlainObject, task: str, sizes: Sizes) -> str:
+    """Return the variant `small`, in which nothing is larger than in the file above."""
     teacher, epochs = min(12, _teacher_epochs(sizes)), min(8, _student_epochs(sizes))
     parses = TASKS[task].form.reads_heads
     layers = "layers: 1, arc_dim: 32, relation_dim: 16, " if parses else ""
@@ -297,26 +319,26 @@ def _small(found: DetectedCorpus, figures: PlainObject, task: str, sizes: Sizes)
     return f"""\
 variants:
   small:                                    # raykd sweep … --small: does it all work?
-    corpus: {_flow(_small_corpus(found, figures, sizes))}
+    corpus: {_flow_yaml(_small_corpus(detected, figures, sizes))}
     teachers: {{embedding_dim: {size}, hidden_dim: {size}, {layers}epochs: {teacher}, training: {training}}}
     student: {{embedding_dim: {{choice: [16, 32]}}, hidden_dim: 32}}
     schedule: {{epochs: {epochs}, anneal_horizon: {epochs}}}
     training: {training}
     search: {{trials: 3}}
-{_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
+{_commented_line("    teachers_must_learn: false", "a try goes on with what they learnt")}"""
 
 
-def _small_corpus(found: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
-    drawn = "split" in found.settings
-    corpus = {"cap": max(500, 2000 // sizes.languages) * (4 if drawn else 3) // 3}
-    if not drawn:
+def _small_corpus(detected: DetectedCorpus, figures: PlainObject, sizes: Sizes) -> dict[str, int]:
+    is_split = "split" in detected.settings
+    corpus = {"cap": max(500, 2000 // sizes.languages) * (4 if is_split else 3) // 3}
+    if not is_split:
         corpus["dev_cap"] = 100
-    if found.settings.get("split", {}).get("test", 0) == 0:
+    if detected.settings.get("split", {}).get("test", 0) == 0:
         corpus["test_cap"] = 100
-    if "unlabelled" in found.settings or "unlabelled_languages" in found.settings:
+    if "unlabelled" in detected.settings or "unlabelled_languages" in detected.settings:
         corpus["unlabelled_cap"] = 200
-    whole = {key: value for key, value, _ in _caps(found.settings, figures, sizes)}
-    return {key: min(value, whole.get(key, value)) for key, value in corpus.items()}
+    file_caps = {key: value for key, value, _ in _caps(detected.settings, figures, sizes)}
+    return {key: min(value, file_caps.get(key, value)) for key, value in corpus.items()}
 
 
 def _sizes(figures: PlainObject) -> Sizes:
@@ -328,30 +350,34 @@ def _sizes(figures: PlainObject) -> Sizes:
     return Sizes(size("train"), size("dev"), len(figures["languages"]) - targets, targets)
 
 
-def _others(task: str, found: DetectedCorpus, figures: PlainObject) -> str:
-    """The other tasks that the labels may be of, and how a file for one of them is written."""
-    others = [name for name in fitting_tasks(found, figures) if name != task]
-    return f"; raykd init --task writes a file for {', '.join(others)}" if others else ""
+def _other_tasks(task: str, detected: DetectedCorpus, figures: PlainObject) -> str:
+    """Return the end of a comment on other tasks for these labels, and how to write a file for one of them."""
+    tasks = [name for name in fitting_tasks(detected, figures) if name != task]
+    return f"; raykd init --task writes a file for {', '.join(tasks)}" if tasks else ""
 
 
-def _name(root: str) -> str:
-    """What the sweep is called: the name of the corpus' folder, in the letters that a name may have."""
+def _sweep_name(root: str) -> str:
+    """Return a sweep's name: the corpus's folder, in the letters that a name may have."""
     path = root if "://" in root else str(Path(root).resolve())  # `.` has no name
     plain = unicodedata.normalize("NFKD", path.rstrip("/").rpartition("/")[2])
     letters = "".join(sign for sign in plain if not unicodedata.combining(sign))
     return re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_").lower() or "sweep"
 
 
-def _line(text: str, comment: str) -> str:
+def _commented_line(text: str, comment: str) -> str:
     return f"{text.ljust(WIDTH - 1)} # {comment}" if comment else text
 
 
-def _flow(value: object) -> str:
-    """A plain value as YAML on one line."""
+def _flow_yaml(value: object) -> str:
+    """Return a plain value as YAML on one line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_flow(str(key))}: {_flow(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_flow_yaml(str(key))}: {_flow_yaml(item)}" for key, item in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_flow(each) for each in value) + "]"
+        return "[" + ", ".join(_flow_yaml(item) for item in value) + "]"
     if isinstance(value, str) and PLAIN.fullmatch(value) and value.lower() not in ("true", "false", "null"):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The driver: one sweep from its file to its front. It walks the phases; what a phase does stands in `phases/`."""
+"""The driver: one sweep from its file to its front, phase by phase; each phase is a module of `phases/`."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ from raykd.tracking.sweep_pages import SweepPages
 
 
 def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], list[Teacher]]:
-    """Do the whole sweep but for its report, which the command adds.
+    """Run the whole sweep but for its report, which the command adds.
+
+    Args:
+        context: The sweep, the cluster and the listener.
+        pages: Pages of the tracking server.
 
     Returns:
         All trials and the teachers' rows.
 
     Raises:
-        PlacementError: before anything starts, if no node can measure what the sweep file asks for.
-        RunError: if a teacher could not be trained, or none learnt anything.
-        StoreError: if the store fails.
+        PlacementError: No node can measure what the sweep file asks for; raised before anything starts.
+        RunError: A teacher could not be trained, or none learnt anything.
+        StoreError: The store fails.
     """
     sweep, cluster = context.sweep, context.cluster
     check_measurable(sweep, cluster)
@@ -43,36 +47,40 @@ def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], li
         sweep.file.budget, gpus=group_of(resources.for_role("students")).total.get("GPU", 0.0),
         at_once=context.placements.students, ended=[record.trial.number for record in sweep.earlier()],
     )  # fmt: skip
-    do_phases(context, [Features(context)])
+    run_phases(context, [Features(context)])
     teachers, confirm, baseline = Teachers(context, budget.charge), Confirm(context), Baseline(context)
     search = Search(context, pages, budget, (confirm, baseline))
     phases = [teachers, Precompute(context), Costs(context), search, confirm, baseline]
     if teachers.planned() and keeps_slots(resources, cluster):
-        # The slots of the teachers do the trials, and sleep in between.
+        # The teachers' slots are kept for the trials, and sleep in between: starting new ones takes longer.
         context.cluster = replace(cluster, slots_asleep=True)
-        _do_in_slots(context, phases, "students")
+        _run_in_slots(context, phases, "students")
     else:
-        do_phases(context, phases)
+        run_phases(context, phases)
     return sweep.records.trials(), sweep.records.teachers()
 
 
 def transfer_phases(context: PhaseContext) -> tuple[Features, Teachers, Precompute]:
-    """The phases up to the transfer sets."""
+    """Return the phases up to the transfer sets."""
     return Features(context), Teachers(context), Precompute(context)
 
 
-def do_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
-    """Do the phases one after the other. Those next to each other with runs of one role share its slots.
+def run_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
+    """Run phases one after the other; consecutive phases with runs of one role share its slots.
+
+    Args:
+        context: The sweep, the cluster and the listener.
+        phases: The phases, in order.
 
     Raises:
-        PlacementError: there is no place for one run, or for as many as are asked for.
-        RaykdError: what a phase raises.
+        PlacementError: One run, or the requested number of runs, does not fit into the cluster.
+        RaykdError: A phase fails.
     """
-    for role, of_role in groupby(phases, key=_role):
+    for role, role_phases in groupby(phases, key=_role):
         if role is not None:
-            _do_in_slots(context, list(of_role), role)
+            _run_in_slots(context, list(role_phases), role)
             continue
-        for _ in _schedulers(context, of_role):
+        for _ in _schedulers(context, role_phases):
             raise AssertionError("a phase without a role has no runs")
 
 
@@ -80,8 +88,8 @@ def _role(phase: Phase) -> RunRole | None:
     return phase.role
 
 
-def _do_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> None:
-    context.at_once = _slots(context, role, max(phase.planned() for phase in phases))
+def _run_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> None:
+    context.at_once = _concurrent_runs(context, role, max(phase.planned() for phase in phases))
     sweep = context.sweep
     work(
         InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri, resources=sweep.file.resources.for_role(role),
@@ -98,13 +106,19 @@ def _schedulers(context: PhaseContext, phases: Iterable[Phase]) -> Iterator[Sche
             context.publish()
 
 
-def _slots(context: PhaseContext, role: RunRole, runs: int) -> int:
-    """How many of so many runs are done at once. Where the cluster grows, their nodes are waited for."""
+def _concurrent_runs(context: PhaseContext, role: RunRole, runs: int) -> int:
+    """Return how many of so many runs fit at once; if the cluster grows, wait for their nodes first."""
     resources, cluster = context.sweep.file.resources, context.cluster
-    most, own = concurrency(resources, cluster, role), resources.for_role(role)
+    limit, role_resources = concurrency(resources, cluster, role), resources.for_role(role)
     if not runs or not cluster.grows:
-        return most
-    exactly, minutes = own.concurrency is not None, own.wait_minutes
+        return limit
+    exactly, minutes = role_resources.concurrency is not None, role_resources.wait_minutes
     return wait_for_slots(
-        role, group_of(own), min(most, runs), cluster, context.listener, minutes=minutes, exactly=exactly
+        role,
+        group_of(role_resources),
+        min(limit, runs),
+        cluster,
+        context.listener,
+        minutes=minutes,
+        exactly=exactly,
     )

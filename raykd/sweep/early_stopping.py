@@ -1,18 +1,19 @@
-"""Early stopping with several objectives: whether a trial goes on, from what trials reported so far.
+"""Early stopping with several objectives: after each epoch, decide whether a trial goes on.
 
-What a student costs is known exactly before it trains; only its score has still to be seen. Two rules use that:
+The cost of a student is known exactly before training; only its score is still open. Two rules use that:
 
-* **Out of reach.** What a trial can still reach is its score so far, plus what nine in ten complete trials of the same
-  plan gained at most from this point to the end, plus a margin. It is stopped where a complete trial costs as little
-  in everything and scores more than that, or where such a score would add less than `worth` to the hypervolume.
+* **Out of reach.** The score that a trial can still reach is its score so far, plus the gain that nine in ten complete
+  trials of the same plan stayed within from this point to the end, plus a margin. The trial is stopped if a complete
+  trial costs no more in any objective and scores higher than that, or if such a score would add less than `worth` to
+  the hypervolume.
 * **Rungs**, after MO-ASHA (Schmucker et al. 2021, "Multi-objective asynchronous successive halving"). At the shares
-  `first_rung`, `first_rung` · eta, … of its plan a trial is compared with all that reached the rung before it, by
-  non-dominated sorting of score and costs, and by an epsilon-net within a front. It goes on where it is among the best
-  1/eta of them. Unlike there, it also goes on where it is on the first front of the rung: costs are exact, so only
-  scores can change who is on it, and cutting it cost more volume than it saved epochs (docs/results/stopping.md).
+  `first_rung`, `first_rung` · eta, … of its plan, a trial is compared with all trials that reached the rung before it,
+  by non-dominated sorting of score and costs, and by an epsilon-net within a front. It goes on if it is among the best
+  1/eta. Unlike in MO-ASHA, it also goes on if it is on the first front of the rung: costs are exact, so only scores can
+  change the front, and stopping such trials cost more hypervolume than it saved epochs (docs/results/stopping.md).
 
-Both are functions of what was reported: there is no other state, so a sweep that is killed and resumed decides as it
-would have.
+Both rules are functions of the reported epochs and of nothing else, so a sweep that is killed and resumed makes the
+same decisions.
 """
 
 from __future__ import annotations
@@ -38,49 +39,52 @@ from raykd.spec import Frozen
 from raykd.training.plan_length import plan_length, reads_scores
 
 QUANTILE = 0.9
-"""Of the gains of complete trials; one that gains more than that late is rare, and costs all others epochs."""
+"""Quantile of the gains of complete trials; a larger late gain is rare, and waiting for one costs all other trials
+epochs."""
 CLOSE = 1e-9
 """Shares that differ by less are the same point of a plan."""
 
-Place = tuple[int, int]
-"""A run of a trial: its seed, and which of that seed's runs it is."""
+RunPlace = tuple[int, int]
+"""A run of a trial: index of its seed, and index among the runs of that seed."""
 Epochs = Mapping[str, Sequence[PlainObject]]
-"""Run → the metrics of its epochs."""
+"""Run id → metrics of its epochs."""
 
 
 class StoppingConfig(Frozen):
-    """When trials are stopped before their end: where no score that they can still reach would put them on the front,
-    given what they cost, and where others were better at the same share of their epochs. A trial that was stopped is
-    never on a front. Use it with `sampler: tpe`: `gp` and `nsga2` learn from complete trials alone, and draw at random
-    until there are enough of them.
+    """Early stopping of trials.
+
+    A trial is stopped if no score that it can still reach would put it on the front, given its costs, or if other
+    trials were better at the same share of their epochs. A stopped trial is never on a front. Use early stopping with
+    `sampler: tpe`: `gp` and `nsga2` learn from complete trials alone, and draw at random until there are enough of
+    them.
     """
 
     kind: Literal["none", "mo_asha"] = "none"
     eta: Annotated[float, Field(gt=1)] = 3.0
-    """At each rung those on its front go on, and the best 1/eta of all; rungs are a factor of eta apart."""
+    """At each rung the trials on its front go on, and the best 1/eta of all trials; rungs are a factor of eta apart."""
     first_rung: Annotated[float, Field(gt=0, lt=1)] = 0.08
     """Share of a trial's epochs (or optimiser steps) at which it is first compared."""
     complete_first: Annotated[int, Field(ge=1)] = 3
-    """So many trials are complete before any is stopped: what can still be gained is learned from them."""
+    """Number of trials that complete before any trial is stopped; their curves show how much a trial can still gain."""
     worth: Annotated[float, Field(ge=0, lt=1)] = 0.01
-    """Share of the hypervolume that a trial must still be able to add to the complete ones; 0: that it can be on their
-    front."""
+    """Share of the hypervolume that a trial must still be able to add to the complete trials; 0: it must be able to
+    join their front."""
 
     @property
-    def stops(self) -> bool:
-        """Whether any trial is stopped."""
+    def stops_trials(self) -> bool:
+        """True if trials may be stopped."""
         return self.kind != "none"
 
     @property
     def rungs(self) -> tuple[float, ...]:
-        """Shares of the plan, rising; the end is none."""
+        """Shares of the plan, rising; the end of the plan is no rung."""
         count = math.ceil(-math.log(self.first_rung) / math.log(self.eta) - CLOSE)
         return tuple(self.first_rung * self.eta**step for step in range(count))
 
 
 @dataclass(frozen=True)
 class Point:
-    """Where a run was after an epoch: the share of its plan that is done, and the dev score it would end with now."""
+    """A point of a run after an epoch: the share of its plan that is done, and the dev score if it ended now."""
 
     share: float
     score: float
@@ -89,17 +93,21 @@ class Point:
 class RunCourse:
     """The points of one run, epoch by epoch.
 
-    An epoch has a point where its stage trains the scores of the head: after an epoch of hidden states alone dev says
-    nothing. The score of a point is that of the epoch that the step would keep: the best on dev, or the one with the
-    lowest held-out loss where the stage selects by that.
+    An epoch has a point if its stage trains the scores of the head: while only hidden states are trained, dev says
+    nothing. The score of a point is that of the best epoch so far in the step: the best on dev, or the lowest held-out
+    loss if the stage selects by loss.
+
+    Attributes:
+        points: The points, by rising share.
+        epochs: The reported metrics.
+        done: Share of the plan that is done; patience may end a plan earlier.
+        plan: Equal for runs that can be compared at one share of their plans.
     """
 
     def __init__(self, run: Run):
         self.points: list[Point] = []
         self.epochs: list[PlainObject] = []
-        """What was reported."""
         self.done = 0.0
-        """The share of the plan that is done. Patience may end a plan earlier."""
         self._has_points = [reads_scores(stage) for stage in run.stages]
         self._length = plan_length(run)
         kinds = [
@@ -108,59 +116,62 @@ class RunCourse:
         ]
         shares = [round(share, 3) for share in self._length.shares]
         self.plan: Hashable = tuple(zip(kinds, shares, strict=True))
-        """Equal for runs that can be compared at one share of their plans."""
         self._step = (-1, -1)
 
     def add(self, metrics: PlainObject) -> None:
-        """Add the metrics of an epoch; one that was added before changes nothing."""
+        """Add the metrics of an epoch; adding them again changes nothing."""
         if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
             return
         self.epochs.append(metrics)
         step = (metrics["stage"], metrics["step"])
         if step != self._step:
-            before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
-            self._step, self._first, self._before = step, metrics["epoch"], before
-            self._best, self._kept = -float("inf"), 0.0
+            steps_before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
+            self._step, self._first_epoch, self._steps_before = step, metrics["epoch"], steps_before
+            self._best, self._best_dev = -float("inf"), 0.0
         held_out = metrics.get("held_out_loss")
         selected = metrics["dev"] if held_out is None else -held_out
         if selected > self._best:
-            self._best, self._kept = selected, metrics["dev"]
-        epochs, steps = metrics["epoch"] - self._first + 1, metrics["steps"] - self._before
+            self._best, self._best_dev = selected, metrics["dev"]
+        epochs, steps = metrics["epoch"] - self._first_epoch + 1, metrics["steps"] - self._steps_before
         self.done = self._length.share_done(*step, epochs, steps)
         if self._has_points[step[0]]:
-            self.points.append(Point(self.done, self._kept))
+            self.points.append(Point(self.done, self._best_dev))
 
     def end(self) -> None:
-        """End the run, by patience or as planned: it is at the end of its plan."""
+        """End the run, by patience or as planned: it moves to the end of its plan."""
         if self.points:
-            self.points.append(Point(1.0, self._kept))
+            self.points.append(Point(1.0, self._best_dev))
 
 
 @dataclass
-class Course:
-    """A trial as far as it is known. `seeds`: of each seed its runs (one, or one for each language), of each run its
-    points by rising share.
+class TrialCourse:
+    """A trial as far as it has been reported.
+
+    Attributes:
+        number: Number of the trial.
+        costs: Costs among the objectives, known exactly.
+        plan: Trials with equal plans are compared: at one share they are in the same stage.
+        seeds: Points by rising share, of each run (one, or one for each language) of each seed.
+        final: Score of a complete trial.
     """
 
     number: int
     costs: tuple[float, ...]
     plan: Hashable
-    """Trials of one plan are compared: at one share they are in the same stage."""
     seeds: Sequence[Sequence[Sequence[Point]]]
     final: float | None = None
-    """The score of a complete trial."""
 
-    def reached(self, share: float) -> tuple[int, ...]:
-        """The seeds of which every run has come that far."""
+    def seeds_at(self, share: float) -> tuple[int, ...]:
+        """Return the seeds whose runs have all reached the share."""
         return tuple(
-            place
-            for place, runs in enumerate(self.seeds)
+            seed
+            for seed, runs in enumerate(self.seeds)
             if all(points and points[-1].share >= share - CLOSE for points in runs)
         )
 
-    def at(self, share: float, seeds: Sequence[int]) -> float | None:
-        """The mean score over `seeds` when they came that far: of the first points there. None where one did not."""
-        if not set(seeds) <= set(self.reached(share)):
+    def score_at(self, share: float, seeds: Sequence[int]) -> float | None:
+        """Return the mean score of `seeds` at their first points from the share on; None if one is not there yet."""
+        if not set(seeds) <= set(self.seeds_at(share)):
             return None
         return fmean(
             next(point.score for point in points if point.share >= share - CLOSE)
@@ -168,46 +179,60 @@ class Course:
             for points in self.seeds[seed]
         )
 
-    def before(self, share: float, seeds: Sequence[int]) -> float | None:
-        """The same of the last points until there."""
+    def last_score_until(self, share: float, seeds: Sequence[int]) -> float | None:
+        """Return the mean score of `seeds` at their last points up to the share; None if one has none."""
         scores = []
         for points in (points for seed in seeds for points in self.seeds[seed]):
-            done = [point.score for point in points if point.share <= share + CLOSE]
-            if not done:
+            scores_so_far = [point.score for point in points if point.share <= share + CLOSE]
+            if not scores_so_far:
                 return None
-            scores.append(done[-1])
+            scores.append(scores_so_far[-1])
         return fmean(scores)
 
 
-class Stopper:
-    """Follows the trials of a search. It holds nothing that the store does not: `begin` is given what a trial reported
-    to an earlier driver, and a sweep that is resumed decides as it would have.
+class EarlyStopper:
+    """Follows the trials of a search and decides after each epoch whether a trial goes on.
+
+    All state is also in the store: `begin` receives the epochs that a trial reported to an earlier driver, and a
+    resumed sweep makes the same decisions.
     """
 
     def __init__(self, config: StoppingConfig, objectives: Directions, teacher: Mapping[str, float]):
-        """`teacher`: what the teacher costs; the hypervolume measures costs by it."""
+        """Prepare for a search.
+
+        Args:
+            config: When to stop trials.
+            objectives: Name of a figure → "max" or "min".
+            teacher: The teacher's costs, which the hypervolume is measured by.
+        """
         self._config = config
         costs = {figure.name for figure in COSTS}
-        self._costs: Directions = {name: way for name, way in objectives.items() if name in costs}
+        self._costs: Directions = {name: objectives[name] for name in objectives if name in costs}
         self._scales = tuple(teacher.get(name) for name in self._costs)
-        self._courses: dict[int, Course] = {}
-        self._runs: dict[int, dict[str, tuple[Place, RunCourse]]] = {}
-        """By trial, and by the id of the run."""
+        self._courses: dict[int, TrialCourse] = {}
+        self._runs: dict[int, dict[str, tuple[RunPlace, RunCourse]]] = {}  # by trial and run id
 
     def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
-        """A trial begins, or is taken up again with the `epochs` that it has reported. Returns why it is to be stopped
-        after the last of them; empty where it goes on.
+        """Begin to follow a trial.
+
+        Args:
+            trial: The trial, whose costs are known.
+            seeds: The runs of each seed.
+            epochs: Epochs that the trial reported to an earlier driver.
+
+        Returns:
+            The reason to stop the trial after the last of these epochs; empty if it goes on.
         """
-        own = [[RunCourse(run) for run in runs] for runs in seeds]
+        courses = [[RunCourse(run) for run in runs] for runs in seeds]
         runs = self._runs[trial.number] = {
-            run.id: ((seed, number), own[seed][number])
-            for seed, of_seed in enumerate(seeds)
-            for number, run in enumerate(of_seed)
+            run.id: ((seed, number), courses[seed][number])
+            for seed, seed_runs in enumerate(seeds)
+            for number, run in enumerate(seed_runs)
         }
         costs = tuple(cost for cost in objective_values(trial, self._costs) if cost is not None)
         plan = tuple(course.plan for _, course in runs.values())
-        points = [[course.points for course in of_seed] for of_seed in own]
-        self._courses[trial.number] = Course(trial.number, costs, plan, points)
+        points = [[course.points for course in seed_courses] for seed_courses in courses]
+        self._courses[trial.number] = TrialCourse(trial.number, costs, plan, points)
         for run_id, reported in (epochs or {}).items():
             for metrics in reported:
                 runs[run_id][1].add(metrics)
@@ -215,26 +240,44 @@ class Stopper:
         return next(filter(None, (self._judge(trial.number, place) for place in places)), "")
 
     def epoch(self, number: int, run_id: str, metrics: PlainObject) -> str:
-        """Why the trial is to be stopped after this epoch of one of its runs; empty where it goes on."""
-        place, course = self._runs[number][run_id]
-        before = len(course.points)
-        course.add(metrics)
-        return self._judge(number, place) if len(course.points) > before else ""
+        """Add an epoch of one of a trial's runs.
 
-    def _judge(self, number: int, place: Place) -> str:
-        # A trial that lacks a figure is on no front, and is compared with none.
-        known = {key: each for key, each in self._courses.items() if len(each.costs) == len(self._costs)}
-        course = known.pop(number, None)
+        Args:
+            number: Number of the trial.
+            run_id: Id of the run.
+            metrics: Metrics of the epoch.
+
+        Returns:
+            The reason to stop the trial now; empty if it goes on.
+        """
+        place, course = self._runs[number][run_id]
+        earlier_points = len(course.points)
+        course.add(metrics)
+        return self._judge(number, place) if len(course.points) > earlier_points else ""
+
+    def _judge(self, number: int, place: RunPlace) -> str:
+        # A trial with an unknown cost can be on no front, so it is compared with no other trial.
+        comparable = {
+            key: course for key, course in self._courses.items() if len(course.costs) == len(self._costs)
+        }
+        course = comparable.pop(number, None)
         if course is None:
             return ""
-        ways = tuple(self._costs.values())
-        return reason_to_stop(course, place, known.values(), self._config, ways, self._scales)
+        directions = tuple(self._costs.values())
+        return reason_to_stop(course, place, comparable.values(), self._config, directions, self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
-        """A trial ended. Returns what of its epochs has to be recorded: those of one that was stopped early.
+        """Note that a trial ended.
 
-        Those of a complete trial are in its `results`, also where its runs were found in the store and reported
-        nothing; what a trial reported that failed counts for no other.
+        The epochs of a complete trial are in its results, even if its runs were found in the store and reported
+        nothing. A failed trial counts for no other trial.
+
+        Args:
+            trial: The trial, in its final state.
+            results: Results of its runs.
+
+        Returns:
+            The epochs to record: those of a stopped trial, and none of other trials.
         """
         if trial.state == "FAILED":
             del self._courses[trial.number]
@@ -251,142 +294,165 @@ class Stopper:
 
 
 def reason_to_stop(
-    course: Course,
-    place: Place,
-    others: Iterable[Course],
+    course: TrialCourse,
+    place: RunPlace,
+    rivals: Iterable[TrialCourse],
     config: StoppingConfig,
     directions: Sequence[Direction],
     scales: Sequence[float | None],
 ) -> str:
-    """Why the trial is to be stopped after the last point of the run at that place; empty where it goes on.
+    """Return the reason to stop a trial after the last point of one of its runs; empty if it goes on.
 
-    `others`: every other trial that reported something and did not fail. `directions`: of the costs.
-    `scales`: the teacher's costs, None where it has no such cost.
+    If a trial has several runs, no decision waits for the last of them: the seeds that have come this far are compared
+    with the *same* seeds of other trials, whose data came in the same order. The languages of one seed are one student,
+    so all of them are awaited.
 
-    With several runs nothing waits for the last of them: the seeds that have come as far are compared with the *same*
-    seeds of the others, whose data came in the same order. The languages of one seed are one student, and are awaited.
+    Args:
+        course: The trial.
+        place: The run that has a new point.
+        others: All other trials that reported something and did not fail.
+        config: When to stop trials.
+        directions: "max" or "min" for each cost.
+        scales: The teacher's costs; None for a cost that the teacher lacks.
     """
-    others = list(others)
-    complete = [other for other in others if other.final is not None]
-    if not config.stops or len(complete) < config.complete_first:
+    rivals = list(rivals)
+    complete = [rival for rival in rivals if rival.final is not None]
+    if not config.stops_trials or len(complete) < config.complete_first:
         return ""
     runs = course.seeds[place[0]]
-    if not all(runs) or len(course.reached(1.0)) == len(course.seeds):
+    if not all(runs) or len(course.seeds_at(1.0)) == len(course.seeds):
         return ""
     share = min(points[-1].share for points in runs)
-    rung = _crossed(runs, place[1], config.rungs)
-    why, reach = "", reachable(course, share, complete)
+    rung = _crossed_rung(runs, place[1], config.rungs)
+    reason, reach = "", reachable_score(course, share, complete)
     if reach is not None:
-        why = _out_of_reach(course, share, reach, complete, directions) or _not_worth_it(
+        reason = _out_of_reach(course, share, reach, complete, directions) or _not_worth_it(
             course, share, reach, complete, config.worth, directions, scales
         )
-    return why or _below_rung(course, rung, others, config.eta, directions)
+    return reason or _below_rung(course, rung, rivals, config.eta, directions)
 
 
-def reachable(course: Course, share: float, complete: Sequence[Course]) -> float | None:
-    """The largest score that a trial is expected to reach from that share of its plan; None where no curve tells."""
-    seeds = course.reached(share)
-    score = course.before(share, seeds)
-    gains = gains_from(share, seeds, [other for other in complete if other.plan == course.plan])
+def reachable_score(course: TrialCourse, share: float, complete: Sequence[TrialCourse]) -> float | None:
+    """Return the largest score that a trial is expected to reach from the share of its plan; None if no curve tells."""
+    seeds = course.seeds_at(share)
+    score = course.last_score_until(share, seeds)
+    gains = gains_from(share, seeds, [rival for rival in complete if rival.plan == course.plan])
     return min(1.0, score + reachable_gain(gains)) if score is not None and gains else None
 
 
 def _out_of_reach(
-    course: Course, share: float, reach: float, complete: Sequence[Course], directions: Sequence[Direction]
+    course: TrialCourse,
+    share: float,
+    reach: float,
+    complete: Sequence[TrialCourse],
+    directions: Sequence[Direction],
 ) -> str:
     better = [
-        other
-        for other in complete
-        if (other.final or 0.0) > reach and _no_dearer(other.costs, course.costs, directions)
+        rival
+        for rival in complete
+        if (rival.final or 0.0) > reach and _costs_no_more(rival.costs, course.costs, directions)
     ]
     if not better:
         return ""
-    best = max(better, key=lambda other: other.final or 0.0)
+    best = max(better, key=lambda rival: rival.final or 0.0)
     return (
-        f"{_could_reach(share, reach)}, and #{best.number:02d}, which costs no more, "
-        f"has {100 * (best.final or 0.0):.1f}"
+        f"{_could_reach(share, reach)}; #{best.number:02d} costs no more "
+        f"and has {100 * (best.final or 0.0):.1f}"
     )
 
 
 def _not_worth_it(
-    course: Course, share: float, reach: float, complete: Sequence[Course], worth: float,
+    course: TrialCourse, share: float, reach: float, complete: Sequence[TrialCourse], worth: float,
     directions: Sequence[Direction], scales: Sequence[float | None],
 ) -> str:  # fmt: skip
     if not worth:
         return ""
-    rows = [(reach, *course.costs), *((other.final or 0.0, *other.costs) for other in complete)]
+    rows = [(reach, *course.costs), *((rival.final or 0.0, *rival.costs) for rival in complete)]
     table = np.array(rows, dtype=np.float64)
-    ways: tuple[Direction, ...] = ("max", *("min" for _ in directions))
-    for place, (scale, way) in enumerate(zip(scales, directions, strict=True), 1):
+    table_directions: tuple[Direction, ...] = ("max", *("min" for _ in directions))
+    for place, (scale, direction) in enumerate(zip(scales, directions, strict=True), 1):
         column = table[:, place]
-        # Of a cost that is to be large, such as a speed, the share is of its inverse, as on the front.
-        table[:, place] = (scale or 1.0) / column if way == "max" else column / (scale or column.max() or 1.0)
-    own, others = dominated_share(table, ways), dominated_share(table[1:], ways)
-    if own - others >= worth * own:
+        # A cost to be maximised, such as a speed, is measured by its inverse, as on the front.
+        table[:, place] = (
+            (scale or 1.0) / column if direction == "max" else column / (scale or column.max() or 1.0)
+        )
+    with_trial, without_trial = (
+        dominated_share(table, table_directions),
+        dominated_share(table[1:], table_directions),
+    )
+    if with_trial - without_trial >= worth * with_trial:
         return ""
-    return f"{_could_reach(share, reach)}, and add {100 * (1 - others / own):.1f} % to the hypervolume"
+    gain = 1 - without_trial / with_trial
+    return f"{_could_reach(share, reach)}, and add {100 * gain:.1f} % to the hypervolume"
 
 
 def _could_reach(share: float, reach: float) -> str:
-    return f"at {100 * share:.0f} % of its plan it could reach {100 * reach:.1f} at most"
+    return f"at {100 * share:.0f} % of its plan the trial could reach {100 * reach:.1f} at most"
 
 
-def gains_from(share: float, seeds: Sequence[int], complete: Iterable[Course]) -> list[float]:
-    """What complete trials gained from that share of their plan to the end, given those of their seeds."""
-    scores = ((other, other.before(share, seeds)) for other in complete)
-    return [(other.final or 0.0) - score for other, score in scores if score is not None]
+def gains_from(share: float, seeds: Sequence[int], complete: Iterable[TrialCourse]) -> list[float]:
+    """Return the gains of complete trials from the share of their plan to the end, over the seeds."""
+    scores = ((rival, rival.last_score_until(share, seeds)) for rival in complete)
+    return [(rival.final or 0.0) - score for rival, score in scores if score is not None]
 
 
 def reachable_gain(gains: Sequence[float]) -> float:
-    """What one more trial may gain: the gain that `QUANTILE` of n trials kept within, and a share of 1/n of it more,
-    since few curves say little.
+    """Return the gain that a further trial may still make.
+
+    The gain that `QUANTILE` of n trials stayed within, plus 1/n of it, since few curves say little.
     """
     return float(np.quantile(np.maximum(gains, 0.0), QUANTILE)) * (1 + 1 / len(gains))
 
 
-def _no_dearer(costs: Sequence[float], than: Sequence[float], directions: Sequence[Direction]) -> bool:
+def _costs_no_more(costs: Sequence[float], limits: Sequence[float], directions: Sequence[Direction]) -> bool:
     return all(
-        own >= other if direction == "max" else own <= other
-        for own, other, direction in zip(costs, than, directions, strict=True)
+        cost >= limit if direction == "max" else cost <= limit
+        for cost, limit, direction in zip(costs, limits, directions, strict=True)
     )
 
 
 def _below_rung(
-    course: Course, rung: float | None, others: Sequence[Course], eta: float, directions: Sequence[Direction]
+    course: TrialCourse,
+    rung: float | None,
+    others: Sequence[TrialCourse],
+    eta: float,
+    directions: Sequence[Direction],
 ) -> str:
     if rung is None:
         return ""
-    seeds = course.reached(rung)
-    own = course.at(rung, seeds)
-    alike = [other for other in others if other.plan == course.plan]
-    there = [(other, score) for other in alike if (score := other.at(rung, seeds)) is not None]
-    rows = [(own, *course.costs), *((score, *other.costs) for other, score in there)]
+    seeds = course.seeds_at(rung)
+    score = course.score_at(rung, seeds)
+    comparable = [rival for rival in others if rival.plan == course.plan]
+    rivals = [
+        (at_rung, rival) for rival in comparable if (at_rung := rival.score_at(rung, seeds)) is not None
+    ]
+    rows = [(score, *course.costs), *((at_rung, *rival.costs) for at_rung, rival in rivals)]
     values = np.array(rows, dtype=np.float64)
-    ways: tuple[Direction, ...] = ("max", *directions)
-    keep, place = math.ceil(len(rows) / eta), priority(values, ways).index(0)
-    if place < keep or non_dominated(values, ways)[0]:
+    row_directions: tuple[Direction, ...] = ("max", *directions)
+    keep, rank = math.ceil(len(rows) / eta), rank_candidates(values, row_directions).index(0)
+    if rank < keep or non_dominated(values, row_directions)[0]:
         return ""
-    better = [(score, other) for other, score in there if _no_dearer(other.costs, course.costs, directions)]
-    score, best = max(better, key=lambda each: (each[0], -each[1].number))
+    better = [pair for pair in rivals if _costs_no_more(pair[1].costs, course.costs, directions)]
+    best_score, best = max(better, key=lambda pair: (pair[0], -pair[1].number))
     return (
-        f"at {100 * rung:.0f} % of its plan it was {place + 1} of {len(rows)}, of which {keep} went on, "
-        f"with {100 * (own or 0.0):.1f}, and #{best.number:02d}, which costs no more, with {100 * score:.1f}"
+        f"at {100 * rung:.0f} % of its plan the trial was number {rank + 1} of {len(rows)}, and {keep} went on; "
+        f"it had {100 * (score or 0.0):.1f}, and #{best.number:02d}, which costs no more, {100 * best_score:.1f}"
     )
 
 
-def _crossed(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float]) -> float | None:
-    """The last rung that a seed's runs have all come to with the last point of one of them; None: no new one."""
+def _crossed_rung(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float]) -> float | None:
+    """Return the last rung that all runs of a seed reached with the newest point of one run; None if there is none."""
     now = min(points[-1].share for points in runs)
-    own = [points[:-1] if place == last else points for place, points in enumerate(runs)]
-    earlier = min(points[-1].share if points else 0.0 for points in own)
+    earlier_points = [points[:-1] if place == last else points for place, points in enumerate(runs)]
+    earlier = min(points[-1].share if points else 0.0 for points in earlier_points)
     return next((rung for rung in reversed(rungs) if earlier < rung - CLOSE <= now), None)
 
 
-def priority(values: np.ndarray, directions: Sequence[Direction]) -> list[int]:
-    """The candidates, best first: front by front, each in the order of its epsilon-net. `values` [N, objectives]."""
+def rank_candidates(values: np.ndarray, directions: Sequence[Direction]) -> list[int]:
+    """Return the rows of `values` [N, objectives], best first: front by front, each in the order of its epsilon-net."""
     rank = front_ranks(values, directions)
     order: list[int] = []
     for front in range(int(rank.max(initial=-1)) + 1):
-        own = np.flatnonzero(rank == front)
-        order += [int(own[place]) for place in epsilon_net(values[own], directions)]
+        members = np.flatnonzero(rank == front)
+        order += [int(members[place]) for place in epsilon_net(values[members], directions)]
     return order

@@ -1,4 +1,4 @@
-"""How long a sweep will take, from how fast its models train and label on this machine (`precompute/model_cost.py`)."""
+"""The duration of a sweep, forecast from the speed of its models on this machine (`precompute/model_cost.py`)."""
 
 from __future__ import annotations
 
@@ -31,62 +31,70 @@ from raykd.training.plan_length import unfreezing_steps
 from raykd.training.stored_features import encoder_ids
 
 WORD_PIECES = 1.35
-"""Pieces of a word of a frozen encoder, whose text has not been cut into pieces yet."""
+"""Pieces per word of a frozen encoder, whose text has not been cut into pieces yet."""
 SAMPLE = 1000
-"""Sentences by which the pieces of a word are counted for the vocabulary of a model that is trained."""
+"""Sentences from which the pieces per word of a trained model's vocabulary are estimated."""
 
-# What is the same for a model of any size, in seconds of a core, as measured on 2 cores with sweeps/quickstart.yaml.
+# Overheads that do not depend on the model's size, in seconds, measured on 2 cores with sweeps/quickstart.yaml.
 START_S = 12.0
-"""Of a sweep: imports, and the start of Ray."""
+"""Start of a sweep: imports, and the start of Ray."""
 PHASE_S = 6.0
-"""Of a phase that has something to do: the start of its processes, each of which imports PyTorch."""
-KEPT = ("confirm", "baseline")
-"""Phases that are done by the processes of the trials."""
+"""Start of a phase with work to do: its processes start and import PyTorch."""
+PHASES_IN_TRIAL_SLOTS = ("confirm", "baseline")
+"""Phases that run in the processes of the trials."""
 RUN_S = 2.0
-"""Of a run: its start, reading its text, writing its model."""
+"""One run: its start, reading its text, writing its model."""
 STEP_S = 0.005
-"""Of an optimiser step beside what `precompute/model_cost.py` times: its batch is gathered, its objective computed."""
+"""One optimiser step, in addition to the time from `precompute/model_cost.py`: gathering the batch, computing the
+objective."""
 REPORT_S = 5.0
-"""Of the end of a sweep: the front's page and files."""
+"""End of a sweep: the front's page and files."""
 MODEL_S = 6.0
-"""Of a student of the front for MLflow: its export, compared with the model, and its upload."""
+"""One student of the front in MLflow: its export, the comparison with the model, and the upload."""
 FRONT = 6
-"""Students of a front, about, where a search has more trials."""
+"""Typical number of students on a front, for searches with more trials."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds by phase. `at_most` says why they may be less: patience may end a schedule before the length that is
-    counted, and trials may be stopped.
+    """Expected duration of a sweep.
+
+    Attributes:
+        phases: Phase → seconds.
+        trial_s: Seconds of one trial, with its runs side by side as far as they fit.
+        at_most: Reasons why the sweep may be faster: training may end by patience, and trials may be stopped.
+        readings: Text that frozen encoders have still to read.
+        trained_share: Share of its plan that a trial is expected to train; None for the whole plan.
     """
 
     phases: dict[str, float]
     trial_s: float
-    """Seconds of one trial, its runs side by side as far as they fit."""
     at_most: tuple[str, ...] = ()
     readings: tuple[EncoderTask, ...] = ()
-    """What frozen encoders have still to read."""
     trained_share: float | None = None
-    """The share of its plan by which a trial is counted in the phase `trials`; None: whole."""
 
     @property
     def seconds(self) -> float:
-        """All phases together."""
+        """Seconds of all phases together."""
         return sum(self.phases.values())
 
 
-def forecast(sweep: Sweep, concurrent: int) -> Forecast:
-    """How long what is still to be computed takes with `concurrent` runs at once.
+def forecast_sweep(sweep: Sweep, concurrent: int) -> Forecast:
+    """Forecast how long the remaining work of a sweep takes.
 
-    Confirmation and baseline are counted with as many students as the search has, and so at most; how many there are
-    shows when it has ended.
+    Confirmation and baseline count with as many students as the search has trials, which is an upper bound; the true
+    number is known after the search.
+
+    Args:
+        sweep: The sweep.
+        concurrent: Runs at the same time.
     """
     todo = [run for _, run in unfinished_runs(sweep.storage, sweep.members)]
     settings = [sweep.settings.of(tree) for trees in sweep.settings.covering.values() for tree in trees]
-    every = [setting.seeds[0] for setting in settings]
-    seconds = fmean(sum(_run_s(sweep, run) for run in runs) for runs in every)
-    one = seconds * sweep.file.search.runs_per_setting
-    trials = max(0, sweep.trials - len(sweep.earlier())) * one
+    setting_runs = [setting.seeds[0] for setting in settings]
+    seconds = fmean(sum(_run_s(sweep, run) for run in runs) for runs in setting_runs)
+    trial_s = seconds * sweep.file.search.runs_per_setting
+    trials = max(0, sweep.trials - len(sweep.earlier())) * trial_s
     share = trained_share(sweep)
     models = sweep.models()
     confirm, runs = sweep.file.search.confirm, sweep.file.search.runs_per_setting
@@ -101,18 +109,22 @@ def forecast(sweep: Sweep, concurrent: int) -> Forecast:
         "baseline": seeds / runs * trials / concurrent if sweep.file.baseline != "none" else 0.0,
         **({"confirm": (seeds - runs) / runs * trials / concurrent} if confirm is not None else {}),
     }
-    phases = {name: seconds and seconds + PHASE_S * (name not in KEPT) for name, seconds in phases.items()}
+    phases = {
+        name: seconds and seconds + PHASE_S * (name not in PHASES_IN_TRIAL_SLOTS)
+        for name, seconds in phases.items()
+    }
     phases = {"start": START_S, **phases, "report": REPORT_S, "models": _models_s(sweep)}
-    bounds = tuple(_bounds(sweep, [*todo, *chain(*every)], share))
+    bounds = tuple(_bounds(sweep, [*todo, *chain(*setting_runs)], share))
     side_by_side = min(concurrent, sweep.file.search.runs_per_setting)
-    return Forecast(phases, one / side_by_side, bounds, tuple(unread), share)
+    return Forecast(phases, trial_s / side_by_side, bounds, tuple(unread), share)
 
 
 def trained_share(sweep: Sweep) -> float | None:
-    """The share of their plan that the sweep's own trials trained in the mean, where some are stopped early; None where
-    none is, or none has ended.
+    """Return the mean share of their plan that the sweep's trials trained so far.
+
+    None if no trial is stopped early, or none has ended.
     """
-    if not sweep.file.search.stopping.stops:
+    if not sweep.file.search.stopping.stops_trials:
         return None
     shares = []
     for record in sweep.earlier():
@@ -126,27 +138,26 @@ def trained_share(sweep: Sweep) -> float | None:
 
 
 def _run_s(sweep: Sweep, run: Run) -> float:
-    """A run from its start to its scores: training, the score on dev after each epoch, dev and test at the end."""
+    """Return the seconds of a run: training, scoring dev after each epoch, and dev and test at the end."""
     speed = sweep.cost(run).figures.get(TRAINING_SPEED.name)
     training = list(_stages(sweep, run)) if speed else []
-    trained = sum(each.pieces / speed + each.steps * STEP_S for each in training) if speed else 0.0
+    trained = sum(stage.pieces / speed + stage.steps * STEP_S for stage in training) if speed else 0.0
     trained += sum(
-        _reading_s(each.pieces, ms) for each in training for ms in _live_ms(sweep, run, each.needs)
+        _reading_s(stage.pieces, ms) for stage in training for ms in _live_ms(sweep, run, stage.needs)
     )
     parts, share = cached_corpus(sweep.storage.uri, run.corpus_id).parts, pieces_per_word(sweep, run)
-    scored = (1 + sum(each.epochs for each in training)) * words_in(parts["dev"]) + words_in(parts["test"])
+    scored = (1 + sum(stage.epochs for stage in training)) * words_in(parts["dev"]) + words_in(parts["test"])
     return RUN_S + trained + share * scored / (BATCH * PIECES) * labelling_ms(sweep, run) / 1000
 
 
 @dataclass(frozen=True)
 class _Training:
-    """At most what one stage trains."""
+    """Upper bounds of the training of one stage."""
 
     pieces: float
     steps: float
     epochs: float
     needs: tuple[Need, ...]
-    """What its objective reads of teachers."""
 
 
 def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
@@ -155,43 +166,41 @@ def _stages(sweep: Sweep, run: Run) -> Iterator[_Training]:
         names = {"labelled": ["train"], "unlabelled": ["unlabelled"]}.get(
             stage["text"], ["train", "unlabelled"]
         )
-        one = share * sum(words_in(parts[name]) for name in names)
+        epoch_pieces = share * sum(words_in(parts[name]) for name in names)
         batch = {**run.training, **stage["training"]}["batch_tokens"]
         schedule = stage["schedule"]
         limits = [
-            schedule["epochs"] and one * schedule["epochs"],
+            schedule["epochs"] and epoch_pieces * schedule["epochs"],
             schedule["max_steps"] and batch * schedule["max_steps"],
         ]
         objective = validate_plain(ObjectiveConfig, stage["objective"])
         scores = objective.reads_scores
         steps = unfreezing_steps(run, scores=scores) if stage["layers"] == "unfreeze" else 1
-        pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(one))
-        yield _Training(pieces, pieces / batch, pieces / max(one, 1), objective.needs)
+        pieces = steps * min((limit for limit in limits if limit is not None), default=ceil(epoch_pieces))
+        yield _Training(pieces, pieces / batch, pieces / max(epoch_pieces, 1), objective.needs)
 
 
 def _models_s(sweep: Sweep) -> float:
-    """The students of the front as models in MLflow, as far as they can be foreseen; where no trial is left, MLflow has
-    them.
-    """
+    """Return the seconds of logging the front's students as models; MLflow has them already if no trial is left."""
     logged = sweep.file.tracking.models == "front" and sweep.file.task_entry.form.labels_text
-    left = max(0, sweep.trials - len(sweep.earlier()))
-    return MODEL_S * min(FRONT, left) if logged else 0.0
+    remaining_trials = max(0, sweep.trials - len(sweep.earlier()))
+    return MODEL_S * min(FRONT, remaining_trials) if logged else 0.0
 
 
 def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:
-    """Milliseconds for a batch of what each teacher reads in the training step of a run."""
+    """Yield for each teacher the milliseconds for a batch that it reads in the training step of a run."""
     if live_needs(run, needs):
-        known = {teacher.id: teacher for _, teacher in sweep.teachers}
-        yield from (labelling_ms(sweep, known[source.teacher_id]) for source in run.sources)
+        teachers = {teacher.id: teacher for _, teacher in sweep.teachers}
+        yield from (labelling_ms(sweep, teachers[source.teacher_id]) for source in run.sources)
 
 
 def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[EncoderTask]) -> float:
-    """What frozen encoders have still to read, at the speed of the fastest model that reads them."""
+    """Return the seconds that frozen encoders still have to read, at the speed of the fastest model with each."""
     seconds = 0.0
     for reading in unread:
-        own = (run for run in runs if reading.config.id in encoder_ids(run))
-        # A model that reads a frozen encoder has no export, and is timed in PyTorch with it.
-        batch_ms = min(sweep.cost(run).figures[TORCH_LATENCY_BATCH.name] for run in own)
+        readers = (run for run in runs if reading.config.id in encoder_ids(run))
+        # A model that reads a frozen encoder has no export, and is timed in PyTorch together with the encoder.
+        batch_ms = min(sweep.cost(run).figures[TORCH_LATENCY_BATCH.name] for run in readers)
         words = sum(int(text.lengths.sum()) for text in reading.texts)
         seconds += _reading_s(WORD_PIECES * words, batch_ms)
     return seconds
@@ -202,7 +211,7 @@ def _reading_s(pieces: float, batch_ms: float) -> float:
 
 
 def labelling_ms(sweep: Sweep, run: Run) -> float:
-    """Milliseconds for a batch of what a model does itself in PyTorch: what frozen encoders give is stored."""
+    """Return the milliseconds for a batch in PyTorch, without frozen encoders, whose vectors are stored."""
     if run.members:
         return sum(labelling_ms(sweep, member) for member in run.members)
     cost = sweep.cost(run)
@@ -214,23 +223,23 @@ def labelling_ms(sweep: Sweep, run: Run) -> float:
 
 def _precompute_s(sweep: Sweep) -> float:
     seconds = 0.0
-    for each in sweep.preparations.values():
-        for teacher in each.preparation.teachers:
+    for preparation in sweep.preparations.values():
+        for teacher in preparation.preparation.teachers:
             batch_ms = labelling_ms(sweep, teacher.run)
             words = sum(
                 words_in(part)
-                for name, part in each.preparation.corpus_for(teacher.languages)[0].parts.items()
+                for name, part in preparation.preparation.corpus_for(teacher.languages)[0].parts.items()
                 if name in ("train", "unlabelled")
             )
             share = pieces_per_word(sweep, teacher.run)
-            seconds += _reading_s(share * words, batch_ms) if each.needs else 0.0
+            seconds += _reading_s(share * words, batch_ms) if preparation.needs else 0.0
     plan = sweep.transfer()
     pending = plan is not None and any(not part.complete for task in plan.coverage() for part in task.parts)
     return seconds if pending else 0.0
 
 
 def pieces_per_word(sweep: Sweep, run: Run) -> float:
-    """Pieces of a word of the run's training text in its vocabulary, by a sample."""
+    """Return the pieces per word of the run's training text in its vocabulary, estimated from a sample."""
     return _pieces_per_word(sweep.storage.uri, run.corpus_id, run.vocabulary_id)
 
 
@@ -247,7 +256,7 @@ def _pieces_per_word(store_uri: str, corpus_id: str, vocabulary_id: str) -> floa
 
 
 def words_in(part: pa.Table) -> int:
-    """Words of a corpus part."""
+    """Return the number of words of a corpus part."""
     return sum(
         int(pc.call_function("list_value_length", [chunk]).sum().as_py() or 0)
         for chunk in part["tokens"].chunks
@@ -257,5 +266,5 @@ def words_in(part: pa.Table) -> int:
 def _bounds(sweep: Sweep, runs: Iterable[Run], share: float | None) -> Iterator[str]:
     if any(stage["schedule"]["patience"] is not None for run in runs for stage in run.stages):
         yield "training that ends by patience is counted to its last step"
-    if sweep.file.search.stopping.stops and share is None:
+    if sweep.file.search.stopping.stops_trials and share is None:
         yield "trials that will be stopped early are counted whole"

@@ -1,4 +1,4 @@
-"""Whether GPUs pay for training the models of a sweep, from steps that were timed on both."""
+"""The gain of training the models of a sweep on GPUs, from training steps that were timed on both processors."""
 
 from __future__ import annotations
 
@@ -18,45 +18,57 @@ ROLES: tuple[RunRole, ...] = ("teachers", "students")
 
 @dataclass(frozen=True)
 class GpuGain:
-    """Pieces a second in training one model, over all runs that are done at once."""
+    """The training speed of one model, in pieces per second over all runs that run at once.
+
+    Attributes:
+        on_gpus: Speed on GPUs, at most: runs that share a GPU are assumed as fast as a run with a whole one.
+        on_cores: Speed of as many runs as fit on the CPU cores.
+    """
 
     role: RunRole
     run: Run
     on_gpus: float
-    """At most: runs that share a GPU are as fast as one that has it to itself."""
     on_cores: float
-    """Of as many runs as the processors alone have room for."""
 
     @property
     def pays(self) -> bool:
-        """Whether training on GPUs is faster."""
+        """True if training on GPUs is faster."""
         return self.on_gpus > self.on_cores
 
 
 def trains_on_gpus(sweep: Sweep) -> bool:
-    """Whether any model of the sweep is trained on GPUs."""
+    """True if any model of the sweep is trained on GPUs.
+
+    Args:
+        sweep: The sweep.
+    """
     return any(sweep.file.resources.for_role(role).gpus_per_worker for role in ROLES)
 
 
 def gpu_gains(sweep: Sweep, cluster: Topology) -> Iterator[GpuGain]:
-    """The gain of each shape that is trained on GPUs and was timed on one."""
+    """Yield the gain of each shape that is trained on GPUs and was timed on one.
+
+    Args:
+        sweep: The sweep.
+        cluster: The nodes and their resources.
+    """
     trained = {
         "teachers": [run for _, run in sweep.members if is_trained(run)],
         "students": sweep.shapes(),
     }
     for role in ROLES:
-        own = sweep.file.resources.for_role(role)
-        if not own.gpus_per_worker:
+        resources = sweep.file.resources.for_role(role)
+        if not resources.gpus_per_worker:
             continue
-        without = own.model_copy(update={"gpus_per_worker": 0.0, "accelerator_type": None})
-        on_gpus, on_cores = (cluster.grown.fits(group_of(each)) for each in (own, without))
-        most = own.concurrency or max(on_gpus, on_cores)
+        without = resources.model_copy(update={"gpus_per_worker": 0.0, "accelerator_type": None})
+        on_gpus, on_cores = (cluster.grown.fits(group_of(kind)) for kind in (resources, without))
+        limit = resources.concurrency or max(on_gpus, on_cores)
         for run in trained[role]:
             speeds = sweep.cost(run).figures
             if TRAINING_SPEED.name in speeds and TRAINING_SPEED_GPU.name in speeds:
                 yield GpuGain(
                     role,
                     run,
-                    own.workers * min(on_gpus, most) * speeds[TRAINING_SPEED_GPU.name],
-                    own.workers * min(on_cores, most) * speeds[TRAINING_SPEED.name],
+                    resources.workers * min(on_gpus, limit) * speeds[TRAINING_SPEED_GPU.name],
+                    resources.workers * min(on_cores, limit) * speeds[TRAINING_SPEED.name],
                 )

@@ -1,4 +1,4 @@
-"""How much each searched setting matters to each objective: fANOVA over the complete trials of a sweep."""
+"""The importance of each searched setting for each objective: fANOVA over the complete trials of a sweep."""
 
 from __future__ import annotations
 
@@ -18,64 +18,70 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 FEWEST = 20
-"""Complete trials below which the importance of a setting would be chance."""
+"""Complete trials needed: with fewer, the importance of a setting would be chance."""
 
 
 @dataclass(frozen=True)
 class Importance:
-    """The share of an objective's variance over the trials that each setting explains, or why it is not known."""
+    """The share of each objective's variance over the trials that each setting explains.
+
+    Attributes:
+        shares: Objective → setting → share (0 … 1, together 1), the largest first.
+        trials: Number of trials.
+        missing: Reason why there are no shares, as one clause.
+    """
 
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Objective → setting → share (0 … 1, together 1), the largest first."""
     trials: int = 0
-    """Of how many trials."""
     missing: str = ""
-    """Why there are none: one clause."""
 
 
-def importance(tree: PlainObject, records: Sequence[Record], objectives: Directions) -> Importance:
-    """The importance of each setting that every complete trial drew from `tree`, the sweep file with its searches.
+def compute_importance(tree: PlainObject, records: Sequence[Record], objectives: Directions) -> Importance:
+    """Compute the importance of each setting that every complete trial drew.
 
-    fANOVA (Hutter et al. 2014, "An efficient approach for assessing hyperparameter importance"): a random forest of
-    fixed seed is fitted to the trials, and its variance divided among the settings. Settings that only some options
-    of a choice have are left out.
+    fANOVA (Hutter et al. 2014, "An efficient approach for assessing hyperparameter importance"): a random forest with a
+    fixed seed is fitted to the trials, and its variance divided among the settings. Settings that only some options of
+    a choice have are left out.
+
+    Args:
+        tree: The sweep file with its searches.
+        records: Records of all trials.
+        objectives: Name of a figure → "max" or "min".
     """
-    able = {trial.number: trial for trial in candidates((record.trial for record in records), objectives)}
-    if len(able) < FEWEST:
-        return Importance(missing=f"it needs {FEWEST} complete trials, and there are {len(able)}")
+    complete = {trial.number: trial for trial in candidates((record.trial for record in records), objectives)}
+    if len(complete) < FEWEST:
+        return Importance(missing=f"it needs {FEWEST} complete trials, and there are {len(complete)}")
     space = searched_tree(tree)
     drawn = {
-        record.trial.number: _drawn(space, record.resolved)
+        record.trial.number: _drawn_values(space, record.resolved)
         for record in records
-        if record.trial.number in able
+        if record.trial.number in complete
     }
-    common = set.intersection(*(set(own) for own in drawn.values()))
-    varied = sorted(name for name in common if len({own[name] for own in drawn.values()}) > 1)
+    common = set.intersection(*(set(params) for params in drawn.values()))
+    varied = sorted(name for name in common if len({params[name] for params in drawn.values()}) > 1)
     if len(varied) < 2:
         number = "one setting differs" if varied else "no setting differs"
         return Importance(missing=f"{number} over all trials, so there is nothing to compare")
     shares = {}
     for place, name in enumerate(objectives):
-        values = {number: objective_values(trial, objectives)[place] for number, trial in able.items()}
+        values = {number: objective_values(trial, objectives)[place] for number, trial in complete.items()}
         if len(set(values.values())) > 1:
             shares[name] = _shares(
-                space, varied, [(own, float(values[number] or 0.0)) for number, own in drawn.items()]
+                space, varied, [(params, float(values[number] or 0.0)) for number, params in drawn.items()]
             )
-    return Importance(shares, len(able))
+    return Importance(shares, len(complete))
 
 
-def _drawn(space: PlainObject, resolved: PlainObject) -> PlainObject:
-    """What a trial drew, by the name of the search."""
+def _drawn_values(space: PlainObject, resolved: PlainObject) -> PlainObject:
+    """Return name of the search → value that the trial drew."""
     try:
         return fit_setting(space, said_of_searched(resolved, space)).params
     except MisfitError:
         return {}
 
 
-class _Replayed:
-    """Decides each search as a trial did, and keeps from what each value was drawn: grids too, of which the sampler has
-    no record.
-    """
+class _ReplayedTrial:
+    """Decides each search as a trial did, and notes each distribution; for grids the sampler has none."""
 
     def __init__(self, params: PlainObject):
         self._params = params
@@ -103,12 +109,12 @@ class _Replayed:
 def _shares(
     space: PlainObject, names: Sequence[str], trials: Sequence[tuple[PlainObject, float]]
 ) -> dict[str, float]:
-    """The shares of settings that all trials have; of each trial what it drew, and its value."""
-    import optuna  # takes seconds, and few sweeps are shown that have enough trials
+    """Return the shares of settings that all trials have; a trial is (name → drawn value, value of the objective)."""
+    import optuna  # takes seconds, and few sweeps that are shown have enough trials
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study, replayed = optuna.create_study(), _Replayed(trials[0][0])
+    study, replayed = optuna.create_study(), _ReplayedTrial(trials[0][0])
     resolve(space, replayed)
     distributions = {name: replayed.distributions[name] for name in names}
     study.add_trials(
@@ -119,5 +125,5 @@ def _shares(
             for params, value in trials
         ]
     )
-    found = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
-    return {name: float(share) for name, share in found.items()}
+    importances = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
+    return {name: float(share) for name, share in importances.items()}

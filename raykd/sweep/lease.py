@@ -1,9 +1,10 @@
-"""The lease of a sweep: one driver at a time writes its records. What computes without a sweep has one too (`working`).
+"""The lease of a sweep: one driver at a time writes its records. Commands that compute without a sweep have leases too.
 
-`lease.json` in the sweep's folder names its holder, who writes it anew every few seconds. Whoever finds one waits for
-two things: the holder's process is gone from this machine, or the file has not changed for a while (no two machines'
-clocks are compared). Object stores can neither create a file only where there is none nor compare and set, so a lease
-counts once it is still one's own a moment after it was written: of several that are written at once the last one stays.
+`lease.json` in the sweep's folder names the holder, who writes it anew every few seconds. A process that finds a lease
+waits for one of two signs: the holder's process is gone from this machine, or the file has not changed for a while
+(clocks of two machines are never compared). Object stores can neither create a file only if it is missing, nor compare
+and set. So a lease counts only if it is still there a moment after it was written: of several written at once, the last
+one stays.
 """
 
 from __future__ import annotations
@@ -30,105 +31,119 @@ from raykd.storage.store import Storage
 
 NAME = "lease.json"
 WORKING = "working"
-"""The folder of a store with the leases of what computes without a sweep."""
+"""The folder of a store for leases of commands that compute without a sweep."""
 BEAT_S = 10.0
-"""Seconds between two beats of the holder."""
+"""Seconds between two writes of the holder."""
 STALE_S = 60.0
-"""A lease that has not changed for so many seconds has no holder any more: longer than a store is out of reach now and
-then."""
+"""A lease unchanged for so many seconds has no holder any more; longer than usual failures of a store."""
 SETTLE_S = 1.0
-"""Seconds until a new lease counts: longer than another driver takes from finding none to writing its own."""
+"""Seconds until a new lease counts: longer than another driver takes from finding none to writing one."""
 LOST = signal.SIGUSR2
-"""Interrupts the driver; Ctrl-C's signal is ignored in jobs that a shell has put into the background."""
+"""Signal that interrupts the driver. Not Ctrl-C's signal: background jobs of a shell ignore it."""
 
 
 class Lease:
-    """A sweep's lease in its `folder`, in the file `name`; `held` takes it and keeps it. `verb`: what computes without
-    a sweep.
-    """
+    """The lease of a sweep; `hold_lease` takes and keeps it."""
 
     def __init__(self, folder: Storage, verb: str = "", name: str = NAME):
+        """Name the lease, without taking it.
+
+        Args:
+            folder: Folder of the sweep.
+            verb: The command that computes without a sweep; empty for a sweep.
+            name: File of the lease.
+        """
         self._folder, self._verb, self._name = folder, verb, name
         self._token, self._beats = uuid.uuid4().hex, 0
         self.lost_to = ""
-        """Who has it instead, once it is lost."""
+        """The new holder, once the lease is lost."""
 
     def take(self, *, note: Callable[[str], None] = lambda text: None) -> None:
-        """Take the lease; `note` is called before waiting for a sign of another holder.
+        """Take the lease.
+
+        Args:
+            note: Called before waiting for a sign of another holder.
 
         Raises:
-            StoreError: another driver has it.
+            StoreError: Another driver has the lease.
         """
-        refuse_if_held(self._folder, self._name, note=note)
+        refuse_if_leased(self._folder, self._name, note=note)
         self._write()
         time.sleep(SETTLE_S)
-        found = _read(self._folder, self._name)
-        if found.get("token") != self._token:
-            raise _refusal(self._folder, found)
+        content = _read(self._folder, self._name)
+        if content.get("token") != self._token:
+            raise _refusal(self._folder, content)
 
     def beat(self) -> None:
-        """Show that the holder is alive, or find out that it is the holder no more."""
-        if self._is_own():
+        """Show that the holder is alive, or find out that the lease is lost."""
+        if self._is_held():
             before = time.monotonic()
             self._write()
             # A process that was stopped in between may have written over the lease of another.
             if time.monotonic() - before > STALE_S - BEAT_S:
-                self.lost_to = "nobody known: this driver was stopped for a while"
+                self.lost_to = "an unknown driver, as this one was suspended for a while"
 
     def check(self) -> None:
-        """Look whether the lease is still one's own; called before every write.
+        """Check that the lease is not lost; called before every write.
 
         Raises:
-            StoreError: it is lost.
+            StoreError: The lease is lost.
         """
-        if not self._is_own():
-            what = (
+        if not self._is_held():
+            loss = (
                 f"this raykd {self._verb} has lost its place"
                 if self._verb
                 else "this driver has lost the sweep"
             )
-            hint = "start it again" if self._verb else "the other goes on with it"
-            problem = f"{what} to {self.lost_to}"
-            raise StoreError(self._folder.address, problem, f"what it computed is kept, and {hint}")
+            hint = "start it again" if self._verb else "the other driver goes on with it"
+            problem = f"{loss} to {self.lost_to}"
+            raise StoreError(self._folder.address, problem, f"computed parts are kept; {hint}")
 
     def release(self) -> None:
-        """Give it back; nothing may beat any more."""
-        if self._is_own():
+        """Remove the lease; `beat` must not be called any more."""
+        if self._is_held():
             self._folder.remove(self._name)
 
-    def _is_own(self) -> bool:
+    def _is_held(self) -> bool:
         if not self.lost_to:
-            found = _read(self._folder, self._name)
-            if found.get("token") != self._token:
-                self.lost_to = _words(found) if found else "nobody known: its lease was removed"
+            content = _read(self._folder, self._name)
+            if content.get("token") != self._token:
+                self.lost_to = (
+                    _describe_holder(content) if content else "an unknown process, as the lease was removed"
+                )
         return not self.lost_to
 
     def _write(self) -> None:
         self._beats += 1
         self._folder.write_json(
-            self._name, {"token": self._token, "beats": self._beats, "verb": self._verb, **_here()}
+            self._name, {"token": self._token, "beats": self._beats, "verb": self._verb, **_this_process()}
         )
 
 
 @contextmanager
-def held(
+def hold_lease(
     folder: Storage,
     name: str = NAME,
     *,
     verb: str = "",
     note: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Lease]:
-    """The lease of the sweep in `folder`, kept while the body runs, in the main thread. A body that loses it is
-    interrupted.
+    """Hold the lease of a sweep while the body runs, in the main thread; a body that loses it is interrupted.
+
+    Args:
+        folder: Folder of the sweep.
+        name: File of the lease.
+        verb: The command that computes without a sweep; empty for a sweep.
+        note: Called before waiting for a sign of another holder.
 
     Raises:
-        StoreError: another driver has it, or has taken it over.
+        StoreError: Another driver has the lease, or has taken it over.
     """
     lease = Lease(folder, verb, name)
     lease.take(note=note)
-    before = signal.signal(LOST, _interrupt)
+    previous_handler = signal.signal(LOST, _interrupt)
     try:
-        # It ends first: a beat after the release would be a lease that nobody holds.
+        # The beats end before the release: a later beat would write a lease without a holder.
         with repeated(partial(_beat, lease), BEAT_S, name="raykd-lease"):
             yield lease
     except KeyboardInterrupt:
@@ -136,18 +151,23 @@ def held(
             lease.check()
         raise
     finally:
-        signal.signal(LOST, before or signal.SIG_DFL)
+        signal.signal(LOST, previous_handler or signal.SIG_DFL)
         with suppress(StoreError):
             lease.release()
 
 
 @contextmanager
-def working(storage: Storage, verb: str) -> Iterator[None]:
-    """While the body runs, in the main thread, nothing is removed from `storage`: `raykd verb` computes parts there
-    that no sweep uses. Any number of them may run at once.
+def hold_working_lease(storage: Storage, verb: str) -> Iterator[None]:
+    """Keep everything in the store while the body runs, in the main thread: its parts belong to no sweep yet.
+
+    Any number of such leases may be held at once.
+
+    Args:
+        storage: The store.
+        verb: The command, as in `raykd verb`.
     """
     try:
-        with held(storage.child(WORKING), f"{verb}-{uuid.uuid4().hex}.json", verb=verb):
+        with hold_lease(storage.child(WORKING), f"{verb}-{uuid.uuid4().hex}.json", verb=verb):
             yield
     finally:
         storage.remove_empty(WORKING)
@@ -157,61 +177,79 @@ def working(storage: Storage, verb: str) -> Iterator[None]:
 
 
 def refuse_if_working(storage: Storage, *, note: Callable[[str], None] = lambda text: None) -> None:
-    """Raises StoreError where something computes in the store without a sweep. What a killed one left is removed."""
+    """Raise StoreError if a command computes in the store without a sweep; remove leases of killed commands.
+
+    Args:
+        storage: The store.
+        note: Called before waiting for a sign of a holder.
+    """
     for name in storage.names(f"{WORKING}/"):
         folder, _, file = name.rpartition("/")
         if file.endswith(".json"):
-            refuse_if_held(storage.child(*folder.split("/")), file, note=note)
+            refuse_if_leased(storage.child(*folder.split("/")), file, note=note)
             storage.remove(name)
             storage.remove_empty(folder)
 
 
-def refuse_if_held(
+def refuse_if_leased(
     folder: Storage, name: str = NAME, *, note: Callable[[str], None] = lambda text: None
 ) -> None:
-    """Raises StoreError where another driver works on the sweep in `folder`; takes up to `STALE_S` to find out."""
-    found = _read(folder, name)
-    lives = _lives(found) if found else False
+    """Raise StoreError if another driver works on the sweep; finding out takes up to `STALE_S` seconds.
+
+    Args:
+        folder: Folder of the sweep.
+        name: File of the lease.
+        note: Called before waiting for a sign of the holder.
+    """
+    content = _read(folder, name)
+    lives = _holder_lives(content) if content else False
     if lives is False:
         return
     if lives:
-        raise _refusal(folder, found)
-    whose = "the store" if found["verb"] else "the sweep"
-    note(f"{whose} has the lease of {_words(found)}; waiting up to {STALE_S:.0f} s for a sign of it")
+        raise _refusal(folder, content)
+    subject = "the store" if content["verb"] else "the sweep"
+    note(
+        f"{_describe_holder(content)} has the lease of {subject}; waiting up to {STALE_S:.0f} s for a sign of it"
+    )
     deadline = time.monotonic() + STALE_S
     while time.monotonic() < deadline:
         time.sleep(min(1.0, STALE_S / 10))
-        now = _read(folder, name)
-        if not now:
+        new_content = _read(folder, name)
+        if not new_content:
             return
-        if now != found:
-            raise _refusal(folder, now)
+        if new_content != content:
+            raise _refusal(folder, new_content)
 
 
-def holder(folder: Storage) -> tuple[str, bool] | None:
-    """Who has the lease of the sweep in `folder`, and whether that process lives; None where nobody has it. Of another
-    machine it is said to live while its lease is young: clocks may differ, so this is for people alone.
+def lease_holder(folder: Storage) -> tuple[str, bool] | None:
+    """Return the holder of a sweep's lease and whether its process lives; None without a lease.
+
+    A process of another machine is said to live while its lease is young. Clocks may differ, so show this to people,
+    but do not decide by it.
+
+    Args:
+        folder: Folder of the sweep.
     """
-    found = _read(folder)
-    if not found:
+    content = _read(folder)
+    if not content:
         return None
-    written = datetime.fromisoformat(found["written"])
-    lives = _lives(found)
+    written = datetime.fromisoformat(content["written"])
+    lives = _holder_lives(content)
     young = (datetime.now(UTC) - written).total_seconds() < STALE_S
-    return _words(found), young if lives is None else lives
+    return _describe_holder(content), young if lives is None else lives
 
 
 def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:
     if verb := holder["verb"]:
-        problem = f"{_words(holder)} runs raykd {verb} in this store"
+        problem = f"{_describe_holder(holder)} runs raykd {verb} in this store"
         return StoreError(folder.address, problem, "wait for its end, or stop it")
     hint = "wait for its end, or stop it and go on with --resume"
-    return StoreError(folder.address, f"{_words(holder)} works on this sweep", hint)
+    return StoreError(folder.address, f"{_describe_holder(holder)} works on this sweep", hint)
 
 
 def _beat(lease: Lease) -> bool:
-    """Beat; whether the lease is lost, of which the main thread is informed."""
-    # Out of reach: whether somebody took it meanwhile shows once the store answers.
+    """Beat; return True, and interrupt the main thread, if the lease is lost."""
+    # If the store is out of reach, it will show later whether the lease was taken meanwhile.
     with suppress(StoreError):
         lease.beat()
     if lease.lost_to:
@@ -224,11 +262,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _read(folder: Storage, name: str = NAME) -> Mapping[str, Any]:
-    """What stands in the lease; nothing where there is none."""
+    """Return the content of the lease; empty if there is none."""
     return folder.find_json(name) or {}
 
 
-def _here() -> dict[str, Any]:
+def _this_process() -> dict[str, Any]:
     process = psutil.Process()
     return {
         "host": socket.gethostname(), "process": process.pid, "started": process.create_time(),
@@ -237,25 +275,25 @@ def _here() -> dict[str, Any]:
 
 
 def _machine() -> str:
-    """This machine since it was started, and this container on it: where process numbers mean the same."""
+    """Return an id of this machine's boot and this container: process numbers are comparable within them."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
     return f"{uuid.getnode():x}"
 
 
-def _lives(found: Mapping[str, Any]) -> bool | None:
-    """Whether the holder's process runs beside this one; None where that cannot be seen from here."""
-    if found["machine"] != _machine():
+def _holder_lives(content: Mapping[str, Any]) -> bool | None:
+    """True if the holder's process runs on this machine; None if that cannot be seen from here."""
+    if content["machine"] != _machine():
         return None
-    if found["process"] == os.getpid():
-        return False  # a driver that started again, or could not give it back
+    if content["process"] == os.getpid():
+        return False  # this process held it before: it started again, or could not remove it
     try:
-        process = psutil.Process(found["process"])
-        return process.create_time() == found["started"] and process.status() != psutil.STATUS_ZOMBIE
+        process = psutil.Process(content["process"])
+        return process.create_time() == content["started"] and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def _words(found: Mapping[str, Any]) -> str:
-    return f"process {found['process']} on {found['host']}"
+def _describe_holder(content: Mapping[str, Any]) -> str:
+    return f"process {content['process']} on {content['host']}"

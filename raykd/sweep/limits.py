@@ -10,7 +10,7 @@ from raykd.precompute.model_cost import find_cost
 from raykd.recipes.run import Run
 from raykd.sweep.constraints import Constraints
 from raykd.sweep.forecast import Forecast
-from raykd.sweep.outcome import against_teachers
+from raykd.sweep.outcome import with_teacher_ratios
 from raykd.sweep.settings import joined_cost
 from raykd.sweep.sweep import Sweep
 
@@ -18,18 +18,20 @@ AFTER = ("trials", "confirm", "baseline")
 """The phases that a budget shortens."""
 
 
-def has_limits(sweep: Sweep) -> bool:
-    """Whether the plan has to be known before the sweep starts."""
+def needs_plan_first(sweep: Sweep) -> bool:
+    """True if the sweep has limits that its plan must be compared with before it starts."""
     return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
 
 
 def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run, ...]]]:
-    """The student shapes whose costs meet `search.constraints`, and all: the runs of each, whose costs are known."""
+    """Return the student shapes whose costs meet `search.constraints`, and all shapes; each shape as its runs."""
     score_name = sweep.file.task_entry.score_name
-    every = Constraints.of(sweep.file.search.constraints, score_name, None).conditions
+    conditions = Constraints.from_sources(sweep.file.search.constraints, score_name, None).conditions
     on_costs = Constraints(
         tuple(
-            each for each in every if each.known_before_training(score_name) and OBJECTIVE not in each.names
+            condition
+            for condition in conditions
+            if condition.known_before_training(score_name) and OBJECTIVE not in condition.names
         )
     )
     teachers = [
@@ -40,15 +42,15 @@ def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run,
     shapes = sweep.students()
 
     def allowed(runs: tuple[Run, ...]) -> bool:
-        cost = against_teachers(joined_cost([sweep.cost(run) for run in runs]), teachers)
+        cost = with_teacher_ratios(joined_cost([sweep.cost(run) for run in runs]), teachers)
         trial = Trial(0, "RUNNING", cost=dict(cost.figures), score_name=score_name)
-        return on_costs.judged(trial).feasible
+        return on_costs.with_violations(trial).feasible
 
     return [runs for runs in shapes if allowed(runs)], shapes
 
 
-def refuse_impossible(sweep: Sweep) -> None:
-    """SpecError where no student of the space can meet `search.constraints`; costs are known of each shape."""
+def refuse_unmeetable_constraints(sweep: Sweep) -> None:
+    """Raise SpecError if no student of the space can meet `search.constraints`, given the costs of all shapes."""
     allowed, shapes = allowed_shapes(sweep)
     if not allowed:
         constraints = " and ".join(map(repr, sweep.file.search.constraints))
@@ -59,24 +61,34 @@ def refuse_impossible(sweep: Sweep) -> None:
         raise SpecError((sweep.document.fault(("search", "constraints"), message),))
 
 
-def trials_within(sweep: Sweep, expected: Forecast, concurrent: int) -> int | None:
-    """How many of the trials that are left fit into the budget's wall time; None: it has none. The baseline is counted
-    with the students of the front alone when the sweep runs, and is left out here.
+def trials_within_budget(sweep: Sweep, expected: Forecast, concurrent: int) -> int | None:
+    """Return how many of the remaining trials fit into the budget's wall time; None without a budget.
+
+    The baseline is left out here: a running sweep trains it for the students of the front alone.
+
+    Args:
+        sweep: The sweep.
+        expected: Its forecast.
+        concurrent: Runs at the same time.
     """
     if sweep.file.budget.seconds is None:
         return None
-    left = sweep.trials - len(sweep.earlier())
-    others = sum(seconds for name, seconds in expected.phases.items() if name not in AFTER)
-    free = sweep.file.budget.seconds - others
+    remaining = sweep.trials - len(sweep.earlier())
+    other_phases_s = sum(seconds for name, seconds in expected.phases.items() if name not in AFTER)
+    free = sweep.file.budget.seconds - other_phases_s
     whole = expected.trial_s * min(concurrent, sweep.file.search.runs_per_setting) / concurrent
-    each = whole if expected.trained_share is None else whole * expected.trained_share
-    return max(0, min(left, int(free / each))) if each else left
+    trial_s = whole if expected.trained_share is None else whole * expected.trained_share
+    return max(0, min(remaining, int(free / trial_s))) if trial_s else remaining
 
 
-def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
-    """SpecError where teachers, precompute and one trial take longer than the budget has.
+def refuse_short_budget(sweep: Sweep, expected: Forecast) -> None:
+    """Raise SpecError if teachers, precompute and one trial take longer than the budget.
 
-    On GPUs nothing is known of their speed before they train, and nothing is refused.
+    On GPUs nothing is refused: their training speed is unknown before they train.
+
+    Args:
+        sweep: The sweep.
+        expected: Its forecast.
     """
     budget = sweep.file.budget
     on_gpus = sweep.file.resources.for_role("students").gpus_per_worker
@@ -88,10 +100,11 @@ def refuse_too_little(sweep: Sweep, expected: Forecast) -> None:
     }
     needed = sum(parts.values())
     if needed > budget.seconds:
-        shown = " + ".join(f"{name} {seconds / 60:.1f}" for name, seconds in parts.items() if seconds)
+        terms = " + ".join(f"{name} {seconds / 60:.1f}" for name, seconds in parts.items() if seconds)
         message = (
-            f"{budget.seconds / 60:g} minutes hold no front: {shown} = {needed / 60:.1f} minutes; raise it, or train "
-            "teachers and students on less text (corpus.cap, corpus.unlabelled_cap) or for fewer epochs"
+            f"{budget.seconds / 60:g} minutes are too short for one trial: {terms} = {needed / 60:.1f} minutes; raise "
+            "the budget, or train teachers and students on less text (corpus.cap, corpus.unlabelled_cap) or for "
+            "fewer epochs"
         )
         key = "minutes" if budget.hours is None else "hours"
         raise SpecError((sweep.document.fault(("budget", key), message),))

@@ -16,15 +16,14 @@ from raykd.recipes.recipe import SEED
 from raykd.recipes.run import Run
 
 PLAIN = ("all", "dev", None)
-"""What `layers`, `select` and `head` of a stage are where nothing is said."""
+"""Defaults of a stage's `layers`, `select` and `head`."""
 
 
-def flat_settings(run: Run) -> PlainObject:
-    """Dotted path → value of all that was set for the run: `student.embedding_dim`, `training.learning_rate`, …
+def flatten_settings(run: Run) -> PlainObject:
+    """Return dotted path → value for all settings of a run: `student.embedding_dim`, `training.learning_rate`, …
 
-    Checksums of the files that it names are left out: nobody sets them.
-    The one stage of a run shows as its objective and schedule, several as `stages.0.objective.kind`, … with the
-    `schedule` of all together.
+    Checksums of files are left out, as users do not set them. A single stage shows as its objective and schedule.
+    Several stages show as `stages.0.objective.kind`, …, with the `schedule` of all together.
     """
     sections: dict[str, Any] = {"student": run.model}
     if len(run.stages) == 1:
@@ -38,31 +37,35 @@ def flat_settings(run: Run) -> PlainObject:
         sections |= {"stages": dict(enumerate(run.stages)), "schedule": _whole_schedule(run)}
         sections["training"] = run.training
     sections |= {"decoding": run.decoding} if run.decoding else {}
-    every = [item for name, section in sections.items() for item in dotted_values(name, section)]
-    return {path: value for path, value in every if not path.endswith(".checksum")}
+    values = [item for name, section in sections.items() for item in dotted_values(name, section)]
+    return {path: value for path, value in values if not path.endswith(".checksum")}
 
 
 def seed_paths(student: PlainObject) -> PlainObject:
-    """`student.path` and whatever else names the seed in a student's section of a sweep file, as it is written there:
-    the run of each seed has its own number in its place.
+    """Return the settings of a student that name the seed, as written in the sweep file.
+
+    In the run of each seed the seed's number takes the place of `{seed}`.
+
+    Args:
+        student: The student's section.
     """
     return {path: value for path, value in dotted_values("student", student) if SEED in str(value)}
 
 
 def _whole_schedule(run: Run) -> PlainObject:
-    """What of the schedule all stages have in common; epochs and steps of all together."""
-    every = [stage["schedule"] for stage in run.stages]
+    """Return the schedule of all stages together: epochs and steps added up, and patience if they share it."""
+    schedules = [stage["schedule"] for stage in run.stages]
     sums = {
         name: None if None in values else sum(values)
         for name in ("epochs", "max_steps")
-        if (values := [schedule[name] for schedule in every])
+        if (values := [schedule[name] for schedule in schedules])
     }
-    patience = {schedule["patience"] for schedule in every}
+    patience = {schedule["patience"] for schedule in schedules}
     return {**sums, "patience": patience.pop() if len(patience) == 1 else None}
 
 
 def dotted_values(prefix: str, value: PlainValue) -> list[tuple[str, PlainValue]]:
-    """Dotted key path → value of all below `prefix`; a list is one value, unless it has mappings."""
+    """Return (dotted key path, value) for all values below `prefix`; a list is one value unless it has mappings."""
     if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         value = {str(number): item for number, item in enumerate(value)}
     if isinstance(value, Mapping):
@@ -70,10 +73,17 @@ def dotted_values(prefix: str, value: PlainValue) -> list[tuple[str, PlainValue]
     return [(prefix, value)]
 
 
-def finished(
+def complete_trial(
     trial: Trial, results: Sequence[RunResult], cost: Cost, grid: Grid = MappingProxyType({})
 ) -> Trial:
-    """`trial` as complete: with the scores of its runs, which differ by seed, and the cost of its shape."""
+    """Return `trial` as complete, with the scores of its runs, which differ by seed, and the cost of its shape.
+
+    Args:
+        trial: The trial.
+        results: One result per seed.
+        cost: Cost of its shape, with ratios to the teachers.
+        grid: The grid on which costs are compared.
+    """
     return replace(
         with_cost(trial, cost, grid),
         state="COMPLETE",
@@ -85,16 +95,20 @@ def finished(
 
 
 def with_cost(trial: Trial, cost: Cost, grid: Grid = MappingProxyType({})) -> Trial:
-    """`trial` with what its shape costs, absolute and against the teachers, and the grid on which that is compared."""
+    """Return `trial` with the cost of its shape and the grid on which costs are compared."""
     return replace(trial, cost=dict(cost.figures), grid=dict(grid), cost_notes=cost.remarks)
 
 
-def against_teachers(cost: Cost, teachers: Sequence[Cost]) -> Cost:
-    """`cost` with the ratios to its teachers of which both sides are known.
+def with_teacher_ratios(cost: Cost, teachers: Sequence[Cost]) -> Cost:
+    """Return `cost` with the ratios to the teachers of which both sides are known.
 
-    Compression is the bytes of all teachers, each of which would have to be served, over the student's, both with those
-    pieces alone that the text has. A speed-up is the mean latency of a teacher over the student's, both in the same
-    form on one thread. Where a teacher has no export, a note says why there is neither.
+    Compression is the bytes of all teachers, each of which would have to be served, over the student's bytes, both with
+    only the pieces of the text. A speed-up is the mean latency of a teacher over the student's latency, both in the
+    same runtime on one thread. If a teacher has no export, a note says why both are missing.
+
+    Args:
+        cost: The student's cost.
+        teachers: The cost of each teacher.
     """
     together = combine_model_costs(teachers)
     ratios = {
@@ -118,7 +132,16 @@ def teacher_row(
     score_label: str,
     members: Sequence[Teacher] = (),
 ) -> Teacher:
-    """One row for all teachers of the sweep: each language's score is its own teacher's."""
+    """Return one row for all teachers of the sweep; each language's score is that of its teacher.
+
+    Args:
+        name: Name of the kind of teacher.
+        results: Result of each teacher.
+        costs: Cost of each teacher.
+        score_name: Name of the task's score.
+        score_label: Readable name of the score.
+        members: Rows of an ensemble's members.
+    """
     return Teacher(
         name=name if len(results) == 1 else f"{name} × {len(results)}",
         scores=Scores.over_languages(result.scores for result in results),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from raykd.errors import StoreError
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.lease import held
+from raykd.sweep.lease import hold_lease
 from raykd.sweep.records import NAME, sweeps_in
 from raykd.sweep.uses import Part, refuse_if_running, unused, used_alone
 
@@ -56,7 +56,7 @@ def nothing_runs(storage: Storage, sweep: str | None, *, note: Callable[[str], N
     if sweep not in names or not re.fullmatch(NAME, sweep):
         hint = f"there are {', '.join(names)}" if names else "it has no sweep"
         raise StoreError(f"sweep {sweep!r}", f"is not in the store {storage.address}", hint)
-    with held(storage.child("sweeps", sweep), note=note):
+    with hold_lease(storage.child("sweeps", sweep), note=note):
         yield
     storage.remove_empty(f"sweeps/{sweep}")
 

@@ -12,10 +12,10 @@ from raykd.cluster.listener import Listener, Unit
 from raykd.figures.trial import STRATEGY, UNFINISHED, Role, Trial
 from raykd.identity import PlainObject
 from raykd.recipes.run import Run
-from raykd.sweep.bookkeeping import Recorder, run_epoch
-from raykd.sweep.early_stopping import Stopper
-from raykd.sweep.giving_up import reason_to_give_up
-from raykd.sweep.outcome import finished, flat_settings, seed_paths, with_cost
+from raykd.sweep.bookkeeping import Recorder, epoch_event
+from raykd.sweep.early_stopping import EarlyStopper
+from raykd.sweep.failure_limit import reason_to_give_up
+from raykd.sweep.outcome import complete_trial, flatten_settings, seed_paths, with_cost
 from raykd.sweep.records import Record, Suggestion
 from raykd.sweep.settings import Setting
 from raykd.sweep.spec import FREE
@@ -54,7 +54,7 @@ class RunList:
     def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
         """Shows the epoch."""
         name, run = self._runs[run_id]
-        self._listener.epoch(self._phase, run_epoch(key, name, "", run, self._metric, metrics))
+        self._listener.epoch(self._phase, epoch_event(key, name, "", run, self._metric, metrics))
         return "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
@@ -163,7 +163,7 @@ class Trials:
         most: int,
         at_once: int = 1,
         spent: Callable[[Iterable[Trial]], str] = lambda trials: "",
-        stopper: Stopper | None = None,
+        stopper: EarlyStopper | None = None,
     ):
         """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
         `spent`: given all trials, why no other may be started; empty where one may. `stopper`: follows the trials that
@@ -228,7 +228,7 @@ class Trials:
     def _record(self, setting: Setting, suggestion: Suggestion) -> Record:
         task = setting.recipe.task_entry
         settings = {
-            **_strategy(setting), **flat_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
+            **_strategy(setting), **flatten_settings(setting.runs[0]), **seed_paths(setting.tree.get("student", {})),
             **setting.prepared.differences,
         }  # fmt: skip
         trial = Trial(
@@ -295,13 +295,13 @@ class Trials:
 
     def _judged(self, trial: Trial) -> Trial:
         """`trial` with how it stands to the constraints, which a baseline need not meet."""
-        return self._recorder.constraints.judged(trial) if self._role != "baseline" else trial
+        return self._recorder.constraints.with_violations(trial) if self._role != "baseline" else trial
 
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
         trial, setting = running.record.trial, running.setting
         if outcome.state == "COMPLETE":
             results, cost = setting.seed_results(outcome.results), self._recorder.cost_of(setting)
-            return self._judged(finished(trial, results, cost, self._recorder.grid))
+            return self._judged(complete_trial(trial, results, cost, self._recorder.grid))
         return replace(trial, state=outcome.state, message=outcome.message)
 
 

@@ -133,7 +133,7 @@ def _instead(figure: Figure, side: str) -> str:
 
 def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     """Costs that no one knows before the end, where trials are stopped by their costs."""
-    if not sweep.search.stopping.stops or WALL_S.name not in sweep.objectives:
+    if not sweep.search.stopping.stops_trials or WALL_S.name not in sweep.objectives:
         return []
     message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
     return [(("search", "objectives", WALL_S.name), message)]

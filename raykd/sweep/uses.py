@@ -31,7 +31,7 @@ from raykd.storage.layout import (
 )
 from raykd.storage.store import Stamp, Storage
 from raykd.sweep.lease import NAME as LEASE
-from raykd.sweep.lease import refuse_if_held, refuse_if_working
+from raykd.sweep.lease import refuse_if_leased, refuse_if_working
 from raykd.sweep.records import SweepRecords, sweeps_in
 from raykd.training.embeddings import embeddings_id
 from raykd.training.model_folder import teacher_signals_id
@@ -83,7 +83,7 @@ def refuse_if_running(
     refuse_if_working(storage, note=note)
     for records in sweeps_in(storage):
         if f"sweeps/{records.name}/{LEASE}" not in damaged:
-            refuse_if_held(records.folder, note=note)
+            refuse_if_leased(records.folder, note=note)
 
 
 def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list[Part]:

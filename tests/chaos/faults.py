@@ -27,7 +27,7 @@ from raykd.errors import StoreError
 from raykd.figures.front import pareto_front
 from raykd.figures.table import OBJECTIVES
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import examine
+from raykd.sweep.doctor import examine_store
 from raykd.sweep.records import SweepRecords
 from tests.chaos.full_disk import FULL_DISK
 from tests.end_to_end.command import ROOT, Command, Ended, run, running
@@ -83,7 +83,7 @@ class Tried:
     def outcome(self) -> dict[str, Any]:
         """What must not depend on faults."""
         storage = Storage(str(self.store))
-        found = examine(storage)
+        found = examine_store(storage)
         assert not found.damages, found.damages
         trials = [record.trial for record in SweepRecords(storage, NAME).load()]
         weights = {

@@ -14,7 +14,7 @@ from raykd.deploy.export import FILES
 from raykd.errors import StoreError
 from raykd.figures.trial import Teacher, Trial
 from raykd.storage.store import Storage
-from raykd.sweep.outcome import finished
+from raykd.sweep.outcome import complete_trial
 from raykd.sweep.records import Record, SweepRecords
 from raykd.training.execute import find_result
 from raykd.training.prepare import prepare, student_runs, with_seed_offset
@@ -37,7 +37,9 @@ def swept(tmp_path_factory):
     records.open(sweep_id="sweep-small", text="{}", resume=False)
     results = [find_result(ready.storage, run) for run in runs]
     records.save(
-        Record(finished(Trial(7, "COMPLETE", run_ids=tuple(run.id for run in runs)), results[:1], COST), {})
+        Record(
+            complete_trial(Trial(7, "COMPLETE", run_ids=tuple(run.id for run in runs)), results[:1], COST), {}
+        )
     )
     records.save(Record(Trial(8, "FAILED"), {}))
     teacher = Teacher("bilstm_crf", scores=scores(0.75, 0.5), cost={"latency_ms": 3.0})

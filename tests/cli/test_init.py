@@ -13,7 +13,7 @@ from raykd.corpora.detect import DetectedCorpus
 from raykd.errors import CorpusError
 from raykd.forms.tag_schemes import from_bioes
 from raykd.spec import load
-from raykd.sweep.draft import LEAST_STEPS, Sizes, _checkpoint, draft
+from raykd.sweep.draft import LEAST_STEPS, Sizes, _checkpoint, draft_sweep_file
 from raykd.sweep.small_variant import AMOUNTS, larger_settings
 from raykd.sweep.sweep_faults import check_sweep
 from raykd.tasks import TASKS
@@ -64,7 +64,7 @@ def test_the_small_form_is_not_larger_than_the_file_of_any_corpus(tmp_path, sent
     settings = {"source": "conll", "languages": names} | ({"split": {"test": 0}} if languages > 1 else {})
     found = DetectedCorpus("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
     path = tmp_path / "sweep.yaml"
-    path.write_text(draft(found, figures, "sweep.yaml", task))
+    path.write_text(draft_sweep_file(found, figures, "sweep.yaml", task))
     whole, small = load(path, ()).tree, load(path, (), variants=["small"]).tree
     compared = [
         (key, small[section][key], own)

@@ -9,7 +9,7 @@ from raykd.cli import watch
 from raykd.cli.console import Lines
 from raykd.storage.store import Storage
 from raykd.sweep import lease
-from raykd.sweep.lease import held
+from raykd.sweep.lease import hold_lease
 from raykd.sweep.progress_monitor import Monitor, status_kept
 from raykd.sweep.records import SweepRecords
 from tests.sweep.in_process import call, code_of
@@ -33,7 +33,7 @@ def test_a_sweep_that_runs(records, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(lease, "SETTLE_S", 0.0)
     # A lease of this process itself is one that it could not give back.
     monkeypatch.setattr(lease, "_lives", lambda found: True)
-    with held(records.folder):
+    with hold_lease(records.folder):
         records.save_status(monitor().status())
         capsys.readouterr()
         call("watch", "ner", "--store", str(tmp_path))

@@ -15,7 +15,7 @@ from raykd.figures.table import objective_values
 from raykd.figures.trial import Teacher, Trial
 from raykd.report.front_rows import front_rows
 from raykd.report.student_selection import best_first
-from raykd.sweep.early_stopping import Stopper, StoppingConfig
+from raykd.sweep.early_stopping import EarlyStopper, StoppingConfig
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
 from tests.scores import score, scores
@@ -83,7 +83,7 @@ def test_search_front_hypervolume_and_stopping_read_the_same_numbers():
     assert front_hypervolume([one], teachers, OBJECTIVES) == front_hypervolume([two], teachers, OBJECTIVES)
     study = Study({}, SearchConfig(objectives=OBJECTIVES))  # type: ignore[arg-type]
     assert study._values(one) == study._values(two)
-    stopper = Stopper(StoppingConfig(kind="mo_asha"), OBJECTIVES, {})  # type: ignore[arg-type]
+    stopper = EarlyStopper(StoppingConfig(kind="mo_asha"), OBJECTIVES, {})  # type: ignore[arg-type]
     for each in (one, two):
         stopper.begin(each, [])
     costs = [course.costs for course in stopper._courses.values()]

@@ -141,7 +141,7 @@ def test_it_may_be_an_objective(figure: Figure):
     assert objective_fault(name, figure.direction, "las") is None
     other = "min" if figure.direction == "max" else "max"
     fault = objective_fault(name, other, "las")
-    assert fault == f"got {other!r}; {name} is wanted at its {figure.direction}"
+    assert fault == f"got {other!r}; write {name}: {figure.direction}"
     assert pareto_front([TRIAL], {name: figure.direction}) == [TRIAL]
     assert 0 <= front_hypervolume([TRIAL], [TEACHER], {name: figure.direction}) <= 1
 

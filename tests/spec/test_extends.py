@@ -244,12 +244,11 @@ class TestFaults:
             ("variants.small={}", "use --variant NAME"),
             (
                 "variants.small.corpus.cap=100",
-                "--set changes the file with its variants laid over it: write --small --set corpus.cap=100",
+                "--set is applied after the variants: write --small --set corpus.cap=100",
             ),
             (
                 "variants.tiny.student={kind: bilstm}",
-                "--set changes the file with its variants laid over it: write --variant tiny --set "
-                "'student={kind: bilstm}'",
+                "--set is applied after the variants: write --variant tiny --set 'student={kind: bilstm}'",
             ),
         ],
     )

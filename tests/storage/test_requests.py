@@ -16,8 +16,8 @@ from raykd.precompute.plan import PrecomputePlan
 from raykd.signals import Need
 from raykd.storage import digests
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import examine
-from raykd.sweep.lease import working
+from raykd.sweep.doctor import examine_store
+from raykd.sweep.lease import hold_working_lease
 from raykd.transfer import TeacherRows, Text, TransferSet
 from tests.s3_server import KEYS, S3Server
 from tests.transfer.samples import FakeTeacher, School, Source, compute, sentences
@@ -121,7 +121,7 @@ def test_a_damaged_shard_is_refused_by_name_when_it_is_copied_and_by_the_doctor(
     flipped[-200] ^= 1
     storage.write(name, bytes(flipped))
     # The node has copies of what was there; the doctor does not look at them.
-    found = examine(storage)
+    found = examine_store(storage)
     assert [each.name for each in found.damages] == [name]
     assert "its checksum is" in found.damages[0].problem
     shutil.rmtree(tmp_path / "cache")
@@ -143,7 +143,7 @@ def test_a_shard_that_is_gone_is_named_and_computed_again(storage):
 
 def test_work_without_a_sweep_leaves_no_folder_of_its_own_behind(server, storage):
     for _ in range(2):
-        with working(storage, "plan"):
+        with hold_working_lease(storage, "plan"):
             pass
     # The client makes an empty object for the folder of a file that it removes: the same one each time.
     left = {each.path for each in server.asked() if each.method == "PUT" and not each.path.endswith(".json")}

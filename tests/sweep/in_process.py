@@ -21,7 +21,7 @@ from raykd.precompute.latency import Timing, hardware
 from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.plan import precompute
 from raykd.sweep import driver, lease
-from raykd.sweep.driver import do_phases
+from raykd.sweep.driver import run_phases
 from raykd.sweep.phases import costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.teachers import Teachers
@@ -73,7 +73,7 @@ def without_ray() -> Iterator[list[Any]]:
 def train_teachers(sweep: Sweep) -> None:
     """The phase `teachers` alone, on one CPU."""
     context = PhaseContext(sweep, Topology.of({"CPU": 1.0}), Silent())
-    do_phases(context, [Teachers(context)])
+    run_phases(context, [Teachers(context)])
 
 
 class Untracked:

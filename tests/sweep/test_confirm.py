@@ -35,7 +35,7 @@ def confirmed_sweep(folder, *dev: float) -> tuple[SweepRecords, list[int]]:
     records, sizes = SweepRecords(Storage(str(folder)), "sweep"), []
     recorder = Recorder(
         records, Tracked(), Silent(), OBJECTIVES, lambda _: COST,  # type: ignore[arg-type]
-        Constraints.of(["f1 >= 0.9 * teacher"], "f1", 0.9), phase="confirm",
+        Constraints.from_sources(["f1 >= 0.9 * teacher"], "f1", 0.9), phase="confirm",
     )  # fmt: skip
     if not records.load():
         records.save(record(0, "structural", 0.86, violations={"f1 >= 0.9 * teacher": -0.1}))

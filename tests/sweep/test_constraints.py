@@ -26,7 +26,7 @@ from tests.sweep.test_spec import GOOD, faults, written  # noqa: F401  (a fixtur
 from tests.sweep.test_study import asked, record_of
 from tests.sweep.test_trials import Fixed, Tracked, complete, setting, setting_of
 
-SMALL = Constraints.of(["parameters <= 1000", "f1 >= 0.9 * teacher"], "f1", 0.8)
+SMALL = Constraints.from_sources(["parameters <= 1000", "f1 >= 0.9 * teacher"], "f1", 0.8)
 
 
 def scheduler(folder, search, *, most: int = 10) -> Trials:

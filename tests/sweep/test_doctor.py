@@ -18,8 +18,8 @@ import torch
 from raykd.errors import StoreError
 from raykd.storage.layout import CHECKPOINT
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import KINDS, examine, repair
-from raykd.sweep.lease import held
+from raykd.sweep.doctor import KINDS, examine_store, repair_store
+from raykd.sweep.lease import hold_lease
 from raykd.sweep.records import SweepRecords
 from tests.long import mostly_slow
 from tests.sweep.in_process import code_of, without_ray
@@ -154,7 +154,7 @@ def test_the_doctor_repairs_and_a_resumed_sweep_ends_as_the_undisturbed_one(whol
     assert "checksum" in line or "it has no sha256" in line
     assert lines[-1].startswith("Next: raykd doctor")
     assert name in {
-        file for damage in examine(Storage(str(folder / "store"))).damages for file in damage.remove
+        file for damage in examine_store(Storage(str(folder / "store"))).damages for file in damage.remove
     }
     assert raykd(folder, "doctor", "--repair") == 0
     assert raykd(folder, "doctor") == 0
@@ -183,8 +183,8 @@ def test_what_another_version_wrote_is_told_from_damage_and_never_removed(folder
     note = next((folder / "store/vocabularies").iterdir())
     note.write_text('{"kind": "words"}')  # before there were checksums
     names = {f"runs/{other}/model.json", "sweeps/doctored/trials/00001.json", f"vocabularies/{note.name}"}
-    found = examine(store)
-    assert {each.name for each in found.others} == names
+    found = examine_store(store)
+    assert {each.name for each in found.other_version} == names
     assert found.damages == ()
     damaged = str(flip(folder, "costs/*.json").relative_to(folder / "store"))
     before = set(store.names())
@@ -215,9 +215,9 @@ def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
     for path in (old, young):
         path.write_bytes(b"123")
     os.utime(old, (time.time() - 7200,) * 2)
-    found = examine(Storage(str(store)))
-    assert found.left == {f"runs/{old.name}": 3}
-    repair(Storage(str(store)), found)
+    found = examine_store(Storage(str(store)))
+    assert found.temporary_files == {f"runs/{old.name}": 3}
+    repair_store(Storage(str(store)), found)
     assert not old.exists()
     assert young.exists()
 
@@ -228,7 +228,7 @@ def test_a_damaged_lease_is_repaired_and_one_that_is_held_is_not_passed_over(fol
     assert raykd(folder, "doctor") == StoreError.exit_code
     assert raykd(folder, "doctor", "--repair") == 0
     assert not path.exists()
-    with held(Storage(str(path.parent))):
+    with hold_lease(Storage(str(path.parent))):
         flip(folder, "costs/*.json")
         lease = Storage(str(path.parent))
         holds = {**lease.read_json("lease.json"), "process": os.getppid(), "started": parent()}

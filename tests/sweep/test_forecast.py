@@ -23,7 +23,7 @@ from raykd.sweep.forecast import (
     STEP_S,
     WORD_PIECES,
     Forecast,
-    forecast,
+    forecast_sweep,
     pieces_per_word,
 )
 from raykd.sweep.phases.costs import measure_costs
@@ -54,7 +54,7 @@ def of(folder: Path, text: str = TEXT, concurrent: int = 1) -> tuple[Forecast, S
     sweep = Sweep(load(folder / "sweep.yaml", [f"store={folder / 'store'}"]))
     with without_ray():  # 1,024 pieces a second in training, of which a third is the forward pass
         measure_costs(sweep, Topology.of({"CPU": 1.0}), Silent())
-        return forecast(sweep, concurrent), sweep
+        return forecast_sweep(sweep, concurrent), sweep
 
 
 def words(sweep: Sweep, *parts: str) -> int:
@@ -189,7 +189,7 @@ def test_frozen_encoders_read_a_sentence_once_and_then_no_more(tmp_path):
         precompute(feature_plan(sweep.storage, [reading]), launch=here)
         mark_texts_encoded(sweep.storage, reading)
     with without_ray():
-        assert forecast(sweep, 1).phases["features"] == 0
+        assert forecast_sweep(sweep, 1).phases["features"] == 0
 
 
 def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from raykd.figures.table import OBJECTIVES
 from raykd.figures.trial import Trial
 from raykd.spec import assignments
-from raykd.sweep.importance import FEWEST, importance
+from raykd.sweep.importance import FEWEST, compute_importance
 from raykd.sweep.records import Record
 from raykd.sweep.spec import SearchConfig
 from raykd.sweep.study import Study
@@ -41,7 +41,7 @@ def drawn() -> list[Record]:
 
 
 def test_each_objective_names_the_settings_that_it_depends_on(drawn):
-    found = importance(TREE, drawn, DIRECTIONS)
+    found = compute_importance(TREE, drawn, DIRECTIONS)
     assert (found.trials, found.missing) == (40, "")
     common = {"student.hidden_dim", "student.decoder", "objective", "training.learning_rate"}
     assert {name: set(own) for name, own in found.shares.items()} == dict.fromkeys(DIRECTIONS, common)
@@ -50,32 +50,32 @@ def test_each_objective_names_the_settings_that_it_depends_on(drawn):
     assert f1["student.hidden_dim"] > 0.9
     assert latency["student.decoder"] > 0.9
     assert sum(f1.values()) == pytest.approx(1)
-    assert found == importance(TREE, drawn, DIRECTIONS), "the forest has a fixed seed"
+    assert found == compute_importance(TREE, drawn, DIRECTIONS), "the forest has a fixed seed"
 
 
 def test_what_does_not_differ_is_left_out(drawn):
-    found = importance(TREE, drawn, OBJECTIVES)
+    found = compute_importance(TREE, drawn, OBJECTIVES)
     assert set(found.shares) == {"score", "latency_ms"}, "all have as many parameters"
 
 
 def test_a_grid_has_importances_though_no_sampler_noted_its_values():
     grid = {"student": TREE["student"], "training": {"dropout": {"choice": [0.0, 0.1, 0.2, 0.3]}}}
     records = [record_of(number, tree) for number, tree in enumerate(assignments(grid))]
-    shares = importance(grid, records, DIRECTIONS).shares
+    shares = compute_importance(grid, records, DIRECTIONS).shares
     assert set(shares["f1"]) == {"student.hidden_dim", "student.decoder", "training.dropout"}
     assert shares["f1"]["student.hidden_dim"] > 0.9
 
 
 def test_too_few_trials_and_too_few_settings_are_said(drawn):
-    few = importance(TREE, drawn[: FEWEST - 1], DIRECTIONS)
+    few = compute_importance(TREE, drawn[: FEWEST - 1], DIRECTIONS)
     assert (few.shares, few.missing) == ({}, f"it needs {FEWEST} complete trials, and there are {FEWEST - 1}")
     unfinished = [replace(each, trial=replace(each.trial, state="PRUNED")) for each in drawn]
-    assert importance(TREE, unfinished, DIRECTIONS).missing.endswith("there are 0")
+    assert compute_importance(TREE, unfinished, DIRECTIONS).missing.endswith("there are 0")
     one = {"student": {"hidden_dim": {"choice": [16, 32, 64]}, "decoder": "crf"}}
     draw = random.Random(0)
     alike = [
         record_of(n, {"student": {"hidden_dim": draw.choice([16, 32]), "decoder": "crf"}}) for n in range(30)
     ]
-    assert importance(one, alike, DIRECTIONS).missing.startswith("one setting differs")
+    assert compute_importance(one, alike, DIRECTIONS).missing.startswith("one setting differs")
     fixed = {"student": {"hidden_dim": 16, "decoder": "crf"}}
-    assert importance(fixed, alike, DIRECTIONS).missing.startswith("no setting differs")
+    assert compute_importance(fixed, alike, DIRECTIONS).missing.startswith("no setting differs")

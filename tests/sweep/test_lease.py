@@ -17,7 +17,7 @@ from raykd.cluster import background
 from raykd.errors import StoreError
 from raykd.storage.store import Storage
 from raykd.sweep import lease as lease_module
-from raykd.sweep.lease import NAME, Lease, held, refuse_if_held
+from raykd.sweep.lease import NAME, Lease, hold_lease, refuse_if_leased
 from raykd.sweep.records import Record, SweepRecords
 from tests.patience import until
 from tests.sweep.samples import trial
@@ -104,7 +104,7 @@ def test_a_second_driver_is_refused_by_the_first_ones_name_and_takes_its_place_o
     assert notes == [], "its process can be seen from here: no sign of it is waited for"
     holder.kill()
     until(lambda: psutil.Process(holder.pid).status() == psutil.STATUS_ZOMBIE)
-    with held(folder):
+    with hold_lease(folder):
         assert folder.read_json(NAME)["process"] == os.getpid()
     assert not folder.exists(NAME)
 
@@ -120,7 +120,7 @@ def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folde
     Lease(folder).take()
     elsewhere(folder)
     notes: list[str] = []
-    with held(folder, note=notes.append) as lease:
+    with hold_lease(folder, note=notes.append) as lease:
         lease.check()
     assert notes == ["the sweep has the lease of process 12 on node-7; waiting up to 1 s for a sign of it"]
 
@@ -129,7 +129,7 @@ def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
     Lease(folder).take()
     elsewhere(folder)
     with pytest.raises(StoreError, match="process 12 on node-7 works on this sweep"):
-        refuse_if_held(folder, note=lambda text: elsewhere(folder, beats=9))
+        refuse_if_leased(folder, note=lambda text: elsewhere(folder, beats=9))
 
 
 def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
@@ -159,7 +159,7 @@ def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fas
     records.folder = folder
 
     def drive() -> None:
-        with held(folder) as lease:
+        with hold_lease(folder) as lease:
             records.lease = lease
             records.save(Record(trial(0), {}))
             elsewhere(folder, token="other")
@@ -186,7 +186,7 @@ def test_no_beat_comes_after_the_release(fast, folder, beats, monkeypatch):
         time.sleep(0.05)  # a release that does not wait for it would come first
         write(lease)
 
-    with held(folder):
+    with hold_lease(folder):
         monkeypatch.setattr(Lease, "_write", slow)
         beats.beat()
         begun.wait()
@@ -201,7 +201,7 @@ def test_a_store_out_of_reach_for_a_beat_costs_nothing(fast, tmp_path, beats):
         tries.append(1)
         raise StoreError("a", "b", "c")
 
-    with held(folder) as lease:
+    with hold_lease(folder) as lease:
         with pytest.MonkeyPatch.context() as away:
             away.setattr(Storage, "find_json", out_of_reach)
             beats.beat()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from raykd.figures.results import Cost, RunResult, Score, Scores
-from raykd.sweep.outcome import against_teachers, finished, flat_settings, teacher_row
+from raykd.sweep.outcome import complete_trial, flatten_settings, teacher_row, with_teacher_ratios
 from tests.scores import scores
 from tests.sweep.samples import COST, result_of, run_of, stage, trial
 
@@ -27,19 +27,19 @@ def result(own: Scores) -> RunResult:
 
 def test_all_teachers_are_served_but_each_sentence_is_labelled_by_one():
     student = Cost({"parameters": 900, "bytes": 4000, "latency_ms": 1.5})
-    ratios = against_teachers(student, TEACHERS).figures.items() - student.figures.items()
+    ratios = with_teacher_ratios(student, TEACHERS).figures.items() - student.figures.items()
     assert dict(ratios) == {"compression": 10.0, "speedup": 4.0}
 
 
 def test_a_ratio_to_teachers_of_which_one_has_no_export_is_missing_with_the_reason():
     teachers = [TEACHERS[0], Cost({"latency_ms_torch": 9.0}, no_export="it reads frozen encoders")]
     student = Cost({"latency_ms": 1.0, "bytes": 4000}, load=0.5)
-    compared = against_teachers(student, teachers)
+    compared = with_teacher_ratios(student, teachers)
     assert compared.figures == student.figures
     missing = "no speed-up and no compression: the teacher has no export (it reads frozen encoders)"
     loaded = "timed while other programs used 50% of the machine"
     assert compared.remarks == (loaded, missing)
-    assert finished(trial(0, state="RUNNING"), [result_of(RUN, 0.5)], compared).cost_notes == (
+    assert complete_trial(trial(0, state="RUNNING"), [result_of(RUN, 0.5)], compared).cost_notes == (
         loaded,
         missing,
     )
@@ -55,7 +55,7 @@ def test_a_ratio_to_teachers_of_which_one_has_no_export_is_missing_with_the_reas
 def test_a_ratio_is_of_the_same_form_on_both_sides():
     teachers = [Cost({"latency_ms": 8.0, "latency_ms_batch32": 90.0, "latency_ms_int8": 3.0})]
     student = Cost({"latency_ms_batch32": 3.0, "latency_ms_int8": 0.5, "latency_ms_torch": 1.0})
-    ratios = against_teachers(student, teachers).figures.items() - student.figures.items()
+    ratios = with_teacher_ratios(student, teachers).figures.items() - student.figures.items()
     assert dict(ratios) == {"speedup_batch32": 30.0, "speedup_int8": 6.0}
 
 
@@ -79,7 +79,7 @@ def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
 
 
 def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
-    ended = finished(trial(0, state="RUNNING"), [result_of(RUN, 0.5), result_of(RUN, 0.8)], COST)
+    ended = complete_trial(trial(0, state="RUNNING"), [result_of(RUN, 0.5), result_of(RUN, 0.8)], COST)
     assert (ended.state, ended.wall_s, ended.cost) == ("COMPLETE", 4.0, COST.figures)
     assert (ended.steps, ended.still_rises) == (20, 2), "each was best in its last epoch"
     dev, test = ended.scores.get("dev"), ended.scores.get("test")
@@ -92,10 +92,10 @@ def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
 
 
 def test_target_languages_are_kept_apart():
-    plain = finished(trial(0, state="RUNNING"), [result_of(RUN, 0.5), result_of(RUN, 0.8)], COST)
+    plain = complete_trial(trial(0, state="RUNNING"), [result_of(RUN, 0.5), result_of(RUN, 0.8)], COST)
     assert (plain.scores.targets, plain.scores.get("test", "target")) == ((), None)
     results = [result_of(RUN, 0.5, target=0.2), result_of(RUN, 0.8, target=0.4)]
-    ended = finished(trial(0, state="RUNNING"), results, COST)
+    ended = complete_trial(trial(0, state="RUNNING"), results, COST)
     assert ended.scores.targets == ("nl",)
     target = ended.scores.get("test", "target")
     assert target is not None
@@ -127,7 +127,7 @@ def test_settings_are_flat_paths_with_plain_values():
         "student": {"kind": "bilstm", "vocabulary": {"kind": "word", "min_count": 2}},
         "objective": {"kind": "gold"}, "schedule": {"epochs": 1},
     }  # fmt: skip
-    assert flat_settings(run_of(tree, seed=3)) == {
+    assert flatten_settings(run_of(tree, seed=3)) == {
         "student.kind": "bilstm", "student.vocabulary.kind": "word", "student.vocabulary.min_count": 2,
         "objective.kind": "gold", "schedule.epochs": 1, "training.seed": 3,
     }  # fmt: skip
@@ -137,7 +137,7 @@ GOLD, HINTS = {"kind": "gold"}, {"kind": "structural"}
 
 
 def staged(*stages: dict[str, Any]) -> dict[str, Any]:
-    return flat_settings(replace(RUN, stages=stages, training={"learning_rate": 0.1, "seed": 0}))
+    return flatten_settings(replace(RUN, stages=stages, training={"learning_rate": 0.1, "seed": 0}))
 
 
 def test_what_a_single_stage_sets_of_training_is_shown():

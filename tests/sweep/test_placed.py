@@ -4,7 +4,7 @@ import pytest
 
 from raykd.errors import SpecError, StoreError
 from raykd.spec import load
-from raykd.sweep.given_files import placed
+from raykd.sweep.named_files import file_errors_as_faults
 from tests.sweep.in_process import code_of, without_ray
 
 TEXT = """\
@@ -40,12 +40,12 @@ def test_a_missing_file_is_named_with_its_line_and_key(tmp_path, monkeypatch, ca
 )
 def test_what_the_file_does_not_name_stays_what_it_is(tmp_path, name, passing):
     (tmp_path / "own.yaml").write_text(TEXT)
-    with pytest.raises(StoreError), placed(load(tmp_path / "own.yaml")):
+    with pytest.raises(StoreError), file_errors_as_faults(load(tmp_path / "own.yaml")):
         raise StoreError(name, "is damaged", "remove it", passing)
 
 
 def test_every_key_that_names_the_file_is_a_fault(tmp_path):
     (tmp_path / "own.yaml").write_text(TEXT + "start_from: models/one\n")
     message = r"own\.yaml:16 start_from: models/one is no run; correct it"
-    with pytest.raises(SpecError, match=message), placed(load(tmp_path / "own.yaml")):
+    with pytest.raises(SpecError, match=message), file_errors_as_faults(load(tmp_path / "own.yaml")):
         raise StoreError("models/one", "is no run", "correct it")

@@ -15,7 +15,7 @@ from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import RunResult
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import Run
-from raykd.sweep.early_stopping import Stopper, StoppingConfig
+from raykd.sweep.early_stopping import EarlyStopper, StoppingConfig
 from tests.scores import scores
 from tests.sweep.samples import run_of
 
@@ -54,14 +54,14 @@ def replayed(
     dies after each epoch, and all that the next one knows is what was recorded.
     """
     epochs, ended = 0, list[tuple[Trial, Run, list[dict[str, Any]]]]()
-    stopper = Stopper(config, OBJECTIVES, TEACHER.cost)
+    stopper = EarlyStopper(config, OBJECTIVES, TEACHER.cost)
     for trial, run, reports in curves:
         stopper.begin(trial, [[run]])
         state: Any = "COMPLETE"
         for count, metrics in enumerate(reports, 1):
             epochs += 1
             if killed:
-                stopper = Stopper(config, OBJECTIVES, TEACHER.cost)
+                stopper = EarlyStopper(config, OBJECTIVES, TEACHER.cost)
                 for other, its_run, its_reports in ended:
                     stopper.begin(other, [[its_run]], {its_run.id: its_reports})
                     stopper.ended(other, results(other, its_run, its_reports))
@@ -136,7 +136,7 @@ def test_a_driver_that_dies_after_every_epoch_stops_the_same_trials():
 
 def test_a_trial_that_failed_counts_for_no_other():
     (trial, run, reports), (other, its_run, its_reports) = WHOLE[3], WHOLE[4]
-    stopper = Stopper(StoppingConfig(kind="mo_asha", complete_first=1), OBJECTIVES, TEACHER.cost)
+    stopper = EarlyStopper(StoppingConfig(kind="mo_asha", complete_first=1), OBJECTIVES, TEACHER.cost)
     stopper.begin(trial, [[run]], {run.id: reports})
     assert stopper.ended(replace(trial, state="FAILED")) == {}
     stopper.begin(other, [[its_run]])
@@ -147,7 +147,7 @@ def test_a_trial_that_lacks_a_figure_is_neither_stopped_nor_compared_with():
     (trial, run, reports), (other, its_run, its_reports) = WHOLE[3], WHOLE[4]
     less, more = replace(trial, cost={"parameters": 1}), replace(other, cost={"parameters": 1})
     for first, second in ((trial, more), (less, other)):
-        stopper = Stopper(StoppingConfig(kind="mo_asha", complete_first=1), OBJECTIVES, TEACHER.cost)
+        stopper = EarlyStopper(StoppingConfig(kind="mo_asha", complete_first=1), OBJECTIVES, TEACHER.cost)
         stopper.begin(first, [[run]])
         stopper.ended(first, results(first, run, reports))
         stopper.begin(second, [[its_run]])

@@ -18,8 +18,8 @@ from raykd.figures.trial import Trial
 from raykd.report.readable_numbers import size
 from raykd.storage.layout import FILE_PATTERNS
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import KINDS, examine
-from raykd.sweep.lease import held
+from raykd.sweep.doctor import KINDS, examine_store
+from raykd.sweep.lease import hold_lease
 from raykd.sweep.records import Record, SweepRecords, sweeps_in
 from raykd.sweep.removal import plan_removal, remove
 from raykd.sweep.uses import KEPT, parts_of, unused
@@ -116,7 +116,7 @@ def test_the_list_counts_trials_that_were_stopped_early(store, capsys):
 
 
 def test_the_list_says_who_drives_a_sweep_and_what_is_damaged(store, capsys):
-    with held(Storage(str(store)).child("sweeps", "other")):
+    with hold_lease(Storage(str(store)).child("sweeps", "other")):
         assert code_of("list", str(store)) == 0
     assert f"other: process {os.getpid()} on" not in (output := said(capsys)), "this process is no driver"
     assert "other ended" in output
@@ -154,7 +154,7 @@ def test_what_no_sweep_uses_goes_after_asking_and_only_what_raykd_wrote(store, c
     assert [path.name for path in (store / "runs" / run).iterdir()] == ["notes.txt"]
     assert all(path.read_text() == "own" for path in notes)
     assert unused(storage) == []
-    assert not examine(storage).damages
+    assert not examine_store(storage).damages
 
 
 def test_old_parts_alone_go_where_an_age_is_given(store, capsys):
@@ -181,7 +181,7 @@ def test_a_sweep_goes_with_what_only_it_used_and_the_other_resumes_as_it_was(who
     assert {path.name for path in (store / "runs").iterdir()} == others
     assert mine - others
     assert unused(storage) == []
-    assert not examine(storage).damages
+    assert not examine_store(storage).damages
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*.arrow")}
     assert code_of("clean", str(store), "--sweep", "doctored", "--yes") == 0
     assert {part.kind for part in parts_of(storage)} <= set(KEPT)
@@ -205,7 +205,7 @@ def test_while_another_sweep_has_not_ended_only_runs_go_with_a_sweep(store, caps
 def test_nothing_goes_while_a_driver_works(store, capsys, monkeypatch):
     monkeypatch.setattr("raykd.sweep.lease.STALE_S", 0.2)
     lease = store / "sweeps/doctored/lease.json"
-    with held(Storage(str(lease.parent))):
+    with hold_lease(Storage(str(lease.parent))):
         plain = Storage(str(lease.parent)).read_json("lease.json")
     # A process of this machine that lives, and is not this one.
     import psutil
@@ -296,7 +296,7 @@ def test_a_kill_in_between_leaves_a_store_that_is_whole(store, monkeypatch, swee
             patch.setattr(Storage, "remove", killed)
             with pytest.raises(KeyboardInterrupt):
                 remove(at, plan_removal(at, sweep), note=lambda text: None)
-        assert not examine(at).damages
+        assert not examine_store(at).damages
         if (Path(copy) / "sweeps/other/sweep.json").exists():
             remove(at, plan_removal(at, sweep), note=lambda text: None)
         remove(at, plan_removal(at), note=lambda text: None)

@@ -95,7 +95,7 @@ def test_a_teacher_is_checked_against_every_objective(written):
         ("bilstm_crf}", "bilstm_crf, word_dropout: {float: [0, 0.5]}}", "3 teachers: infinitely many settings"),
         ("", "search: {sampler: grid}\ntraining: {learning_rate: {float: [1e-4, 1e-2]}}\n", "search.sampler: a grid"),
         ("", "search: {objectives: {latency_ms: min}}\n", "f1 must be among them"),
-        ("", "search: {objectives: {f1: min}}\n", "search.objectives.f1: got 'min'; f1 is wanted at its max"),
+        ("", "search: {objectives: {f1: min}}\n", "search.objectives.f1: got 'min'; write f1: max"),
         ("", "search: {objectives: {f1: max, dev_f1_target: max}}\n",
          "search.objectives: dev_f1_target is not known without dev of the target languages; set corpus.zero_shot_dev"),
         ("", "search: {constraints: [dev_f1_target >= 0.5]}\n", "set corpus.zero_shot_dev: true"),

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from raykd.figures.pareto import Direction, front_ranks
-from raykd.sweep.early_stopping import Course, Point, StoppingConfig, priority, reachable_gain, reason_to_stop
+from raykd.sweep.early_stopping import (
+    Point,
+    StoppingConfig,
+    TrialCourse,
+    rank_candidates,
+    reachable_gain,
+    reason_to_stop,
+)
 
 untimed = settings(deadline=None)
 ON = StoppingConfig(kind="mo_asha", eta=2.0, first_rung=0.25, complete_first=1, worth=0.0)
@@ -24,13 +31,13 @@ def curve(*scores: float, of: int = 4) -> tuple[Point, ...]:
 
 def course(
     number: int, *seeds: Sequence[Point], cost: float = 1.0, done: bool = False, plan: str = ""
-) -> Course:
+) -> TrialCourse:
     own = tuple((tuple(points),) for points in seeds)
     final = float(np.mean([points[-1].score for points in seeds])) if done else None
-    return Course(number, (cost,), plan, own, final)
+    return TrialCourse(number, (cost,), plan, own, final)
 
 
-def reason(own: Course, *others: Course, config: StoppingConfig = ON, seed: int = 0) -> str:
+def reason(own: TrialCourse, *others: TrialCourse, config: StoppingConfig = ON, seed: int = 0) -> str:
     return reason_to_stop(own, (seed, 0), others, config, ("min",), (2.0,))
 
 
@@ -61,7 +68,7 @@ def test_what_is_out_of_reach_is_stopped_with_the_reason():
     # From epoch 2 on the complete trial gained 0.2, and one trial leaves as much again open.
     assert reachable_gain([0.2]) == pytest.approx(0.4)
     text = reason(course(2, curve(0.3, 0.39)), FAST, config=NO_RUNGS)
-    assert text == "at 50 % of its plan it could reach 79.0 at most, and #01, which costs no more, has 80.0"
+    assert text == "at 50 % of its plan the trial could reach 79.0 at most; #01 costs no more and has 80.0"
     assert not reason(course(2, curve(0.3, 0.4)), FAST, config=NO_RUNGS), (
         "what could be equal stays on the front"
     )
@@ -82,7 +89,7 @@ def test_what_could_add_next_to_nothing_is_not_worth_its_epochs():
     # The teacher costs 2, so the complete trial dominates 0.8 · 0.5 of the box, and the other adds its reach · 0.05.
     config = NO_RUNGS.model_copy(update={"worth": 0.05})
     text = reason(course(2, curve(0.0, 0.0), cost=0.9), FAST, config=config)
-    assert text == "at 50 % of its plan it could reach 40.0 at most, and add 4.8 % to the hypervolume"
+    assert text == "at 50 % of its plan the trial could reach 40.0 at most, and add 4.8 % to the hypervolume"
     assert not reason(course(2, curve(0.0, 0.1), cost=0.9), FAST, config=config)
     assert not reason(course(2, curve(0.0, 0.0), cost=0.5), FAST, config=config)
 
@@ -116,7 +123,8 @@ def test_the_best_of_a_rung_go_on():
     assert not reason(course(9, curve(0.75)), *others)
     text = reason(course(9, curve(0.55)), *others)
     assert text == (
-        "at 25 % of its plan it was 4 of 5, of which 3 went on, with 55.0, and #02, which costs no more, with 80.0"
+        "at 25 % of its plan the trial was number 4 of 5, and 3 went on; "
+        "it had 55.0, and #02, which costs no more, 80.0"
     )
     assert not reason(course(9, curve(0.65, 0.66, 0.67)), *others), "no rung at three quarters"
 
@@ -141,9 +149,9 @@ def test_seeds_are_compared_with_the_same_seeds_of_others():
 
 
 def test_the_languages_of_a_seed_are_awaited():
-    others = [Course(n, (1.0,), "", ((curve(0.8, 0.8, 0.8, 0.8),) * 2,), 0.8) for n in range(1, 5)]
-    alone = Course(9, (1.0,), "", ((curve(0.0), ()),))
-    both = Course(9, (1.0,), "", ((curve(0.0), curve(0.1)),))
+    others = [TrialCourse(n, (1.0,), "", ((curve(0.8, 0.8, 0.8, 0.8),) * 2,), 0.8) for n in range(1, 5)]
+    alone = TrialCourse(9, (1.0,), "", ((curve(0.0), ()),))
+    both = TrialCourse(9, (1.0,), "", ((curve(0.0), curve(0.1)),))
     assert not reason_to_stop(alone, (0, 0), others, ON, ("min",), (2.0,))
     assert reason_to_stop(both, (0, 1), others, ON, ("min",), (2.0,))
 
@@ -156,7 +164,7 @@ tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0,
 def test_priority_goes_through_the_fronts_in_their_order(rows):
     values = np.array(rows, dtype=float)
     ways: list[Direction] = ["max", "min", "min"]
-    order = priority(values, ways)
+    order = rank_candidates(values, ways)
     assert sorted(order) == list(range(len(rows)))
     ranks = front_ranks(values, ways)[order]
     assert (np.diff(ranks) >= 0).all()

@@ -12,7 +12,7 @@ from raykd.figures.results import Score
 from raykd.figures.trial import Teacher
 from raykd.spec import load
 from raykd.storage.layout import RESULT
-from raykd.sweep.driver import do_phases
+from raykd.sweep.driver import run_phases
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.precompute import Precompute
 from raykd.sweep.phases.teachers import Teachers
@@ -68,7 +68,7 @@ def taught(sweep: Sweep) -> list[str]:
     """The warnings of the phases up to the transfer sets."""
     listener = Warnings()
     context = PhaseContext(sweep, Topology.of({"CPU": 1.0}), listener)
-    do_phases(context, [Teachers(context), Precompute(context)])
+    run_phases(context, [Teachers(context), Precompute(context)])
     return listener.said
 
 

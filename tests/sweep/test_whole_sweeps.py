@@ -21,7 +21,7 @@ from raykd.recipes.run import Run
 from raykd.spec import load
 from raykd.storage.store import Storage
 from raykd.sweep import settings as settings_module
-from raykd.sweep.doctor import examine
+from raykd.sweep.doctor import examine_store
 from raykd.sweep.records import SweepRecords
 from raykd.sweep.sweep import Sweep
 from raykd.sweep.uses import unused
@@ -358,7 +358,7 @@ def test_what_students_start_from_is_used(students):
     assert students.storage.names("embeddings/")
     assert not any(run.sources for run in students.done)
     assert unused(students.storage) == []
-    assert not examine(students.storage).damages
+    assert not examine_store(students.storage).damages
 
 
 PRETRAINING = """\

@@ -24,7 +24,7 @@ from raykd.precompute.model_cost import measure_cost
 from raykd.precompute.open_teacher import load_teacher
 from raykd.storage.layout import WEIGHTS
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import examine
+from raykd.sweep.doctor import examine_store
 from raykd.tasks import TASKS
 from raykd.training.data import encoded_part, training_data
 from raykd.training.evaluate import predict
@@ -154,7 +154,7 @@ def test_a_lost_shard_is_computed_again(tmp_path, encoder):
     assert index.exists()
     (noted,) = tmp_path.glob("encoders/*/text-*.json")
     noted.write_text(noted.read_text().replace("sentences", "sentence5"))
-    (damage,) = examine(ready.storage).damages
+    (damage,) = examine_store(ready.storage).damages
     assert damage.remove == (str(noted.relative_to(tmp_path)),)
 
 

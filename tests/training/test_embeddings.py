@@ -18,7 +18,7 @@ from raykd.recipes.run import Run
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.storage.layout import EMBEDDINGS, ROWS
 from raykd.storage.store import Storage
-from raykd.sweep.doctor import examine, repair
+from raykd.sweep.doctor import examine_store, repair_store
 from raykd.training import embeddings
 from raykd.training.embeddings import embeddings_id, open_embeddings
 from raykd.training.execute import _starting_model, find_result
@@ -164,11 +164,11 @@ def test_what_a_kill_or_damage_leaves_is_computed_again(one):
         StoreError, match=rf"{ROWS}: is damaged: its checksum is not the one in the manifest; `raykd"
     ):
         started(one, run)
-    (damage,) = (found := examine(one.storage)).damages
+    (damage,) = (found := examine_store(one.storage)).damages
     assert sorted(name.rpartition("/")[2] for name in damage.remove) == ["embeddings.json", ROWS]
-    repair(one.storage, found)
+    repair_store(one.storage, found)
     assert torch.equal(started(one, run), before)
-    assert not examine(one.storage).damages
+    assert not examine_store(one.storage).damages
 
 
 @pytest.mark.parametrize(("teachers", "students"), [("pruned", False), ("whole", True), ("pruned", None)])
@@ -286,7 +286,7 @@ EACH, ALL = {"scope": "language"}, {"scope": "all"}
 @pytest.mark.parametrize(
     ("teachers", "student", "path", "message"),
     [
-        (EACH, {}, "kind", "each language has a teacher of its own; set student.scope: language"),
+        (EACH, {}, "kind", "each language has another teacher; set student.scope: language"),
         ({**ALL, "count": 2}, {}, "kind", "the mean of 2 teachers has none; set teachers.count: 1"),
         (ALL, {"vocabulary": {"kind": "wordpiece"}}, "kind", "pieces are not the teacher's; set student.vocabulary"),
         (ALL, of("svd", weights="pretrained"), "weights", "'bilstm_crf' starts from no checkpoint; set weights"),

@@ -15,7 +15,7 @@ from raykd.precompute.open_teacher import load_teacher
 from raykd.recipes.recipe_faults import recipe_faults
 from raykd.storage.store import Storage
 from raykd.structures.labelled_arcs import LabelledArcs
-from raykd.sweep.doctor import examine, repair
+from raykd.sweep.doctor import examine_store, repair_store
 from raykd.training.data import cached_corpus, run_labels
 from raykd.training.prepare import prepare
 from tests.training.loops import stage_data
@@ -181,9 +181,9 @@ def test_damaged_labels_are_refused_by_name_and_found_by_the_doctor(tmp_path):
     path.write_text(path.read_text().replace("@NOUN@", "@VERB@", 1))
     with pytest.raises(StoreError, match=rf"labels/{run.labels_id}\.json"):
         run_labels(ready.storage.uri, run)
-    (damage,) = examine(ready.storage).damages
-    assert (damage.name, damage.again) == (f"labels/{run.labels_id}.json", "the labels are made again")
-    repair(ready.storage, examine(ready.storage))
+    (damage,) = examine_store(ready.storage).damages
+    assert (damage.name, damage.consequence) == (f"labels/{run.labels_id}.json", "the labels are made again")
+    repair_store(ready.storage, examine_store(ready.storage))
     assert student_of(ready, parsing(root)).labels_id == run.labels_id
     assert len(run_labels(ready.storage.uri, run))
 

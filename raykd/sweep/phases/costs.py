@@ -17,7 +17,7 @@ from raykd.precompute.latency import hardware
 from raykd.precompute.measurement import check_gpu, measure_shapes
 from raykd.precompute.model_cost import GPU, find_cost, shape_key
 from raykd.recipes.run import Run
-from raykd.sweep.outcome import against_teachers, with_cost
+from raykd.sweep.outcome import with_cost, with_teacher_ratios
 from raykd.sweep.phases.interface import Phase
 from raykd.sweep.settings import Setting, joined_cost
 from raykd.sweep.sweep import Sweep
@@ -101,14 +101,16 @@ def _runtimes(sweep: Sweep, asked: Sequence[Runtime]) -> list[Runtime]:
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
     """What a setting's student costs, absolutely and against the teachers it learns from."""
     teachers = [sweep.cost(each.run) for each in setting.prepared.preparation.teachers]
-    return against_teachers(setting.cost(sweep.storage, sweep.timed_on), teachers)
+    return with_teacher_ratios(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
 
 def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
     """Return the cost of the student of these runs, with the ratios to the sweep's first alternative of teachers."""
     student = joined_cost([sweep.cost(run) for run in runs])
     groups = sweep.teacher_groups
-    return against_teachers(student, [sweep.cost(teacher.run) for teacher in groups[0][1]] if groups else [])
+    return with_teacher_ratios(
+        student, [sweep.cost(teacher.run) for teacher in groups[0][1]] if groups else []
+    )
 
 
 def _wanted(sweep: Sweep) -> set[str]:
@@ -149,5 +151,5 @@ def renew_costs(sweep: Sweep, recorder: Recorder) -> None:
         setting = sweep.settings.of(record.resolved)
         trial = with_cost(record.trial, recorder.cost_of(setting), recorder.grid)
         if trial != record.trial:
-            judged = trial if trial.role == "baseline" else recorder.constraints.judged(trial)
+            judged = trial if trial.role == "baseline" else recorder.constraints.with_violations(trial)
             sweep.records.save(replace(record, trial=judged))

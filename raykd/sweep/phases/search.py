@@ -9,7 +9,7 @@ from raykd.figures.trial import UNFINISHED, Trial, teacher_score
 from raykd.sweep.bookkeeping import Recorder
 from raykd.sweep.budget import Budget
 from raykd.sweep.constraints import Constraints
-from raykd.sweep.early_stopping import Stopper
+from raykd.sweep.early_stopping import EarlyStopper
 from raykd.sweep.phases.confirm import AfterSearch
 from raykd.sweep.phases.costs import cost_of, keep_grid, renew_costs
 from raykd.sweep.phases.interface import Phase, PhaseContext
@@ -42,7 +42,7 @@ class Search(Phase):
         sweep = self.sweep
         recorder = self.context.recorder = self._recorder()
         own = [record for record in sweep.records.load() if record.trial.role == "search"]
-        recorder.log_again(sweep.settings.of)
+        recorder.republish_ended_trials(sweep.settings.of)
         ended = sum(record.trial.state not in UNFINISHED for record in own)
         config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
         trials = Trials(
@@ -67,7 +67,9 @@ class Search(Phase):
         teachers = save_teachers(sweep, self.listener)
         log_teachers(sweep, teachers, self._pages)
         score_name = sweep.file.task_entry.score_name
-        constraints = Constraints.of(sweep.file.search.constraints, score_name, teacher_score(teachers))
+        constraints = Constraints.from_sources(
+            sweep.file.search.constraints, score_name, teacher_score(teachers)
+        )
         recorder = Recorder(
             sweep.records, self._pages, self.listener, sweep.file.objectives,
             lambda setting: cost_of(sweep, setting), constraints, grid=keep_grid(sweep),
@@ -77,10 +79,10 @@ class Search(Phase):
 
     def _spent(self, trials: Iterable[Trial]) -> str:
         trials = list(trials)
-        seconds, gpu_hours = self._budget.left(trials)
+        seconds, gpu_hours = self._budget.remaining(trials)
         self.listener.budget(seconds=seconds, gpu_hours=gpu_hours)
         runs_after = sum(phase.foreseen_runs(trials) for phase in self._later)
-        spent = self._budget.spent(trials, runs_after / self.sweep.file.search.runs_per_setting)
+        spent = self._budget.reason_to_stop(trials, runs_after / self.sweep.file.search.runs_per_setting)
         return spent and f"{spent}, --resume with a larger one goes on"
 
 
@@ -96,13 +98,13 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
         )
 
 
-def stopper_of(sweep: Sweep, records: Iterable[Record]) -> Stopper | None:
+def stopper_of(sweep: Sweep, records: Iterable[Record]) -> EarlyStopper | None:
     """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
     config = sweep.file.search.stopping
-    if not config.stops:
+    if not config.stops_trials:
         return None
     teachers = sweep.records.teachers()
-    stopper = Stopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})
+    stopper = EarlyStopper(config, sweep.file.objectives, teachers[0].cost if teachers else {})
     for record in records:
         if record.trial.state in ("COMPLETE", "PRUNED"):
             setting = sweep.settings.of(record.resolved)

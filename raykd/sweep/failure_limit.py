@@ -1,4 +1,4 @@
-"""When a sweep stops because its trials fail: what they have in common is a fault to be corrected first."""
+"""The end of a sweep whose trials fail: the fault that they share has to be corrected first."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterable
 from raykd.figures.trial import Trial
 
 FEWEST_ALL, FEWEST_MOST = 4, 6
-"""So many trials have to have ended before it is said that all of them fail; that more than half fail alike."""
+"""Trials that must have ended before the sweep stops because all failed, or because more than half failed alike."""
 
 _VARYING = re.compile(r"[0-9a-f]{12,}|\d+(\.\d+)?(e-?\d+)?")
 """What differs between two messages with one reason: ids, epochs, seconds, bytes."""
 
 
 def reason_to_give_up(trials: Iterable[Trial]) -> str:
-    """Why no other trial is begun, given those that have ended; empty where others may be.
+    """Return the reason to begin no further trial; empty if the sweep goes on.
 
-    It stops where all of at least `FEWEST_ALL` trials failed, whatever their reasons, or where more than half of at
-    least `FEWEST_MOST` failed with the same one, numbers and ids in it aside. A choice of which one alternative of
-    three cannot be trained does not get there; a fault that every setting shares always does.
+    The sweep stops if all of at least `FEWEST_ALL` trials failed, whatever their reasons, or if more than half of at
+    least `FEWEST_MOST` failed for the same reason, apart from numbers and ids in the message. A choice in which one of
+    three alternatives cannot be trained does not stop a sweep; a fault that every setting shares always does.
     """
     ended = [trial for trial in trials if trial.state != "RUNNING"]
     messages = [trial.message for trial in ended if trial.state == "FAILED"]
@@ -28,9 +28,9 @@ def reason_to_give_up(trials: Iterable[Trial]) -> str:
         return ""
     reasons = Counter(_VARYING.sub("#", message) for message in messages)
     reason, alike = reasons.most_common(1)[0]
-    every = len(ended) >= FEWEST_ALL and len(messages) == len(ended)
-    most = len(ended) >= FEWEST_MOST and 2 * alike > len(ended)
-    if not every and not most:
+    all_failed = len(ended) >= FEWEST_ALL and len(messages) == len(ended)
+    most_failed_alike = len(ended) >= FEWEST_MOST and 2 * alike > len(ended)
+    if not all_failed and not most_failed_alike:
         return ""
     example = next(message for message in messages if _VARYING.sub("#", message) == reason)
     return f"{len(messages)} of {len(ended)} trials failed, {alike} of them with: {example}"

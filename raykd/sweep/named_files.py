@@ -1,4 +1,4 @@
-"""Files and folders that a sweep file gives its models: checkpoints, tokenizers, word vectors, a run to start from."""
+"""Files and folders that a sweep file names for its models: checkpoints, tokenizers, word vectors, starting runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from raykd.sweep.spec import SweepFile, plain_sweep
 from raykd.sweep.sweep_faults import leaves
 
 
-def look_at_given_files(document: Document) -> list[str]:
-    """Look at what every alternative of the sweep gives its models, without loading it.
+def check_named_files(document: Document) -> list[str]:
+    """Check the files that every alternative of the sweep names for its models, without loading them.
 
     Returns:
-        Notes on what is not there: another sweep may have to write it first.
+        Notes on missing files; another sweep may have to write them first.
 
     Raises:
-        SpecError: what is there is something else, such as a folder without a checkpoint; all faults together.
+        SpecError: An existing file is of another kind, such as a folder without a checkpoint; with all such faults.
     """
     notes: dict[str, None] = {}
     faults: list[Fault] = []
@@ -40,19 +40,15 @@ def look_at_given_files(document: Document) -> list[str]:
                 notes |= dict.fromkeys(f"{fault.path}: {error}" for fault in _faults_at(document, error))
             except StoreError as error:
                 faults += _faults_at(document, error)
-        notes |= dict.fromkeys(_without_start(recipe))
+        notes |= dict.fromkeys(_missing_start(recipe))
     if faults:
         raise SpecError(document.ordered(faults))
     return list(notes)
 
 
 @contextmanager
-def placed(document: Document) -> Iterator[None]:
-    """Turn a missing or damaged file that the sweep file names into a fault at the key that names it.
-
-    Raises:
-        SpecError: in the place of such a StoreError.
-    """
+def file_errors_as_faults(document: Document) -> Iterator[None]:
+    """Turn a missing or damaged file that the sweep file names into a fault at its key, raised as SpecError."""
     try:
         yield
     except StoreError as error:
@@ -63,10 +59,10 @@ def placed(document: Document) -> Iterator[None]:
 
 
 def _parts(config: Any) -> Iterator[Any]:
-    """The configurations within `config`, itself among them, that name files of their own."""
+    """Yield the configurations within `config`, and `config` itself, that name files."""
     if isinstance(config, tuple):
-        for each in config:
-            yield from _parts(each)
+        for item in config:
+            yield from _parts(item)
     if isinstance(config, BaseModel):
         if hasattr(config, "refuse_unreadable"):
             yield config
@@ -74,23 +70,24 @@ def _parts(config: Any) -> Iterator[Any]:
             yield from _parts(getattr(config, name))
 
 
-def _without_start(recipe: SweepFile) -> Iterator[str]:
+def _missing_start(recipe: SweepFile) -> Iterator[str]:
     if recipe.start_from is not None and find_starting_run(recipe.start_from, Storage(recipe.store)) is None:
         yield f"start_from: {recipe.start_from} is no finished run of the store, and no folder of one"
 
 
 def _faults_at(document: Document, error: StoreError) -> list[Fault]:
-    """The fault at each key whose value is the file that `error` names."""
-    paths = [path for path, value in leaves(document.tree) if _names(value, error.name)]
+    """Return the fault at each key whose value is the file that `error` names."""
+    paths = [path for path, value in leaves(document.tree) if _is_spelling_of(value, error.name)]
     message = f"{error.name} {error.problem}; {error.hint}"
     return [document.fault(path, message) for path in paths]
 
 
-def _names(value: Any, file: str) -> bool:
-    """Whether a value of a sweep file names this file: as it is, by its absolute path, or for one language or seed."""
+def _is_spelling_of(value: Any, file: str) -> bool:
+    """True if a value of a sweep file names this file: as it is, by its absolute path, or for one language or seed."""
     if not isinstance(value, str) or not value:
         return False
     spellings = {value} if "://" in value else {value, str(Path(value)), str(Path(value).absolute())}
     return any(
-        re.fullmatch(re.sub(r"\\\{(lang|seed)\\\}", ".+", re.escape(each)), file) for each in spellings
+        re.fullmatch(re.sub(r"\\\{(lang|seed)\\\}", ".+", re.escape(spelling)), file)
+        for spelling in spellings
     )

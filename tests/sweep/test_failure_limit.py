@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raykd.figures.trial import State, Trial
-from raykd.sweep.giving_up import FEWEST_ALL, FEWEST_MOST, reason_to_give_up
+from raykd.sweep.failure_limit import FEWEST_ALL, FEWEST_MOST, reason_to_give_up
 
 ENDS: dict[str, State] = {"complete": "COMPLETE", "pruned": "PRUNED", "runs": "RUNNING"}
 
