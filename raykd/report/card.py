@@ -25,7 +25,7 @@ from raykd.tasks import TASKS
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
 UNKNOWN = "unknown"
-"""Hugging Face's name of a licence that is not known."""
+"""Hugging Face's name for an unknown licence."""
 MEAN = "mean"
 CARD_ROWS = {
     PARAMETERS.name: "parameters", LATENCY.name: f"ms a sentence, `{ONNX}` in ONNX Runtime",
@@ -35,24 +35,31 @@ CARD_ROWS = {
 
 @dataclass(frozen=True)
 class Origin:
-    """What a sweep knows of one of its students."""
+    """A student's sweep: its trial, its teachers and its twin on gold labels."""
 
     sweep: str
     trial: Trial
     teachers: Sequence[Teacher] = ()
     twin: Trial | None = None
-    """The same student on labels alone."""
+    """The same student trained on gold labels alone."""
 
 
 def model_card(exported: Export, *, stated: CardConfig, origin: Origin | None = None) -> str:
-    """The card as Markdown. Scores are those of the model that was exported, its teacher's and those of the same
-    student on labels alone are as the sweep has them.
+    """Return the model card as Markdown.
+
+    The scores are those of the exported model. The sweep supplies the scores of the teacher and of the same student on
+    gold labels alone.
+
+    Args:
+        exported: The exported model.
+        stated: Licences and data sets from the sweep file or the command line.
+        origin: The student's sweep; None for a run without one.
     """
     metadata = "\n".join(f"{key}: {json.dumps(value)}" for key, value in _metadata(exported, stated, origin))
     sections = [
         ("Figures", _figures(exported, origin)),
         ("Data", _data(exported)),
-        ("How it was made", _made(exported, origin)),
+        ("How it was made", _training_lines(exported, origin)),
         ("Use", _use(exported)),
         ("Licences", _licences(stated)),
     ]
@@ -63,17 +70,25 @@ def model_card(exported: Export, *, stated: CardConfig, origin: Origin | None = 
 def trial_card(
     trial: Trial, trials: Iterable[Trial], teachers: Sequence[Teacher], *, sweep: str, stated: CardConfig
 ) -> Callable[[Export], str]:
-    """What makes the card of each model of a trial."""
+    """Return the function that makes the card of each model of a trial.
+
+    Args:
+        trial: The trial to export.
+        trials: All trials of its sweep, among them the twin on gold labels.
+        teachers: The teachers of the sweep.
+        sweep: Name of the sweep.
+        stated: Licences and data sets from the sweep file or the command line.
+    """
     return partial(
         model_card, stated=stated, origin=Origin(sweep, trial, teachers, find_gold_twin(trial, trials))
     )
 
 
 def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> Iterator[tuple[str, Any]]:
-    # Each value as JSON, which is YAML: `no` stays a language for readers of YAML 1.1.
+    # Values are written as JSON, which is valid YAML: readers of YAML 1.1 would take the language `no` for false.
     run, task = exported.run, TASKS[exported.run.task]
     # Hugging Face takes codes of two or three letters.
-    if languages := [each for each in _languages(exported) if re.fullmatch("[a-z]{2,3}", each)]:
+    if languages := [code for code in _languages(exported) if re.fullmatch("[a-z]{2,3}", code)]:
         yield "language", languages
     yield "license", stated.license or UNKNOWN
     yield "library_name", "raykd"
@@ -101,8 +116,8 @@ def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> It
 
 
 def _languages(exported: Export) -> list[str]:
-    """The languages that the corpus names."""
-    return [each for each in exported.languages if each != NO_LANGUAGE]
+    """Languages named by the corpus."""
+    return [language for language in exported.languages if language != NO_LANGUAGE]
 
 
 def _language(name: str) -> str:
@@ -121,13 +136,13 @@ def _title(exported: Export, origin: Origin | None) -> str:
 def _summary(exported: Export, origin: Origin | None) -> str:
     run, task = exported.run, TASKS[exported.run.task]
     kind = f"{run.model['kind']} {run.role}"
-    where = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
+    sweep = "" if origin is None else f" It is trial {origin.trial.number} of the sweep {origin.sweep}."
     label = "labels each text" if task.unit == "sentence" else "labels words"
     label = "labels each pair of texts" if task.reads_pairs else label
     if exported.trees is not None:
         label = "finds the head of each word and its relation"
     languages = ", ".join(_languages(exported))
-    return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{where}"
+    return f"A {kind} that {label} ({run.task}) in {languages or 'text'}, made by raykd.{sweep}"
 
 
 def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
@@ -135,7 +150,7 @@ def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
     label = task.score_label
     columns: dict[str, Scores] = {"": exported.result.scores}
     if origin is not None:
-        columns |= {f"teacher {each.name} ": each.scores for each in origin.teachers}
+        columns |= {f"teacher {teacher.name} ": teacher.scores for teacher in origin.teachers}
         columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
     cells = {
         f"{name}{figure.heading.format(label=label)}": (
@@ -145,20 +160,27 @@ def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
         for name, scores in columns.items()
         for figure in score_figures(task.score_name, targets=False)
     }
-    rows = [name for name in (*exported.languages, MEAN) if any(name in own for _, own in cells.values())]
+    rows = [
+        name
+        for name in (*exported.languages, MEAN)
+        if any(name in by_language for _, by_language in cells.values())
+    ]
     if len(rows) == 2:
-        rows = rows[:1]  # of one language it is its mean
+        rows = rows[:1]  # the mean of a single language would only repeat it
     yield from _table(
         ["language", *cells],
-        [[_language(name), *(form(own.get(name)) for form, own in cells.values())] for name in rows],
+        [
+            [_language(name), *(form(by_language.get(name)) for form, by_language in cells.values())]
+            for name in rows
+        ],
     )
     yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
     if origin is not None:
-        yield from _of_trial(origin, label)
+        yield from _trial_lines(origin, label)
     yield ""
-    # Where each language has a student of its own, a trial's costs are those of all together.
-    alone = origin is not None and origin.trial.settings.get("student.scope") != "language"
-    costs = origin.trial.cost if origin is not None and alone else {}
+    # With one student per language a trial's costs are the sum of all, so no single student has them.
+    one_student = origin is not None and origin.trial.settings.get("student.scope") != "language"
+    costs = origin.trial.cost if origin is not None and one_student else {}
     ratios = {PARAMETERS: None, LATENCY: SPEEDUP, TORCH_LATENCY: None, BYTES: COMPRESSION}
     against = [
         [
@@ -177,15 +199,15 @@ def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
         yield _agreement(exported.agreement)
 
 
-def _of_trial(origin: Origin, label: str) -> Iterator[str]:
+def _trial_lines(origin: Origin, label: str) -> Iterator[str]:
     dev = origin.trial.scores.get("dev")
     if dev is not None and dev.sd is not None:
         means = "; the figures on labels alone are means too" if origin.twin else ""
         mean = f"{percent(dev.mean)}{spread(dev.sd)}"
         yield f"One of {len(dev.by_seed)} seeds, whose mean is dev {label} {mean}{means}."
-    own, alone = origin.trial.scores.mean("dev"), origin.twin and origin.twin.scores.mean("dev")
-    if own is not None and alone is not None:
-        yield f"Against the same student on labels alone: {gain(own - alone)} on dev."
+    dev_mean, gold_only = origin.trial.scores.mean("dev"), origin.twin and origin.twin.scores.mean("dev")
+    if dev_mean is not None and gold_only is not None:
+        yield f"Against the same student on labels alone: {gain(dev_mean - gold_only)} on dev."
 
 
 def _agreement(agreement: Agreement) -> str:
@@ -216,14 +238,14 @@ def _data(exported: Export) -> Iterator[str]:
         [[_language(name), *(f"{parts[part].get(name, 0):,}" for part in used)] for name in names],
     )
     yield from (f"- {message}" for message in exported.corpus.pos_messages())
-    # Raw text does not show such words, and the model learnt them.
+    # Raw text cannot show words with spaces inside, but the model learnt them.
     yield from (f"- {message}" for message in exported.corpus.spaced_word_messages())
 
 
-def _made(exported: Export, origin: Origin | None) -> Iterator[str]:
+def _training_lines(exported: Export, origin: Origin | None) -> Iterator[str]:
     run = exported.run
     sources = ", ".join(dict.fromkeys(source.teacher_id for source in run.sources))
-    # Of several teachers a sweep's names do not say which one taught this student.
+    # With several teachers the sweep's names do not tell which one taught this student.
     names = origin.teachers[0].name if origin and len(origin.teachers) == 1 else sources
     yield f"- Teacher: {names if run.sources else 'none, it learnt from labels alone'}"
     yield f"- Model: {run.model['kind']} {shape_name(run.model)}".rstrip()
@@ -237,22 +259,22 @@ def _made(exported: Export, origin: Origin | None) -> Iterator[str]:
         yield f"- Method: {origin.trial.method}"
     for number, stage in enumerate(run.stages, 1):
         schedule = stage["schedule"]
-        long = [
+        length = [
             f"{schedule[key]} {word}"
             for key, word in (("epochs", "epochs"), ("max_steps", "steps"))
             if schedule.get(key)
         ]
         temperature = stage["objective"].get("temperature", 1)
-        soft = [f"temperature {temperature:g}"] if temperature != 1 else []
-        details = ", ".join([f"{stage['text']} text", *soft, *long])
+        softened = [f"temperature {temperature:g}"] if temperature != 1 else []
+        details = ", ".join([f"{stage['text']} text", *softened, *length])
         yield f"- Stage {number}: {objective_name(stage['objective'])} ({details})"
-    yield f"- Training: {', '.join(f'{key} {value}' for key, value in _plain(run))}"
+    yield f"- Training: {', '.join(f'{key} {value}' for key, value in _shown_settings(run))}"
     yield f"- Run: `{run.id}`, {exported.result.steps:,} steps, raykd {__version__}"
 
 
-def _plain(run: Run) -> list[tuple[str, Any]]:
-    wanted = ("optimiser", "learning_rate", "batch_tokens", "dropout", "seed")
-    return [(key.replace("_", " "), run.training[key]) for key in wanted if run.training.get(key) is not None]
+def _shown_settings(run: Run) -> list[tuple[str, Any]]:
+    names = ("optimiser", "learning_rate", "batch_tokens", "dropout", "seed")
+    return [(key.replace("_", " "), run.training[key]) for key in names if run.training.get(key) is not None]
 
 
 def _use(exported: Export) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Settings of finished sweeps against a baseline: means and spreads over seeds, and what the difference proves."""
+"""Finished sweeps' settings against a baseline: means and spreads over seeds, and the test of the difference."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from raykd.spec.messages import did_you_mean, unknown_message
 
 ComparedScore = Literal["test", "dev", "target"]
 FIGURE: Mapping[ComparedScore, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
-"""The score that is compared; target: the test's mean over languages without labels."""
+"""The compared score; target: the test score's mean over languages without labels."""
 Grouping = Literal["setting", "objective"]
 Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baseline"]
 
 FEWEST = 3
-"""Seeds that a setting with one should have."""
+"""Recommended number of seeds for a setting that has only one."""
 HINT = f"set search.runs_per_setting: {FEWEST}"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One setting and its scores over its seeds, fractions."""
+    """A setting and its scores over seeds, as fractions."""
 
     trial: Trial
     compared_score: ComparedScore
     metric: str = ""
-    """One that stands beside the task's score; empty: the score itself."""
+    """A metric beside the task's score; empty: the score itself."""
 
     @property
     def figure(self) -> Figure:
-        """The score that is compared."""
+        """The compared score."""
         return metrics_of(self.trial, self.compared_score)[self.metric]
 
     @property
     def score(self) -> Score | None:
-        """Its means and what they are made of; None where the trial has none."""
+        """The score with its values by seed and language; None if the trial has none."""
         return self.trial.scores.get(*self.figure.score) if self.figure.score else None
 
     @property
@@ -53,28 +53,28 @@ class Side:
 
     @property
     def by_seed(self) -> tuple[float, ...]:
-        """Each seed's score."""
+        """Scores by seed."""
         return () if self.score is None else self.score.by_seed
 
     @property
     def mean(self) -> float | None:
-        """Over seeds."""
+        """Mean over seeds."""
         return self.score and self.score.mean
 
     @property
     def sd(self) -> float | None:
-        """The sample standard deviation (n − 1); None for one seed."""
+        """Sample standard deviation (n − 1) over seeds; None for one seed."""
         return self.score and self.score.sd
 
     @property
     def by_language(self) -> Mapping[str, float]:
-        """Means over seeds, of source and target languages."""
+        """Means over seeds for source and target languages."""
         return self.trial.scores.by_language("dev" if self.compared_score == "dev" else "test", self.metric)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One setting beside its baseline. Bounds are `epsilon_min` at level `alpha` in either direction."""
+    """A setting beside its baseline. Bounds are `epsilon_min` at level `alpha`, in either direction."""
 
     sweep: str
     setting: Side
@@ -84,41 +84,41 @@ class Comparison:
 
     @property
     def tested(self) -> bool:
-        """Whether both sides have the two seeds that a spread needs."""
+        """Both sides have at least two seeds, so that there is a spread."""
         return self.baseline is not None and min(map(len, self._samples)) > 1
 
     @property
     def difference(self) -> float | None:
-        """Of the means."""
+        """Mean of the setting minus mean of the baseline; None if one of them is missing."""
         if self.baseline is None or self.setting.mean is None or self.baseline.mean is None:
             return None
         return self.setting.mean - self.baseline.mean
 
     @cached_property
     def epsilon(self) -> float | None:
-        """Bound on how much the setting fails to dominate its baseline: 0 it dominates, 1 it does not at all."""
+        """Bound on the setting's failure to dominate its baseline: 0 is full dominance, 1 is none."""
         return epsilon_min(*self._samples, alpha=self.alpha) if self.tested else None
 
     @cached_property
     def epsilon_reverse(self) -> float | None:
-        """Bound on how much the baseline fails to dominate the setting."""
+        """Bound on the baseline's failure to dominate the setting."""
         return epsilon_min(*self._samples[::-1], alpha=self.alpha) if self.tested else None
 
     @cached_property
     def needed(self) -> int | None:
-        """About how many seeds would decide, where those that there are do not; None: more than `MOST_SEEDS`."""
+        """Approximate number of seeds for a decision if the present ones do not decide; None: over `MOST_SEEDS`."""
         if not self.tested or self._dominates:
             return None
         return seeds_needed(*self._samples, alpha=self.alpha, threshold=self.threshold)
 
     @property
     def how_many(self) -> str:
-        """The seeds that are needed, in words."""
+        """The number of seeds needed, in words."""
         return f"more than {MOST_SEEDS}" if self.needed is None else f"about {self.needed}"
 
     @property
     def verdict(self) -> Verdict:
-        """What the scores prove."""
+        """The conclusion from the scores."""
         if self.baseline is None:
             return "no baseline"
         if not self.tested:
@@ -127,7 +127,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict with its figures and, where nothing can be concluded, the hint."""
+        """The verdict with its figures and, if nothing can be concluded, a hint."""
         seeds = " and ".join(str(n) for n in dict.fromkeys(map(len, self._samples)))
         return {
             "better": "better",
@@ -150,18 +150,25 @@ class Comparison:
         return None
 
 
-def metrics_of(trial: Trial, which: ComparedScore = "test") -> dict[str, Figure]:
-    """What trials of the task can be compared by: its own score, by the name "", and the metrics beside it of which
-    more is better and which are shares.
+def metrics_of(trial: Trial, compared_score: ComparedScore = "test") -> dict[str, Figure]:
+    """Return the scores by which trials of this task can be compared.
+
+    Args:
+        trial: A trial of the task.
+        compared_score: Part and languages of the score.
+
+    Returns:
+        The task's score under the name "", then the metrics beside it for which more is better and which are shares.
     """
-    own = FIGURE[which]
+    task_figure = FIGURE[compared_score]
     beside = {
         figure.metric: figure
         for figure in SCORES
-        if figure.score and own.score and figure.score[:2] == own.score[:2] and figure.beside == trial.score_name
-        and (figure.direction, figure.form) == (own.direction, own.form)
+        if figure.score and task_figure.score and figure.score[:2] == task_figure.score[:2]
+        and figure.beside == trial.score_name
+        and (figure.direction, figure.form) == (task_figure.direction, task_figure.form)
     }  # fmt: skip
-    return {"": own, **beside}
+    return {"": task_figure, **beside}
 
 
 def compare(
@@ -175,40 +182,53 @@ def compare(
     threshold: float = THRESHOLD,
     bonferroni: bool = True,
 ) -> list[Comparison]:
-    """Every complete setting of the sweeps (name → trials), or each objective's best, beside its baseline; the best
-    on dev first.
+    """Compare all complete settings of the sweeps, or the best of each objective, with a baseline.
 
-    `baseline`: `gold` is the same student, trained the same way on gold labels alone (`gold_twin`); an objective's
-    kind, its best setting on dev; a number, that trial. Each is looked for in the setting's own sweep, or in sweep X
-    as `X:kind` and `X:number`. With `bonferroni` each of k comparisons is made at α/k. `metric`: of those beside the
-    task's score (`slot_f1`); empty or the score's name: the score itself.
+    Args:
+        sweeps: Name of each sweep → its trials.
+        baseline: `gold` for the same student trained in the same way on gold labels alone (`gold_twin`); the kind of an
+            objective, for its best setting on dev; or the number of a trial. Each is looked for in the setting's own
+            sweep; `X:kind` and `X:number` name one of sweep X.
+        score: Part and languages of the compared score.
+        metric: A metric beside the task's score (`slot_f1`); empty or the score's name: the score itself.
+        by: `setting` for all settings, `objective` for the best setting of each objective on dev.
+        alpha: Level of significance.
+        threshold: Bound below which a setting is said to be better.
+        bonferroni: Test each of k comparisons at α/k.
+
+    Returns:
+        The comparisons, the setting with the best dev score first.
 
     Raises:
-        SpecError: there is no such baseline or metric, or no setting to compare.
+        SpecError: There is no such baseline or metric, or no setting to compare.
     """
     pairs, side = [], partial(_side, compared_score=score, metric=metric)
     for name, trials in sweeps.items():
-        done = [trial for trial in trials if trial.state == "COMPLETE" and side(trial).score is not None]
-        chosen = best_of_each_objective(done) if by == "objective" else done
+        complete = [trial for trial in trials if trial.state == "COMPLETE" and side(trial).score is not None]
+        chosen = best_of_each_objective(complete) if by == "objective" else complete
         if baseline == GOLD:
             pairs += [
-                (name, trial, find_gold_twin(trial, done)) for trial in chosen if trial.objective != GOLD
+                (name, trial, find_gold_twin(trial, complete)) for trial in chosen if trial.objective != GOLD
             ]
         else:
-            other = _named_baseline(baseline, name, sweeps)
-            pairs += [(name, trial, other) for trial in chosen if trial is not other]
+            named_trial = _named_baseline(baseline, name, sweeps)
+            pairs += [(name, trial, named_trial) for trial in chosen if trial is not named_trial]
     if not pairs:
         raise _fault(baseline, f"there is no complete setting with a {score} score to compare with it")
-    found = [
+    comparisons = [
         Comparison(name, side(trial), twin and side(twin), alpha, threshold)
         for name, trial, twin in sorted(pairs, key=lambda pair: -_dev(pair[1]))
     ]
-    tests = sum(comparison.tested for comparison in found) if bonferroni else 1
-    return [replace(comparison, alpha=alpha / max(tests, 1)) for comparison in found]
+    tests = sum(comparison.tested for comparison in comparisons) if bonferroni else 1
+    return [replace(comparison, alpha=alpha / max(tests, 1)) for comparison in comparisons]
 
 
 def reasons_not_compared(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
-    """What is not compared, and why: a line for each trial that failed, was stopped or still runs."""
+    """Return a line for each trial that failed, was stopped or still runs.
+
+    Args:
+        sweeps: Name of each sweep → its trials.
+    """
     words = {"FAILED": "failed", "PRUNED": "was stopped early", "RUNNING": "has not ended"}
     return [
         f"{name}: {trial.name} {words[trial.state]}" + (f" ({trial.message})" if trial.message else "")
@@ -219,7 +239,7 @@ def reasons_not_compared(sweeps: Mapping[str, Sequence[Trial]]) -> list[str]:
 
 
 def best_of_each_objective(trials: Sequence[Trial]) -> list[Trial]:
-    """Of each objective the setting with the highest dev score."""
+    """Return the setting with the highest dev score for each objective."""
     best: dict[str, Trial] = {}
     for trial in trials:
         if trial.objective not in best or _dev(trial) > _dev(best[trial.objective]):
@@ -228,35 +248,35 @@ def best_of_each_objective(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _side(trial: Trial, compared_score: ComparedScore, metric: str) -> Side:
-    """Raises SpecError where trials of this task have no such metric."""
-    known = metrics_of(trial, compared_score)
-    asked = "" if metric == trial.score_name else metric
-    if asked not in known:
-        names = (trial.score_name, *filter(None, known))
+    """The trial's score of this metric; SpecError if its task has no such metric."""
+    figures = metrics_of(trial, compared_score)
+    name = "" if metric == trial.score_name else metric
+    if name not in figures:
+        names = (trial.score_name, *filter(None, figures))
         raise SpecError((Fault("--metric", None, metric, unknown_message(metric, names, noun="metric ")),))
-    return Side(trial, compared_score, asked)
+    return Side(trial, compared_score, name)
 
 
 def _dev(trial: Trial) -> float:
     return DEV.read(trial) or 0.0
 
 
-def _named_baseline(baseline: str, own: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:
-    """The trial that `baseline` names, for settings of the sweep `own`."""
-    name, label = baseline.rsplit(":", 1) if ":" in baseline else (own, baseline)
+def _named_baseline(baseline: str, default_sweep: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:
+    """The trial named by `baseline`, for settings of the sweep `default_sweep`."""
+    name, label = baseline.rsplit(":", 1) if ":" in baseline else (default_sweep, baseline)
     if name not in sweeps:
         raise _fault(baseline, f"no sweep {name!r} is compared; there are {', '.join(sweeps)}")
-    done = [trial for trial in sweeps[name] if trial.state == "COMPLETE"]
-    best = {trial.objective: trial for trial in best_of_each_objective(done)}
-    known: dict[str, Trial] = {str(trial.number): trial for trial in done} | best
-    # Trials are shown as #07.
+    complete = [trial for trial in sweeps[name] if trial.state == "COMPLETE"]
+    best = {trial.objective: trial for trial in best_of_each_objective(complete)}
+    by_label: dict[str, Trial] = {str(trial.number): trial for trial in complete} | best
+    # Tables show a trial's number as #07.
     plain = label.lstrip("#").lstrip("0") or "0"
-    found = known.get(label) or known.get(plain)
-    if found is None:
+    trial = by_label.get(label) or by_label.get(plain)
+    if trial is None:
         guess = did_you_mean(label, best)
-        numbers = ", ".join(str(trial.number) for trial in done)
+        numbers = ", ".join(str(trial.number) for trial in complete)
         raise _fault(baseline, f"not in {name}; {guess}there are {', '.join(best)}, and trials {numbers}")
-    return found
+    return trial
 
 
 def _fault(baseline: str, message: str) -> SpecError:

@@ -24,7 +24,7 @@ from raykd.report.readable_numbers import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
 TEXT = ("setting", "verdict")
-"""Columns that are aligned left."""
+"""Columns aligned left."""
 SIDE_COLUMNS = ("number", "name", "seeds", "mean", "sd", "target")
 PAIR_COLUMNS = (
     "difference",
@@ -35,30 +35,46 @@ PAIR_COLUMNS = (
     "verdict",
     "seeds_needed",
 )
-"""Columns of the CSV, of either side and of both."""
+"""Columns of the CSV for each side and for the pair."""
 Columns = dict[str, Callable[[Comparison], str]]
-"""Headings → how the cells below them are written."""
+"""Headings → functions that write the cells below them."""
 
 
 def compare_table(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> Group:
-    """Tables for the terminal: the comparisons, with `languages` each language's means, and what verdicts mean."""
+    """Return the tables for the terminal: the comparisons, and an explanation of the verdicts.
+
+    Args:
+        comparisons: At least one comparison.
+        baseline: The baseline as the user named it.
+        languages: Add a table of each language's means.
+    """
     tables = [_rich(columns, comparisons) for columns in _tables(comparisons, baseline, languages)]
     title = Text(headline(comparisons, baseline=baseline), style="bold")
     return Group(title, *tables, *(Text(line, style="dim") for line in legend(comparisons)))
 
 
 def compare_markdown(comparisons: Sequence[Comparison], *, baseline: str, languages: bool = False) -> str:
-    """The same as Markdown."""
+    """Return the tables of `compare_table` as Markdown.
+
+    Args:
+        comparisons: At least one comparison.
+        baseline: The baseline as the user named it.
+        languages: Add a table of each language's means.
+    """
     blocks = [f"**{headline(comparisons, baseline=baseline)}**"]
     for columns in _tables(comparisons, baseline, languages):
-        rows = ([cell(each) for cell in columns.values()] for each in comparisons)
-        left = [place for place, heading in enumerate(columns) if heading in TEXT]
-        blocks.append("\n".join(markdown_table(list(columns), rows, left=left)))
+        rows = ([cell(comparison) for cell in columns.values()] for comparison in comparisons)
+        left_aligned = [place for place, heading in enumerate(columns) if heading in TEXT]
+        blocks.append("\n".join(markdown_table(list(columns), rows, left=left_aligned)))
     return "\n\n".join([*blocks, "\n".join(f"* {line}" for line in legend(comparisons))]).rstrip()
 
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
-    """One row for each comparison, scores as fractions; each language's means are at the end."""
+    """Return one CSV row per comparison. Scores are fractions; the means of languages come last.
+
+    Args:
+        comparisons: The comparisons.
+    """
     rows = [_flat(comparison) for comparison in comparisons]
     sink = io.StringIO()
     writer = csv.DictWriter(
@@ -70,13 +86,18 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_json(comparisons: Sequence[Comparison], *, left_out: Sequence[str] = ()) -> str:
-    """All that is known, each seed's score included; scores are fractions."""
-    plain = {"comparisons": [_plain(each) for each in comparisons], "left_out": list(left_out)}
+    """Return the comparisons as JSON, with the score of each seed. Scores are fractions.
+
+    Args:
+        comparisons: The comparisons.
+        left_out: Lines on trials that were not compared.
+    """
+    plain = {"comparisons": [_plain(comparison) for comparison in comparisons], "left_out": list(left_out)}
     return json.dumps(plain, indent=1, ensure_ascii=False)
 
 
 def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
-    """What was compared, and how."""
+    """Return one sentence on the sweeps, the score, the baseline and the test."""
     first = comparisons[0]
     sweeps = ", ".join(dict.fromkeys(comparison.sweep for comparison in comparisons))
     tests = sum(comparison.tested for comparison in comparisons)
@@ -88,7 +109,7 @@ def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
 
 
 def legend(comparisons: Iterable[Comparison]) -> list[str]:
-    """What the verdicts of these comparisons mean, where they need an explanation."""
+    """Return explanations of those verdicts that need one."""
     comparisons = list(comparisons)
     met = {comparison.verdict for comparison in comparisons}
     meanings: dict[Verdict, str] = {
@@ -104,68 +125,75 @@ def legend(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
-    """A warning where the seeds are so few that chance alone would separate them more often than α."""
-    for each in comparisons:
-        if each.verdict in STYLES and each.baseline is not None:
-            one, other = len(each.setting.by_seed), len(each.baseline.by_seed)
-            times = comb(one + other, one)
-            # Either of the two may be the higher one.
-            if times * each.alpha < 2:
+    """A warning if the seeds are so few that chance alone would separate them more often than α."""
+    for comparison in comparisons:
+        if comparison.verdict in STYLES and comparison.baseline is not None:
+            setting_seeds, baseline_seeds = len(comparison.setting.by_seed), len(comparison.baseline.by_seed)
+            times = comb(setting_seeds + baseline_seeds, setting_seeds)
+            # Times two, as either side may be the higher one.
+            if times * comparison.alpha < 2:
                 return [
-                    f"few seeds: of equal settings one's {one} all lie above the other's {other}, or below, twice in "
-                    f"{times} times by chance: more than {each.alpha:.2g}, and the bound cannot see it"
+                    f"few seeds: of two equal settings, the {setting_seeds} seeds of one all lie above or all below "
+                    f"the {baseline_seeds} of the other by chance twice in {times} times; that is more than "
+                    f"{comparison.alpha:.2g}, and the bound cannot see it"
                 ]
     return []
 
 
 def _tables(comparisons: Sequence[Comparison], baseline: str, languages: bool) -> list[Columns]:
-    """The table of the comparisons, and with `languages` that of each language's mean beside the baseline's."""
-    found: Columns = {
+    """The table of the comparisons and, with `languages`, the table of means by language beside the baseline's."""
+    columns: Columns = {
         "#": partial(_number, among=comparisons),
         "setting": _setting,
         "seeds": _seeds,
-        _score_label(comparisons[0].setting): lambda each: _mean(each.setting),
-        _baseline_name(baseline): lambda each: _mean(each.baseline),
-        "diff": lambda each: gain(each.difference),
+        _score_label(comparisons[0].setting): lambda comparison: _mean(comparison.setting),
+        _baseline_name(baseline): lambda comparison: _mean(comparison.baseline),
+        "diff": lambda comparison: gain(comparison.difference),
         **({"target": _target} if _shows_targets(comparisons) else {}),
-        "ε_min": lambda each: NONE if each.epsilon is None else f"{each.epsilon:.2f}",
+        "ε_min": lambda comparison: NONE if comparison.epsilon is None else f"{comparison.epsilon:.2f}",
         "verdict": _verdict,
     }
     if not languages:
-        return [found]
-    names = dict.fromkeys(name for each in comparisons for name in each.setting.by_language)
+        return [columns]
+    names = dict.fromkeys(name for comparison in comparisons for name in comparison.setting.by_language)
     targets = comparisons[0].setting.trial.scores.targets
     by_language = {
         f"{name} (target)" if name in targets else name: partial(_in_language, language=name)
         for name in names
     }
-    return [found, {"#": found["#"], "setting": _setting, **by_language}]
+    return [columns, {"#": columns["#"], "setting": _setting, **by_language}]
 
 
 def _in_language(comparison: Comparison, language: str) -> str:
-    own = comparison.setting.by_language.get(language)
-    other = comparison.baseline and comparison.baseline.by_language.get(language)
-    return percent(own) + (f" {gain(own - other)}" if own is not None and other is not None else "")
+    mean = comparison.setting.by_language.get(language)
+    baseline_mean = comparison.baseline and comparison.baseline.by_language.get(language)
+    return percent(mean) + (
+        f" {gain(mean - baseline_mean)}" if mean is not None and baseline_mean is not None else ""
+    )
 
 
 def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
-    """Whether target means are shown beside source means."""
+    """True if target means are shown beside source means."""
     return any(
-        each.setting.trial.scores.targets and each.setting.compared_score == "test" for each in comparisons
+        comparison.setting.trial.scores.targets and comparison.setting.compared_score == "test"
+        for comparison in comparisons
     )
 
 
 def _target(comparison: Comparison) -> str:
-    """Mean over target languages, with what it is above the baseline's."""
-    own, other = _targets(comparison.setting), comparison.baseline and _targets(comparison.baseline).mean
-    gained = gain(own.mean - other) if own.mean is not None and other is not None else ""
-    return f"{_mean(own)} {gained}".rstrip()
+    """Mean over target languages, with the gain over the baseline's."""
+    side, baseline_mean = (
+        _targets(comparison.setting),
+        comparison.baseline and _targets(comparison.baseline).mean,
+    )
+    gained = gain(side.mean - baseline_mean) if side.mean is not None and baseline_mean is not None else ""
+    return f"{_mean(side)} {gained}".rstrip()
 
 
 def _number(comparison: Comparison, among: Sequence[Comparison]) -> str:
-    """The trial's number, with its sweep where there are several."""
+    """The trial's number, with its sweep if there are several."""
     number = f"{comparison.setting.trial.number:02d}"
-    return number if len({each.sweep for each in among}) == 1 else f"{comparison.sweep}:{number}"
+    return number if len({comparison.sweep for comparison in among}) == 1 else f"{comparison.sweep}:{number}"
 
 
 def _setting(comparison: Comparison) -> str:
@@ -204,17 +232,17 @@ def _baseline_name(baseline: str) -> str:
 
 def _rich(columns: Columns, comparisons: Sequence[Comparison]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    # On 80 columns these two are broken, at a blank.
-    widths = {"setting": 16, "verdict": max(len(each.verdict) for each in comparisons) + 1}
+    # On 80 columns only these two columns wrap, at a space.
+    widths = {"setting": 16, "verdict": max(len(comparison.verdict) for comparison in comparisons) + 1}
     for heading in columns:
         text = heading in TEXT
         table.add_column(
             heading, justify="left" if text else "right", no_wrap=not text, min_width=widths.get(heading)
         )
-    for each in comparisons:
-        cells = [cell(each) for cell in columns.values()]
-        style = STYLES.get(each.verdict, "")
-        table.add_row(*(Text(cell, style=style if cell == each.verdict else "") for cell in cells))
+    for comparison in comparisons:
+        cells = [cell(comparison) for cell in columns.values()]
+        style = STYLES.get(comparison.verdict, "")
+        table.add_row(*(Text(cell, style=style if cell == comparison.verdict else "") for cell in cells))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Sentences on costs that are missing or uncertain, for all that shows them."""
+"""Notes on missing or uncertain costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from raykd.figures.trial import Teacher, Trial
 
 
 def cost_notes(students: Iterable[Trial], teachers: Sequence[Teacher]) -> list[str]:
-    """Return each note once, with the numbers of the students, or the names of the teachers, that it is about."""
+    """Return each note once, with the trials or teachers concerned.
+
+    Args:
+        students: Trials, named by their numbers.
+        teachers: Teachers, named by their names.
+    """
     about: dict[str, list[str]] = {}
     for teacher in teachers:
         for note in teacher.cost_notes:

@@ -1,4 +1,4 @@
-"""What spoils the figures of a sweep, and what to do with its front: warnings, and the verdict."""
+"""Warnings about the figures of a sweep, and the verdict on its front."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from raykd.report.labels_alone import (
 from raykd.report.readable_numbers import costs_in_words, gain, percent, share
 
 FEW = 300
-"""Labels of dev (spans, words or sentences) below which a score moves by a point when a handful of them do."""
+"""Number of dev labels (spans, words or sentences) below which a handful of them moves the score by a point."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence on what a figure does not say."""
+    """A warning about figures, in one sentence."""
 
     text: str
     trials: tuple[int, ...] = ()
-    """The trials that it is about; none: all of the sweep."""
+    """Trials concerned; none: the whole sweep."""
     blocks: bool = False
-    """Whether such a student is not to be shipped."""
+    """True if the finding is a reason not to ship such a student."""
 
     def __str__(self) -> str:
         numbers = ", ".join(f"#{number:02d}" for number in self.trials)
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do: the trial to ship, if there is one, and the sentence that says so, or what to do before."""
+    """The trial to ship, if any, and the sentence that says so or says what to do first."""
 
     ship: Trial | None
     text: str
@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The front with what is to be known and done about it."""
+    """The front, the findings and the verdict."""
 
     rows: Sequence[FrontRow]
     findings: Sequence[Finding]
@@ -67,63 +67,70 @@ def judge(
     dev_labels: int | None = None,
     chosen: Trial | None = None,
 ) -> Judgement:
-    """The front of `trials`, its findings, and the verdict on `chosen` or on the student that it suggests.
+    """Judge the front of a sweep.
 
-    The verdict begins with the teacher where that is weak. Where labels alone beat every distilled student, the
-    student to ship is one of those on labels alone.
+    The verdict begins with the teacher if the teacher is weak. If gold labels alone beat every distilled student, one
+    of the students on gold labels is the one to ship.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        objectives: Objectives of the front.
+        dev_labels: Number of labels counted by the score on dev; None if unknown.
+        chosen: The student to judge; None: the one that the front suggests.
     """
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
-    found = findings(rows, teachers, dev_labels=dev_labels)
-    alone, distilled = complete_students(trials)
-    better = best_gold_only(teachers, alone, distilled) if chosen is None and rows else None
-    if better is not None:
-        ships, text = gold_only_verdict(better, teachers, distilled)
-        decided = Verdict(better if ships else None, text)
+    warnings = findings(rows, teachers, dev_labels=dev_labels)
+    gold_only, distilled = complete_students(trials)
+    best_on_gold = best_gold_only(teachers, gold_only, distilled) if chosen is None and rows else None
+    if best_on_gold is not None:
+        ships, text = gold_only_verdict(best_on_gold, teachers, distilled)
+        decided = Verdict(best_on_gold if ships else None, text)
     elif not rows and (closest := _closest(trials)):
         decided = Verdict(None, closest)
     else:
-        decided = verdict(rows, teachers, found, chosen=chosen)
-    weak = teacher_weakness(teachers, alone, dev_labels=dev_labels)
-    return Judgement(rows, found, Verdict(decided.ship, f"{weak} {decided.text}".lstrip()))
+        decided = verdict(rows, teachers, warnings, chosen=chosen)
+    weak = teacher_weakness(teachers, gold_only, dev_labels=dev_labels)
+    return Judgement(rows, warnings, Verdict(decided.ship, f"{weak} {decided.text}".lstrip()))
 
 
 def infeasible_students(trials: Iterable[Trial]) -> list[Trial]:
-    """The complete students that miss the constraints of their search."""
+    """Return the complete students of the search with a missed constraint."""
     return [
-        each for each in trials if each.state == "COMPLETE" and each.role == "search" and not each.feasible
+        trial
+        for trial in trials
+        if trial.state == "COMPLETE" and trial.role == "search" and not trial.feasible
     ]
 
 
 def most_missed_constraint(trials: Sequence[Trial]) -> tuple[str, int]:
-    """The constraint that most of these trials miss, the one that they miss by most where several are missed as often;
-    and how many miss it.
-    """
+    """Return the constraint missed by most of these trials, and their number; ties go to the largest margin."""
     missed: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
         for source, margin in trial.violations.items():
             if margin > 0:
                 missed[source].append(margin)
-    source = max(missed, key=lambda each: (len(missed[each]), max(missed[each])))
+    source = max(missed, key=lambda constraint: (len(missed[constraint]), max(missed[constraint])))
     return source, len(missed[source])
 
 
 def empty_front_reason(trials: Iterable[Trial]) -> str:
-    """Why no student is on the front, in a few words."""
-    able = infeasible_students(trials)
+    """Return the reason why no student is on the front, in a few words."""
+    complete = infeasible_students(trials)
     return (
-        f"none of {pluralise(len(able), 'student')} meets search.constraints"
-        if able
+        f"none of {pluralise(len(complete), 'student')} meets search.constraints"
+        if complete
         else "no complete student yet"
     )
 
 
 def _closest(trials: Iterable[Trial]) -> str:
-    """That no student meets the constraints of the search, and which comes closest; empty where none is complete."""
-    able = infeasible_students(trials)
-    if not able:
+    """The student closest to meeting the constraints of the search, in a sentence; empty if none is complete."""
+    complete = infeasible_students(trials)
+    if not complete:
         return ""
-    best = min(able, key=lambda trial: max(trial.violations.values()))
+    best = min(complete, key=lambda trial: max(trial.violations.values()))
     source, margin = max(best.violations.items(), key=lambda item: item[1])
     return (
         f"Do not ship yet: no student meets search.constraints; the closest, #{best.number:02d}, misses {source} by "
@@ -134,7 +141,13 @@ def _closest(trials: Iterable[Trial]) -> str:
 def findings(
     rows: Sequence[FrontRow], teachers: Sequence[Teacher], *, dev_labels: int | None = None
 ) -> list[Finding]:
-    """What to know beside the figures of a front. `dev_labels`: how many labels the score on dev counts."""
+    """Return the warnings about the figures of a front.
+
+    Args:
+        rows: Students of the front.
+        teachers: Teachers of the sweep.
+        dev_labels: Number of labels counted by the score on dev; None if unknown.
+    """
     label = common_score_label([*teachers, *(row.trial for row in rows)])
     return [
         *_teacher_findings(teachers, label),
@@ -147,10 +160,12 @@ def findings(
 def _teacher_findings(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
     for teacher in teachers:
         if teacher.scores.mean("dev") == 0.0:
-            text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer, or otherwise"
+            text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer or in another way"
             yield Finding(text, blocks=True)
-        elif (most := teacher.majority_score) is not None and (teacher.scores.mean("dev") or 0.0) <= most:
-            text = f"is no better than the most frequent label (dev {label} {percent(most)}); train it longer"
+        elif (majority := teacher.majority_score) is not None and (
+            teacher.scores.mean("dev") or 0.0
+        ) <= majority:
+            text = f"is no better than the most frequent label (dev {label} {percent(majority)}); train it longer"
             yield Finding(f"the teacher {teacher.name} {text}", blocks=True)
         elif teacher.unlearnt:
             text = f"predicts no more than the most frequent label in {', '.join(teacher.unlearnt)}"
@@ -203,7 +218,7 @@ def _baseline_findings(rows: Sequence[FrontRow]) -> Iterable[Finding]:
 
 
 def _finding_on(trials: Iterable[Trial], text: str, *, blocks: bool = False) -> list[Finding]:
-    """The finding on these trials, where there are any."""
+    """Zero or one finding on a group of trials."""
     numbers = tuple(sorted(trial.number for trial in trials))
     return [Finding(text, numbers, blocks)] if numbers else []
 
@@ -222,7 +237,14 @@ def verdict(
     *,
     chosen: Trial | None = None,
 ) -> Verdict:
-    """Whether to ship `chosen`, by default the fastest of the front that keeps `GOOD_ENOUGH` of the teacher's score."""
+    """Return whether to ship `chosen`, and why.
+
+    Args:
+        rows: Students of the front, the fastest first.
+        teachers: Teachers of the sweep.
+        findings: Warnings about the front's figures.
+        chosen: The student to judge; None: the fastest that keeps `GOOD_ENOUGH` of the teacher's score.
+    """
     if not rows:
         return Verdict(
             None,
@@ -230,17 +252,19 @@ def verdict(
         )
     label = common_score_label([*teachers, *(row.trial for row in rows)])
     row = _chosen(rows, chosen)
-    about = [
-        each for each in findings if each.blocks and (not each.trials or row.trial.number in each.trials)
+    blocking = [
+        finding
+        for finding in findings
+        if finding.blocks and (not finding.trials or row.trial.number in finding.trials)
     ]
     name = f"#{row.trial.number:02d}"
     if chosen is None and row.teacher_share is not None and row.teacher_share < GOOD_ENOUGH:
         keeps = below_bar_in_words(row.teacher_share, label)
         return Verdict(None, f"Do not ship yet: the best student, {name}, {keeps}")
-    if about:
-        # A finding of one kind reads as a reason.
-        return Verdict(None, f"Do not ship {name} yet: {'; '.join(each.text for each in about)}")
-    kept = f"{share(row.teacher_share)} of the teacher's {label}" if row.teacher_share is not None else (
+    if blocking:
+        # Only the text: the trial is named already.
+        return Verdict(None, f"Do not ship {name} yet: {'; '.join(finding.text for finding in blocking)}")
+    share_kept = f"{share(row.teacher_share)} of the teacher's {label}" if row.teacher_share is not None else (
         f"dev {label} {percent(row.trial.scores.mean('dev'))}"
     )  # fmt: skip
     costs = costs_in_words(row.trial, (SPEEDUP, COMPRESSION))
@@ -248,12 +272,13 @@ def verdict(
     over = [] if gained is None else [f"{gain(gained)} over labels alone"]
     seeds = len(_seeds(row.trial))
     return Verdict(
-        row.trial, f"Ship {name}: {', '.join([kept, *costs, *over, f'{seeds} seed' + 's' * (seeds != 1)])}"
+        row.trial,
+        f"Ship {name}: {', '.join([share_kept, *costs, *over, f'{seeds} seed' + 's' * (seeds != 1)])}",
     )
 
 
 def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
-    """The row of `chosen`; else the fastest that is good enough, or the best where none is. Rows are by latency."""
+    """The row of `chosen`; by default the fastest good enough, or the best if none is. Rows are sorted by latency."""
     if chosen is not None:
         return next(row for row in rows if row.trial.number == chosen.number)
     good = [row for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
@@ -266,6 +291,6 @@ def _seeds(trial: Trial) -> tuple[float, ...]:
 
 
 def _spread(trial: Trial, twin: Trial) -> float | None:
-    """The standard deviation of a difference of their seeds; None with one seed."""
-    sds = [score.sd for each in (trial, twin) if (score := each.scores.get("dev")) is not None]
+    """Standard deviation of the difference of two trials over seeds; None with one seed."""
+    sds = [score.sd for student in (trial, twin) if (score := student.scores.get("dev")) is not None]
     return None if None in sds or len(sds) < 2 else math.hypot(*(sd or 0.0 for sd in sds))

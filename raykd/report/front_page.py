@@ -1,8 +1,8 @@
-"""One HTML page that needs nothing else: the picture of the front, a switch from dev to test, a table that sorts, of
-each complete student its scores by language and its curves, and what the search was like.
+"""The results of a sweep as one HTML page without external files.
 
-It is the template `assets/page.html`, filled with texts and tables, one JSON document (`page_document.py`), and the
-script `assets/page.js`, which draws from that document with plotly.
+It shows the picture of the front, a switch from dev to test, a sortable table, the scores by language and the training
+curves of each complete student, and the course of the search. The template `assets/page.html` is filled with texts,
+tables and one JSON document (`page_document.py`), from which the script `assets/page.js` draws with plotly.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ from raykd.report.terminal_table import headline
 from raykd.report.training_curves import Curves
 
 RELOADED_S = 30
-"""Seconds after which the page of a sweep that runs is loaded again."""
+"""Seconds after which the page of a running sweep reloads."""
 MOST_NAMED = 12
-"""Most languages that are named in a sentence."""
+"""Largest number of languages listed in a sentence."""
 MOST_OPEN = 12
-"""A longer table of stopped trials is folded."""
+"""Largest number of stopped trials in a table that is open at first."""
 PLOTLY = "plotly-basic.min.js"
-"""plotly.js with the few kinds of pictures that the page has, as its authors publish it: `npm pack
-plotly.js-basic-dist-min`."""
+"""The build of plotly.js with basic charts only, as its authors publish it: `npm pack plotly.js-basic-dist-min`."""
 
 
 def front_html(
@@ -67,18 +66,28 @@ def front_html(
     running: str = "",
     provenance: Provenance | None = None,
 ) -> str:
-    """The whole page as text; it opens from a file, without a network.
+    """Return the whole page as text. It opens from a file, without a network.
 
-    `curves` and `training_labels`: of the complete trials, by their numbers, as far as they are known; `importances`:
-    of the settings to each objective, and why there are none; `stopped`: the trials that did not come to their end;
-    `running`: how far the sweep is, in words, where it goes on: the page then loads itself again.
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        sweep: Name of the sweep.
+        objectives: Objectives of the front.
+        dev_labels: Number of labels counted by the score on dev; None if unknown.
+        curves: Training curves of complete trials by number, as far as known.
+        training_labels: Labels by language in the training text of complete trials, by number.
+        importances: Importance of settings for each objective.
+        no_importances: Reason why there are no importances.
+        stopped: Trials that were stopped early or failed.
+        running: Progress of a running sweep in words; the page then reloads itself. Empty: the sweep has ended.
+        provenance: Origin of the figures.
     """
     trials = list(trials)
     scored = [*teachers, *trials]
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     front = {row.trial.number: row.trial for row in judged.rows}
     measured = {trial.number for trial in candidates(trials, objectives)}
-    shown = [trial for trial in trials if trial.role != "confirm"]  # its figures are those of its student
+    listed = [trial for trial in trials if trial.role != "confirm"]  # a confirmed student has these figures
     students = listed_students(trials, judged)
     best = max(front.values(), key=lambda trial: trial.scores.mean("dev") or 0, default=None)
     document = page_document(
@@ -99,10 +108,10 @@ def front_html(
         languages=_languages(scored),
         columns=table_columns(scored, objectives),
         marked=LEARNT_BY,
-        lines=list(table_lines(shown, judged.rows, teachers, measured)),
+        lines=list(table_lines(listed, judged.rows, teachers, measured)),
         kinds={kind: place % len(MARKERS) for kind, place in kind_numbers(trials).items()},
         markers=MARKERS,
-        all=len(shown),
+        all=len(listed),
         stopped=stopped,
         stopped_in_words=stopped_in_words(stopped),
         most_open=MOST_OPEN,
@@ -124,19 +133,19 @@ def front_html(
 
 @cache
 def read_asset(name: str) -> str:
-    """The text of a file beside this one, in `assets/`."""
+    """Return the text of a file in `assets/`."""
     return (files("raykd.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 @cache
 def _packed_plotly() -> Markup:
-    """Half a megabyte in place of 1.2: pages are kept with every sweep, logged and mailed."""
+    """The library in half a megabyte instead of 1.2: pages are stored with each sweep, logged and mailed."""
     return Markup(base64.b64encode(gzip.compress(read_asset(PLOTLY).encode(), mtime=0)).decode())
 
 
 @cache
 def _template() -> Template:
-    """The page, which escapes all that is written into it but the `Markup` above."""
+    """The page's template, which escapes all values except `Markup`."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -161,7 +170,7 @@ def _chosen_on(objectives: Directions, scored: Sequence[TrialOrTeacher]) -> str:
 
 
 def _reference(teachers: Sequence[Teacher]) -> str:
-    """Which teacher a share of the teacher's score is of, where there are several."""
+    """A sentence on the teachers behind "the teacher's score"; empty with fewer than two teachers."""
     if len(teachers) < 2:
         return ""
     best: dict[str, list[str]] = {}
@@ -175,7 +184,7 @@ def _reference(teachers: Sequence[Teacher]) -> str:
 
 
 def _languages(scored: Sequence[TrialOrTeacher]) -> str:
-    """Over which languages the means are."""
+    """A sentence on the languages behind the means."""
     sources, targets, outside = (
         source_languages(scored),
         target_languages(scored),
@@ -191,5 +200,5 @@ def _languages(scored: Sequence[TrialOrTeacher]) -> str:
 
 
 def _named(languages: Sequence[str]) -> str:
-    """Their names, which are the headings of columns too; of more than fit into a line the number."""
+    """Names of the languages, or their number if they are too many for a line."""
     return ", ".join(languages) if len(languages) <= MOST_NAMED else f"{len(languages)} languages"

@@ -1,4 +1,4 @@
-"""Which students are on the front, and what each of them is compared with."""
+"""Students of the front, each with its comparisons."""
 
 from __future__ import annotations
 
@@ -18,42 +18,47 @@ class FrontRow:
     trial: Trial
     baseline: Trial | None
     teacher_share: float | None
-    """Its dev score as a fraction of the teacher's."""
+    """Dev score as a fraction of the teacher's; None without a teacher."""
     reference: Mapping[Group, float] = field(default_factory=dict)
-    """The teacher's test scores."""
+    """Test scores of the teacher."""
 
     def change(self, group: Group) -> float | None:
-        """By which fraction its test score is above the teacher's; below 0 it is what was lost (Soltan et al. 2021)."""
-        own, other = self.trial.scores.mean("test", group), self.reference.get(group)
-        return None if own is None or not other else own / other - 1
+        """Return the test score's relative difference to the teacher's; below 0 it is a loss (Soltan et al. 2021)."""
+        score, teacher = self.trial.scores.mean("test", group), self.reference.get(group)
+        return None if score is None or not teacher else score / teacher - 1
 
     def gain(self, part: Part) -> float | None:
-        """What distillation gains: the student's score less its baseline's."""
-        own = self.trial.scores.mean(part)
-        other = None if self.baseline is None else self.baseline.scores.mean(part)
-        return None if own is None or other is None else own - other
+        """Return the gain from distillation: the student's score minus its baseline's; None without a baseline."""
+        score = self.trial.scores.mean(part)
+        baseline = None if self.baseline is None else self.baseline.scores.mean(part)
+        return None if score is None or baseline is None else score - baseline
 
 
 def front_rows(
     trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, objectives: Directions = OBJECTIVES
 ) -> list[FrontRow]:
-    """The students that no other beats in all `objectives` at once, the fastest first.
+    """Return the non-dominated students, the fastest first.
 
-    Only complete trials of the search compete: a baseline is shown with its student, which has the scores of its
-    confirmation where it was run over more seeds.
+    Only complete trials of the search compete. A baseline stands beside its student. A student confirmed over more
+    seeds has the scores of its confirmation.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        objectives: Objectives of the front.
     """
     trials = list(trials)
     reference = teacher_score(teachers)
     tests: dict[Group, float] = {
-        group: own for group in GROUPS if (own := teacher_score(teachers, "test", group)) is not None
+        group: score for group in GROUPS if (score := teacher_score(teachers, "test", group)) is not None
     }
     rows = [
-        FrontRow(shown, find_gold_twin(trial, trials), score / reference if reference else None, tests)
+        FrontRow(student, find_gold_twin(trial, trials), score / reference if reference else None, tests)
         for trial in pareto_front(trials, objectives)
-        if (score := DEV.read(shown := with_confirmed_scores(trial, trials))) is not None
+        if (score := DEV.read(student := with_confirmed_scores(trial, trials))) is not None
     ]
     latency = main_latency(objectives)
-    # Latencies that differ by less than the noise of a measurement are one: then the smaller student comes first.
+    # Latencies within the noise of the measurement count as equal: then the smaller student comes first.
     return sorted(
         rows,
         key=lambda row: (latency.compared_value(row.trial) or 0.0, PARAMETERS.compared_value(row.trial) or 0),

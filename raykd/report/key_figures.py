@@ -1,4 +1,4 @@
-"""The figures of a sweep that matter most, one for each tile of the page."""
+"""The most important figures of a sweep, one for each tile of the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from raykd.report.readable_numbers import costs_in_words, gain, main_costs, perc
 
 
 class KeyFigure(NamedTuple):
-    """A figure, what it is of, and a line below."""
+    """A figure, its subject, and a line below."""
 
     value: str
     text: str
@@ -31,9 +31,10 @@ class KeyFigure(NamedTuple):
 
 
 def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part) -> list[KeyFigure]:
-    """The teacher, the best student, the fastest that is good enough, and the gain over gold labels, on one part.
+    """Return the figures of the tiles for one part.
 
-    Students are chosen on dev in both parts.
+    They are the teacher, the best student, the fastest good enough, and the gain over gold labels. Students are chosen
+    on dev for both parts.
     """
     scored = [*teachers, *(row.trial for row in rows)]
     score = f"{part} {common_score_label(scored)}"
@@ -50,7 +51,7 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
         figures.append(KeyFigure(value, f"best student, {means}", _cost(student)))
     good = [row.trial for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
     if good:
-        # Where there is no teacher to be faster than, in milliseconds.
+        # Without a teacher's latency to compare with, in milliseconds.
         fast = next(iter([*costs_in_words(good[0], [SPEEDUP]), *costs_in_words(good[0], [LATENCY])]), "")
         text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {common_score_label(scored)}"
         figures.append(KeyFigure(fast, text, _cost(good[0])))
@@ -62,7 +63,7 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
 
 
 def _both(source: float | None, target: float | None, part: Part) -> str:
-    """A mean, and on test that of target languages beside it where there is one."""
+    """A mean; on test the mean of target languages is added, if there is one."""
     return percent(source) + ("" if part == "dev" or target is None else f" · {percent(target)}")
 
 

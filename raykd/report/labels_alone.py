@@ -1,5 +1,6 @@
-"""The students that learn from gold labels alone, beside the teacher and the distilled students: a weak teacher, and a
-sweep in which distillation gained nothing.
+"""Students trained on gold labels alone, beside the teacher and the distilled students.
+
+They reveal a weak teacher, and a sweep in which distillation gained nothing.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import costs_in_words, percent, tell_apart
 
 GOOD_ENOUGH = 0.95
-"""The share of the teacher's dev score that a student to ship keeps, where nothing else is asked for."""
+"""Share of the teacher's dev score that a student to ship keeps, unless the user sets conditions."""
 WEAK_BELOW = 0.5
-"""The dev score below which a teacher is weak, whatever its students reach."""
+"""Dev score below which a teacher is weak, whatever its students reach."""
 POINT = 0.01
-"""A teacher is clearly above a student of one seed where it is more than this above it."""
+"""Margin above a student with one seed, from which a teacher is clearly better."""
 DEVIATIONS = 2
-"""The same for a student of several seeds, in standard deviations over its seeds."""
+"""Margin for a student with several seeds, in standard deviations over its seeds."""
 
 
 def dev(trial: Trial) -> float:
-    """The dev score, the mean over seeds and languages; 0 where there is none."""
+    """Return the dev score, the mean over seeds and languages; 0 if there is none."""
     return trial.scores.mean("dev") or 0.0
 
 
 def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
-    """The complete students that meet the constraints: those on gold labels alone, and the distilled ones.
+    """Return the complete students within the constraints: those on gold labels alone, and the distilled ones.
 
-    A student that was confirmed has the scores of its confirmation. A baseline on the teacher's labels is neither.
+    A confirmed student has the scores of its confirmation. A baseline on the teacher's labels belongs to neither group.
     """
     trials = list(trials)
     confirmations = [trial for trial in trials if trial.role == "confirm"]
@@ -44,11 +45,18 @@ def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]
     return alone, distilled
 
 
-def teacher_weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev_labels: int | None) -> str:
-    """A sentence saying that the teacher is weak; empty where it is not.
+def teacher_weakness(
+    teachers: Sequence[Teacher], gold_only: Sequence[Trial], *, dev_labels: int | None
+) -> str:
+    """Return a sentence on a weak teacher; empty if the teacher is not weak.
 
-    It is weak where its dev score is not above that of the most frequent label, not clearly above that of the best
-    student on labels `alone`, or below a half. Without `dev_labels` (a masked language model) a half means nothing.
+    A teacher is weak if its dev score is not above that of the most frequent label, not clearly above that of the best
+    student on gold labels alone, or below a half.
+
+    Args:
+        teachers: Teachers of the sweep.
+        gold_only: Students trained on gold labels alone.
+        dev_labels: Number of labels counted by the score on dev. None (a masked language model): a half means nothing.
     """
     score = teacher_score(teachers)
     if score is None:
@@ -57,7 +65,7 @@ def teacher_weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev
     majority = majority_score(teachers)
     if majority is not None and score <= majority:
         reasons.append(f"the most frequent label gives {percent(majority)}")
-    best = max(alone, key=dev, default=None)
+    best = max(gold_only, key=dev, default=None)
     if best is not None and score <= dev(best) + _margin(best):
         reasons.append(f"labels alone give {percent(dev(best))} (#{best.number:02d})")
     if not reasons and dev_labels is not None and score < WEAK_BELOW:
@@ -69,31 +77,40 @@ def teacher_weakness(teachers: Sequence[Teacher], alone: Sequence[Trial], *, dev
 
 
 def best_gold_only(
-    teachers: Sequence[Teacher], alone: Sequence[Trial], distilled: Sequence[Trial]
+    teachers: Sequence[Teacher], gold_only: Sequence[Trial], distilled: Sequence[Trial]
 ) -> Trial | None:
-    """The student on labels `alone` to export where one beats every distilled student on dev: the fastest that keeps
-    `GOOD_ENOUGH` of the teacher's score, else the best. None where no student does, or nothing was distilled.
+    """Return the student on gold labels to export if one beats all distilled students on dev.
+
+    Returns:
+        The fastest that keeps `GOOD_ENOUGH` of the teacher's score, otherwise the best. None if no student beats them
+        all, or if nothing was distilled.
     """
     if not distilled:
         return None
     bar = max(*map(dev, distilled), majority_score(teachers) or 0.0)
-    better = [trial for trial in alone if dev(trial) > bar]
-    wanted = GOOD_ENOUGH * (teacher_score(teachers) or 0.0)
-    fast = sorted((trial for trial in better if dev(trial) >= wanted), key=lambda t: LATENCY.read(t) or 0.0)
+    better = [trial for trial in gold_only if dev(trial) > bar]
+    good_enough = GOOD_ENOUGH * (teacher_score(teachers) or 0.0)
+    fast = sorted(
+        (trial for trial in better if dev(trial) >= good_enough), key=lambda t: LATENCY.read(t) or 0.0
+    )
     return fast[0] if fast else max(better, key=dev, default=None)
 
 
-def below_bar_in_words(kept: float, label: str) -> str:
-    """What is said of a student that keeps this share of the teacher's score, less than `GOOD_ENOUGH`."""
-    keeps, wanted = tell_apart(kept, GOOD_ENOUGH)
+def below_bar_in_words(teacher_share: float, label: str) -> str:
+    """Return words on a student below `GOOD_ENOUGH` of the teacher's score."""
+    keeps, required = tell_apart(teacher_share, GOOD_ENOUGH)
     advice = "search larger students, use more unlabelled text, or train longer"
-    return f"keeps {keeps} of the teacher's {label}, of {wanted} wanted; {advice}"
+    return f"keeps {keeps} of the teacher's {label}, below {required}; {advice}"
 
 
 def gold_only_verdict(
     trial: Trial, teachers: Sequence[Teacher], distilled: Sequence[Trial]
 ) -> tuple[bool, str]:
-    """Whether to ship `trial`, which learnt from labels alone and beats every distilled student, and the sentence."""
+    """Decide on `trial`, trained on gold labels alone and better than all distilled students.
+
+    Returns:
+        Whether to ship it, and the verdict in a sentence.
+    """
     label = common_score_label([*teachers, trial])
     name = f"#{trial.number:02d} (trained on labels alone)"
     best, score = max(distilled, key=dev), teacher_score(teachers)
@@ -102,8 +119,8 @@ def gold_only_verdict(
     if score and dev(trial) < GOOD_ENOUGH * score:
         keeps = below_bar_in_words(dev(trial) / score, label)
         return False, f"Do not ship yet: {name} is the one to export so far, {comparison}, but it {keeps}"
-    own = trial.scores.get("dev")
-    seeds = pluralise(len(own.by_seed) if own else 0, "seed")
+    score_on_dev = trial.scores.get("dev")
+    seeds = pluralise(len(score_on_dev.by_seed) if score_on_dev else 0, "seed")
     return (
         True,
         f"Ship {name}: {', '.join([comparison, *costs_in_words(trial, (SPEEDUP, COMPRESSION)), seeds])}",

@@ -1,6 +1,4 @@
-"""Scores by language beside the labels that each has (Mukherjee & Awadallah 2020, Figure 2), as numbers that the page
-draws.
-"""
+"""Scores by language beside the number of training labels (Mukherjee & Awadallah 2020, Figure 2), to be drawn."""
 
 from __future__ import annotations
 
@@ -11,29 +9,36 @@ from raykd.figures.trial import Teacher, Trial, TrialOrTeacher
 from raykd.identity import PlainObject
 
 Labels = Mapping[int, Mapping[str, int]]
-"""Trial → language → how many labels its training text has; languages without any are left out."""
+"""Trial → language → number of labels in its training text; languages without labels are left out."""
 PARTS: tuple[Part, ...] = ("dev", "test")
 
 
 class LanguageScores:
-    """The languages of a sweep in the order of the picture: those with the most labels first; where settings train on
-    different text, its largest counts.
+    """The scores of a sweep by language, those with the most labels first.
+
+    If settings train on different texts, a language's largest number of labels counts.
     """
 
     def __init__(self, scored: Iterable[TrialOrTeacher], labels: Labels):
         self._labels = {number: counts for number, counts in labels.items() if counts}
         names = dict.fromkeys(
-            name for each in scored for part in PARTS for name in each.scores.by_language(part)
+            name for model in scored for part in PARTS for name in model.scores.by_language(part)
         )
-        most = {
+        largest = {
             name: max((counts.get(name, 0) for counts in self._labels.values()), default=0) for name in names
         }
-        self.names = sorted(names, key=lambda name: -most[name])
+        self.names = sorted(names, key=lambda name: -largest[name])
         self._texts = list(dict.fromkeys(map(self._counts, self._labels.values())))
 
     def common(self, teachers: Sequence[Teacher]) -> PlainObject | None:
-        """What all students have in common: `names`, the `teacher` of each part (the best of each language), `labels`
-        by language of each text that is trained on. None where there are fewer than two languages.
+        """Return the values shared by all students; None with fewer than two languages.
+
+        Args:
+            teachers: Teachers of the sweep.
+
+        Returns:
+            `names` of the languages; `teacher`: in each part the best teacher's score of each language; `labels`:
+            number of labels by language for each text used in training.
         """
         if len(self.names) < 2:
             return None
@@ -46,11 +51,11 @@ class LanguageScores:
         return {"names": self.names, "teacher": reference, "labels": self._texts}
 
     def student(self, trial: Trial) -> PlainObject:
-        """A student's scores of each part in percent, in the order of `names`, and which of the texts is its."""
-        scores = {part: found for part in PARTS if (found := trial.scores.by_language(part))}
+        """Return a student's scores by part, in percent in the order of `names`, and the index of its training text."""
+        scores = {part: part_scores for part in PARTS if (part_scores := trial.scores.by_language(part))}
         labels = self._labels.get(trial.number)
         return {
-            **{part: self._in_percent(found) for part, found in scores.items()},
+            **{part: self._in_percent(part_scores) for part, part_scores in scores.items()},
             **({"labels": self._texts.index(self._counts(labels))} if labels else {}),
         }
 

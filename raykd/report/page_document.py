@@ -1,4 +1,4 @@
-"""The JSON document from which the script of the page draws: numbers and plain text, no HTML and no positions."""
+"""The JSON document for the page's script: numbers and plain text, no HTML and no positions."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ MARKERS = (
     ("circle", "●"), ("square", "■"), ("diamond", "◆"), ("pentagon", "⬟"),
     ("hexagon", "⬢"), ("triangle-up", "▲"), ("cross", "✚"), ("hourglass", "⧗"),
 )  # fmt: skip
-"""The marker of each kind, as plotly names it and as a character; the page has a colour for each."""
+"""The marker of each kind, as plotly's name and as a character; the page has a colour for each."""
 
 
 def kind_numbers(trials: Sequence[Trial]) -> dict[str, int]:
-    """Each strategy or objective of a sweep → its place among them, the same in every picture."""
+    """Number the strategies or objectives of a sweep, in the same way for all pictures."""
     kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
     return dict(zip(kinds, range(len(kinds)), strict=True))
 
 
 def listed_students(trials: Sequence[Trial], judged: Judgement) -> list[Trial]:
-    """The complete ones, which can be looked at: those of the front first, then by their numbers, baselines last.
+    """Return the complete students for selection: first the front, then by number, baselines last.
 
-    A confirmation is shown as the figures of its student.
+    A confirmation appears as the figures of its student.
     """
     front = [row.trial for row in judged.rows]
-    standing = {trial.number for trial in front}
-    others = [
+    on_front = {trial.number for trial in front}
+    rest = [
         trial
         for trial in trials
-        if trial.state == "COMPLETE" and trial.role != "confirm" and trial.number not in standing
+        if trial.state == "COMPLETE" and trial.role != "confirm" and trial.number not in on_front
     ]
-    return front + sorted(others, key=lambda trial: (trial.role == "baseline", trial.number))
+    return front + sorted(rest, key=lambda trial: (trial.role == "baseline", trial.number))
 
 
 def page_document(
@@ -58,7 +58,7 @@ def page_document(
     importances: Importances,
     stopped: Sequence[StoppedTrial],
 ) -> PlainObject:
-    """As JSON-able data. Scores are in percent, latencies in ms; trials are known by their numbers."""
+    """Return the document as JSON-able data: scores in percent, latencies in ms, trials by their numbers."""
     scored, latency = [*teachers, *trials], main_latency(objectives)
     front = [row.trial.number for row in judged.rows]
     dominated = [trial.number for trial in candidates(trials, objectives) if trial.number not in front]
@@ -76,7 +76,7 @@ def page_document(
         "dominated": dominated,
         "ship": judged.verdict.ship and judged.verdict.ship.number,
         "teacher": _teacher(teachers, objectives),
-        "stopped": [_stopped(each, objectives) for each in stopped],
+        "stopped": [_stopped(trial, objectives) for trial in stopped],
         "volume": volume_growth(trials, teachers, objectives),
         "scores": source_and_target_scores(trials, teachers, objectives),
         "importance": most_important(importances, scored),
@@ -85,7 +85,7 @@ def page_document(
 
 
 def as_json(document: PlainObject) -> str:
-    """Compact, and without a character that could end the script it stands in."""
+    """Return compact JSON without characters that could end the surrounding script."""
     # A setting may hold "</script>".
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -98,15 +98,15 @@ def _students(
     curves: Curves,
     labels: Labels,
 ) -> PlainObject:
-    """The students, and what their pictures by language have in common."""
+    """The students, and the shared values of their pictures by language."""
     students = listed_students(trials, judged)
     languages, kinds = LanguageScores([*teachers, *students], labels), kind_numbers(trials)
-    rows, every = {row.trial.number: row for row in judged.rows}, epoch_stride(curves)
+    rows, stride = {row.trial.number: row for row in judged.rows}, epoch_stride(curves)
     latency, common = main_latency(objectives), languages.common(teachers)
-    found: dict[str, Any] = {}
+    documents: dict[str, Any] = {}
     for trial in students:
-        row, own_curves = rows.get(trial.number), curves.get(trial.number)
-        found[str(trial.number)] = {
+        row, trial_curves = rows.get(trial.number), curves.get(trial.number)
+        documents[str(trial.number)] = {
             "name": trial.name,
             "facts": student_facts(trial, row),
             "settings": settings_in_words(trial),
@@ -117,9 +117,9 @@ def _students(
             "sd": {part: 100 * (score.sd or 0) for part in PARTS if (score := trial.scores.get(part))},
             "twin": row.baseline.number if row and row.baseline else None,
             **(languages.student(trial) if common else {}),
-            **({"curves": drawn_curves(own_curves, stride=every)} if own_curves else {}),
+            **({"curves": drawn_curves(trial_curves, stride=stride)} if trial_curves else {}),
         }
-    return {"languages": common, "students": found}
+    return {"languages": common, "students": documents}
 
 
 def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject:
@@ -132,7 +132,9 @@ def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject
         "words": {part: percent(score) for part, score in reference.items()},
         "ms": slowest,
         "cost": in_words(latency, slowest) if slowest else "",
-        "facts": {part: [[each.name, teacher_facts(each, part)] for each in teachers] for part in PARTS},
+        "facts": {
+            part: [[teacher.name, teacher_facts(teacher, part)] for teacher in teachers] for part in PARTS
+        },
     }
 
 

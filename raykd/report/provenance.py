@@ -1,4 +1,4 @@
-"""Where the figures of a page come from: when it was written, by what, from which text, and where else to look."""
+"""Origin of a page's figures: date, version, text, tracking server and sweep file."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from raykd.redact import redact
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the page says of itself beside its figures; what is not known is left out."""
+    """Facts about the page; unknown facts are left out."""
 
     written: datetime = field(default_factory=lambda: datetime.now(UTC))
     version: str = ""
-    """Of raykd."""
+    """Version of raykd."""
     sentences: Mapping[str, int] = field(default_factory=dict)
     """Part of the corpus → sentences of all languages."""
     dev_labels: int | None = None
-    """How many labels the score on dev counts."""
+    """Number of labels counted by the score on dev."""
     pos_origin: str = ""
-    """Where the parts of speech of a treebank are from."""
+    """Source of a treebank's parts of speech."""
     tracking: str = ""
-    """The tracking server's URI."""
+    """URI of the tracking server."""
     run: str = ""
-    """The sweep's run there, as it follows the server's URI: `#/experiments/1/runs/…`."""
+    """Address of the sweep's run, relative to the server's URI: `#/experiments/1/runs/…`."""
     file: str = ""
-    """The sweep file, as YAML."""
+    """Sweep file as YAML."""
 
     @property
     def facts(self) -> list[str]:
-        """What is known of the text."""
+        """Facts about the text, in words."""
         sizes = [f"{part} {number:,}" for part, number in self.sentences.items() if number]
         return [
             *([f"sentences: {', '.join(sizes)}"] if sizes else []),
@@ -42,7 +42,7 @@ class Provenance:
 
     @property
     def link(self) -> str:
-        """The address of the sweep's run on a tracking server, without a password; empty where there is no server."""
+        """Address of the sweep's run on a tracking server, without a password; empty if there is no server."""
         parts = urlsplit(self.tracking)
         if parts.scheme not in ("http", "https"):
             return ""
@@ -51,12 +51,12 @@ class Provenance:
 
     @property
     def command(self) -> str:
-        """The command that shows the sweep's run where there is no server."""
+        """Command for showing the sweep's run if there is no server."""
         if not self.tracking or self.link:
             return ""
         return f"mlflow ui --backend-store-uri {redact(self.tracking)}"
 
     @property
     def redacted_file(self) -> str:
-        """The sweep file without secrets."""
+        """Sweep file without secrets."""
         return redact(self.file)

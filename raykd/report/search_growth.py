@@ -1,5 +1,7 @@
-"""The search as numbers that the page draws: how the front grew from trial to trial, which settings matter to each
-objective, and what the score of the source languages costs that of the targets where both are searched for.
+"""The course of the search as numbers to draw.
+
+They show the growth of the front from trial to trial, the importance of settings for each objective, and the trade-off
+between the scores of source and target languages if both are searched for.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_lab
 from raykd.identity import PlainObject
 
 MOST_SETTINGS = 15
-"""Settings that are shown, the most important ones."""
+"""Largest number of settings shown, the most important ones."""
 
 Importances = Mapping[str, Mapping[str, float]]
-"""Objective → setting → the share of its variance that the setting explains."""
+"""Objective → setting → share of the objective's variance explained by the setting."""
 
 
 def volume_growth(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
-    """The number of each trial and the percentage of the teacher's box that all trials up to it dominate; empty where
-    there are no two points.
+    """Return the number of trials and the percentage of the teacher's box dominated so far, trial by trial.
+
+    The list is empty if it has fewer than two points.
     """
     grown = hypervolume_history(trials, teachers, objectives)
     return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
@@ -32,9 +35,11 @@ def volume_growth(
 def source_and_target_scores(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> dict[str, list[list[str | float]]]:
-    """Students that are on the front of dev of the source and of the target languages, whatever else was searched for,
-    the other students, and the teachers: of each [name, source, target], in percent; empty where the search was not
-    for both.
+    """Return the dev scores of source and target languages; empty if the search was not for both.
+
+    Returns:
+        `front`: the students that no other beats in both scores, whatever else was searched for; `dominated`: the other
+        students; `teacher`: the teachers. For each [name, source, target], in percent.
     """
     score_name = common_score_name([*teachers, *trials])
     if any(objectives.keys().isdisjoint(figure.accepted_names(score_name)) for figure in (DEV, TARGET_DEV)):
@@ -50,18 +55,16 @@ def source_and_target_scores(
     }
     return {
         group: [
-            [f"{each.number:02d}" if isinstance(each, Trial) else each.name, *_percents(each)]
-            for each in scored
-            if DEV.read(each) is not None and TARGET_DEV.read(each) is not None
+            [f"{model.number:02d}" if isinstance(model, Trial) else model.name, *_percents(model)]
+            for model in scored
+            if DEV.read(model) is not None and TARGET_DEV.read(model) is not None
         ]
         for group, scored in groups.items()
     }
 
 
 def most_important(shares: Importances, scored: Sequence[TrialOrTeacher]) -> PlainObject | None:
-    """`settings`, the one that matters most last, and `shares`: of each objective their percentages; None without
-    any.
-    """
+    """Return `settings`, the most important last, and `shares`: the percentages of each objective. None without any."""
     if not shares:
         return None
     total: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The columns that tables of students and teachers have, on the terminal and on the page."""
+"""Columns for tables of students and teachers, on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import FORMS, NONE, change, gain, percent, spread
 
 GAIN = "vs gold"
-"""The heading of what distillation gains over gold labels alone."""
+"""Heading for the gain from distillation over gold labels alone."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table: a teacher, or a student, which on the front has more to be shown."""
+    """A row of a table: a teacher, or a student; a student of the front has more figures."""
 
     scored: TrialOrTeacher
     row: FrontRow | None = None
     css: str = ""
-    """How it looks on the page."""
+    """CSS class on the page."""
     measured: bool = True
-    """Whether all that the front is chosen by is known of it."""
+    """True if all objectives of the front are known."""
 
     @property
     def trial(self) -> Trial | None:
@@ -45,36 +45,36 @@ class Line:
 
     @property
     def number(self) -> int | None:
-        """The number of a student that can be chosen."""
+        """Number of a student for selection on the page; None for all others."""
         return self.trial.number if self.trial and self.trial.state == "COMPLETE" else None
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: the value by which it sorts, and how that is written."""
+    """A column: the value to sort by, and its form."""
 
     heading: str
     value: Callable[[Line], float | str | None]
     form: Callable[[Any], str] = str
     missing: str = ""
-    """What stands where there is no value."""
+    """Text for a missing value."""
     spread: Figure | None = None
-    """The score whose spread over seeds follows the value, in points."""
+    """Score whose spread over seeds follows the value, in points."""
     css: str = ""
-    """On the page: "text" aligns left, "on-dev" and "on-test" show it for that part only."""
+    """CSS classes on the page: "text" aligns left, "on-dev" and "on-test" show the column for that part only."""
     front_only: bool = False
-    """Whether it is of students of the front alone."""
+    """True if only students of the front have a value."""
     left_out: int = 0
-    """Columns with higher numbers are left out first when the terminal is narrow; 0 always stays."""
+    """Order of removal on a narrow terminal: higher numbers go first, 0 always stays."""
 
     def text(self, line: Line) -> str:
-        """The cell of a line."""
+        """Return the cell of a line."""
         value = self.value(line)
         score = self.spread and self.spread.score and line.scored.scores.get(*self.spread.score)
         return (self.missing if value is None else self.form(value)) + spread(score.sd if score else None)
 
     def on_terminal(self, left_out: int, heading: str = "") -> Column:
-        """The same on a terminal, where it has a place among those that are left out."""
+        """Return the column with an order of removal on a narrow terminal, and a shorter heading if given."""
         return replace(self, left_out=left_out, heading=heading or self.heading)
 
 
@@ -84,8 +84,9 @@ LEARNT_BY = Column("learnt by", lambda line: line.trial.method if line.trial els
 
 
 class StudentColumns:
-    """The columns of scores and costs of a table of `scored`; those of several figures or languages as lists, empty
-    where there are none.
+    """Columns of scores and costs for a table of `scored`.
+
+    Columns of several figures or languages come as lists, empty if there are none.
     """
 
     def __init__(self, scored: Sequence[TrialOrTeacher], objectives: Directions):
@@ -97,7 +98,7 @@ class StudentColumns:
         self.costs = cost_columns(objectives)
 
     def mean(self, figure: Figure, *, spreads: bool = True) -> Column:
-        """The mean of a score, with the spread of its seeds where that is in points too."""
+        """Return the mean of a score, with the spread over seeds if the score is in points."""
         heading = f"{figure.heading}, source" if figure is TEST and self.targets else figure.heading
         seeds = figure if spreads and figure.form == DEV.form else None
         return Column(
@@ -106,12 +107,12 @@ class StudentColumns:
         )  # fmt: skip
 
     def target_means(self, part: Part, *, spreads: bool = True) -> list[Column]:
-        """The mean over target languages; that of dev where it was read."""
+        """Return the mean over target languages; for dev only if it was computed."""
         figure = TARGET_DEV if part == "dev" else TARGET
         return [self.mean(figure, spreads=spreads)] if has_values(figure, self._scored) else []
 
     def languages_sd(self, figure: Figure) -> list[Column]:
-        """The standard deviation of a score over several languages; ± is over seeds."""
+        """Return the standard deviation of a score over languages; ± is over seeds."""
 
         def value(line: Line) -> float | None:
             score = line.scored.scores.get(*figure.score) if figure.score else None
@@ -123,7 +124,7 @@ class StudentColumns:
         return [column] if len(self.targets if target else self.sources) > 1 else []
 
     def by_language(self, figure: Figure) -> list[Column]:
-        """A score in each language; on test of source and target languages alike."""
+        """Return one column per language; on test for source and target languages."""
 
         def column(name: str) -> Column:
             heading, form = f"{name} {figure.short}".rstrip(), FORMS[figure.form]
@@ -135,12 +136,12 @@ class StudentColumns:
         return list(map(column, self.sources if figure.part == "dev" else [*self.sources, *self.targets]))
 
     def gain(self, part: Part) -> Column:
-        """What distillation gains over gold labels alone."""
+        """Return the gain from distillation over gold labels alone."""
         css = f"on-{part} gain"
         return Column(GAIN, lambda line: line.row and line.row.gain(part), gain, css=css, front_only=True)
 
     def changes(self) -> list[Column]:
-        """By which fractions scores of source and of target languages are above the teacher's."""
+        """Return the relative differences to the teacher's scores, for source and target languages."""
 
         def column(group: Group) -> Column:
             def value(line: Line) -> float | None:
@@ -151,12 +152,12 @@ class StudentColumns:
         return list(map(column, GROUPS)) if self.targets else []
 
     def cost(self, figure: Figure) -> Column:
-        """A cost."""
+        """Return the column of a cost."""
         heading = figure.heading or figure.name
         return Column(heading, lambda line: figure.read(line.scored), FORMS[figure.form])
 
 
 def source_languages(scored: Iterable[TrialOrTeacher]) -> list[str]:
-    """The source languages, in the order in which they occur."""
-    scores = (each.scores.get("dev", "source") for each in scored)
+    """Return the source languages in the order of first occurrence."""
+    scores = (model.scores.get("dev", "source") for model in scored)
     return list(dict.fromkeys(language for score in scores if score for language in score.by_language))

@@ -1,4 +1,4 @@
-"""All that is known of a student or a teacher, in lines of text: for the box beside its marker."""
+"""Facts on a student or a teacher in lines of text, for the box beside the marker."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from raykd.report.readable_numbers import costs_in_words, gain, main_costs, perc
 
 
 def student_facts(trial: Trial, row: FrontRow | None = None) -> list[str]:
-    """The figures of a trial: scores, scores by language, costs, notes on them, and what distillation gained."""
+    """Return the figures of a trial: scores, scores by language, costs with notes, and the gain from distillation."""
     by_language = trial.scores.by_language("dev").items()
-    # A figure is not broken between its number and its words.
+    # No line break between a number and its unit.
     costs = [cost.replace(" ", "\u00a0") for cost in costs_in_words(trial)]
     gained = row and row.gain("dev")
     lines = [
@@ -26,7 +26,7 @@ def student_facts(trial: Trial, row: FrontRow | None = None) -> list[str]:
 
 
 def settings_in_words(trial: Trial) -> list[str]:
-    """Every setting, a line for each section."""
+    """Return all settings, a line for each section."""
     sections: dict[str, list[str]] = {}
     for path, value in trial.settings.items():
         section, _, name = path.partition(".")
@@ -35,14 +35,14 @@ def settings_in_words(trial: Trial) -> list[str]:
 
 
 def teacher_facts(teacher: Teacher, part: Part) -> str:
-    """The score of a teacher on one part, and what it costs."""
+    """Return a teacher's score on one part, and its costs."""
     target = _target(teacher) if part == "test" else ""
     score = percent(teacher.scores.mean(part))
     return f"{part} {teacher.score_label} {score}{target} · {main_costs(teacher)}"
 
 
 def _with_spread(trial: Trial, part: Part) -> str:
-    """A score; that of dev with each seed's where there are several."""
+    """A score; for dev with several seeds, also the score of each."""
     score = trial.scores.get(part)
     if score is None:
         return f"{trial.score_label} {percent(None)}"
@@ -54,6 +54,6 @@ def _with_spread(trial: Trial, part: Part) -> str:
 
 
 def _target(scored: TrialOrTeacher) -> str:
-    """The mean over target languages, as the test's score is continued; nothing where there are none."""
+    """The mean over target languages as a continuation of the test score; empty if there are none."""
     score = scored.scores.get("test", "target")
     return "" if score is None else f", target {percent(score.mean)}{spread(score.sd)}"

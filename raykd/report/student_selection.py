@@ -1,4 +1,4 @@
-"""`--where` and `--best`: which students of a front are chosen, by conditions on their figures."""
+"""Selection of students from a front by conditions on figures: `--where` and `--best`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from raykd.report.readable_numbers import significant_digits, tell_apart
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on the rows of a front; `parse` makes it."""
+    """A condition on the rows of a front, made by `parse_where`."""
 
     condition: Condition
 
     def accepts(self, row: FrontRow, teacher: float | None) -> bool:
-        """Whether the row's student meets the condition. One that lacks a figure named in it does not.
+        """Return whether the row's student meets the condition. A student without a named figure does not.
 
-        `teacher` is the teacher's dev score. Raises SpecError where it is named and there is none, and on a division
-        by zero.
+        Args:
+            row: A student of the front.
+            teacher: The teacher's dev score, a fraction; None without a teacher.
+
+        Raises:
+            SpecError: The condition names the teacher but there is none, or divides by zero.
         """
         try:
             return self.condition.holds(self._values(row, teacher))
@@ -34,10 +38,16 @@ class Where:
             raise _fault(self.condition.source, str(error)) from None
 
     def closest(self, rows: Iterable[FrontRow], teacher: float | None) -> tuple[FrontRow, str] | None:
-        """The row that misses a condition by the least, and what it has where the condition asks for what; None where
-        the condition is not one comparison of numbers, or several joined by `and`.
+        """Return the row with the smallest miss of the condition, and a comparison in words.
 
-        Misses are compared as shares of what is asked for, the largest of each student's.
+        Misses are compared relative to the required value; the largest miss of each student counts.
+
+        Args:
+            rows: Students of the front.
+            teacher: The teacher's dev score, a fraction; None without a teacher.
+
+        Returns:
+            None unless the condition is one comparison of numbers, or several joined by `and`.
         """
         misses = []
         for row in rows:
@@ -58,7 +68,7 @@ class Where:
 
 
 def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
-    """By how much a comparison of two sides is missed, and its two sides in words."""
+    """The relative miss of a comparison, and its two sides in words."""
     if not isinstance(part, ast.Compare) or len(part.ops) > 1 or isinstance(part.ops[0], ast.NotEq):
         return math.inf, ""
     if evaluate_expression(part, values):
@@ -66,15 +76,20 @@ def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
     left, right = evaluate_expression(part.left, values), evaluate_expression(part.comparators[0], values)
     if isinstance(left, str) or isinstance(right, str):
         return math.inf, ""
-    is_, wanted = tell_apart(left, right, significant_digits)
-    words = f"{ast.unparse(part.left)} is {is_}, and {ast.unparse(part.comparators[0])} is {wanted}"
+    actual, required = tell_apart(left, right, significant_digits)
+    words = f"{ast.unparse(part.left)} is {actual}, and {ast.unparse(part.comparators[0])} is {required}"
     return abs(left - right) / (abs(right) or 1.0), words
 
 
 def parse_where(source: str, score_name: str) -> Where:
-    """The condition that `source` states, for a sweep whose task has that score.
+    """Parse a condition.
 
-    Raises SpecError with one fault, which names the word.
+    Args:
+        source: The condition as written by the user.
+        score_name: Score of the sweep's task.
+
+    Raises:
+        SpecError: The condition is not valid; its single fault names the word.
     """
     try:
         return Where(parse_condition(source, score_name))
@@ -83,18 +98,26 @@ def parse_where(source: str, score_name: str) -> Where:
 
 
 def best_first(trials: Iterable[Trial], name: str, score_name: str) -> list[Trial]:
-    """`trials` in the order of the figure `name`, the best first; costs that are timed on the grid of the sweep.
+    """Sort trials by a figure, the best first. Trials without the figure are left out.
 
-    Trials without that figure are left out. Raises SpecError for a name that cannot select.
+    Timed costs are compared on the grid of the sweep, so that noise does not decide.
+
+    Args:
+        trials: The trials.
+        name: Name of the figure.
+        score_name: Score of the sweep's task.
+
+    Raises:
+        SpecError: The figure cannot select.
     """
-    known = selectable_figures(score_name)
-    if fault := selection_fault(name, tuple(known), score_name):
+    figures = selectable_figures(score_name)
+    if fault := selection_fault(name, tuple(figures), score_name):
         raise SpecError((Fault("--best", None, name, fault),))
-    figure = known[name]
+    figure = figures[name]
     sign = 1 if figure.direction == "min" else -1
-    able = [(value, trial) for trial in trials if (value := figure.compared_value(trial)) is not None]
-    # Of trials with the same figure the one with the better score comes first.
-    ordered = sorted(able, key=lambda pair: (sign * pair[0], -(DEV.read(pair[1]) or 0.0)))
+    measured = [(value, trial) for trial in trials if (value := figure.compared_value(trial)) is not None]
+    # Ties are broken by the score.
+    ordered = sorted(measured, key=lambda pair: (sign * pair[0], -(DEV.read(pair[1]) or 0.0)))
     return [trial for _, trial in ordered]
 
 

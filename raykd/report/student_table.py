@@ -1,4 +1,4 @@
-"""The table of the HTML page: teachers, the front, and all other trials, which the page hides until asked."""
+"""The table of the HTML page: teachers, the front, and all other trials, hidden at first."""
 
 from __future__ import annotations
 
@@ -16,37 +16,48 @@ from raykd.report.student_columns import LEARNT_BY, NUMBER, STUDENT, Column, Lin
 def table_lines(
     trials: Sequence[Trial], rows: Sequence[FrontRow], teachers: Sequence[Teacher], measured: Collection[int]
 ) -> Iterator[Line]:
-    """All rows from above to below. `measured`: the numbers of the trials that compete."""
+    """Return all rows from top to bottom.
+
+    Args:
+        trials: Trials to list.
+        rows: Students of the front.
+        teachers: Teachers of the sweep.
+        measured: Numbers of the trials that compete for the front.
+    """
     yield from (Line(teacher, css="teacher") for teacher in teachers)
     yield from (Line(member, css="quiet") for teacher in teachers for member in teacher.members)
     yield from (Line(row.trial, row, "front") for row in rows)
-    standing = {row.trial.number for row in rows}
+    on_front = {row.trial.number for row in rows}
     for trial in sorted(trials, key=lambda trial: trial.number):
-        if trial.number not in standing:
+        if trial.number not in on_front:
             yield Line(trial, css="quiet", measured=trial.number in measured)
 
 
 def table_columns(scored: Sequence[TrialOrTeacher], objectives: Directions) -> list[Column]:
-    """The columns from left to right, for a table of `scored`; each of `objectives` has one."""
+    """Return the columns from left to right. Each objective has one."""
     columns = StudentColumns(scored, objectives)
-    own = (DEV, TEST, *(figure for figure in columns.beside if figure.score and figure.score[1] == "source"))
+    figures = (
+        DEV,
+        TEST,
+        *(figure for figure in columns.beside if figure.score and figure.score[1] == "source"),
+    )
     return [
         NUMBER,
         STUDENT,
         LEARNT_BY,
         *(column for part in PARTS for column in _score_columns(part, columns)),
         *map(columns.cost, columns.costs),
-        # Last: there may be dozens.
-        *(column for figure in own for column in columns.by_language(figure)),
+        # Languages come last: there may be dozens.
+        *(column for figure in figures for column in columns.by_language(figure)),
         Column("", _state, css="text"),
     ]
 
 
 def _score_columns(part: Part, columns: StudentColumns) -> Iterator[Column]:
-    """Means with their spreads over languages, the scores beside them, and what distillation gained."""
-    own = DEV if part == "dev" else TEST
-    yield columns.mean(own)
-    yield from columns.languages_sd(own)
+    """Means with spreads over languages, the scores beside them, and the gain from distillation."""
+    figure_of_part = DEV if part == "dev" else TEST
+    yield columns.mean(figure_of_part)
+    yield from columns.languages_sd(figure_of_part)
     yield from columns.target_means(part)
     if part == "test":
         yield from columns.languages_sd(TARGET)

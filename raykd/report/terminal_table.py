@@ -1,4 +1,4 @@
-"""The front for the terminal and, in Markdown, for the tracking server's pages."""
+"""The front as a table for the terminal and, in Markdown, for the tracking server's pages."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ from raykd.report.stopped_trials import STATES
 from raykd.report.student_columns import GAIN, LEARNT_BY, NUMBER, STUDENT, Column, Line, StudentColumns
 
 LANGUAGES = 5
-"""The number of the columns of languages, which are left out first."""
+"""Order of removal of the columns of languages, which go first."""
 MARKDOWN_LEFT_OUT = 3
-"""Columns from this number on are left out in Markdown: MLflow gives a description half of its page."""
+"""Columns with this order of removal or more are left out in Markdown: MLflow gives a description half of its page."""
 
 
 def terminal_columns(
     scored: Sequence[TrialOrTeacher], objectives: Directions, *, alike: bool = False
 ) -> list[Column]:
-    """The columns from left to right, for a table of `scored`; each of `objectives` has one.
+    """Return the columns from left to right. Each objective has one.
 
-    `alike`: whether several students have one shape, so that only "learnt by" and "#" distinguish them.
+    Args:
+        scored: Teachers and students of the table.
+        objectives: Objectives of the front.
+        alike: Several students have the same shape, so that only "learnt by" and "#" distinguish them.
     """
     columns = StudentColumns(scored, objectives)
     of_dev = [DEV, *(figure for figure in columns.beside if figure.part == "dev")]
@@ -65,59 +68,59 @@ def terminal_columns(
 
 @dataclass(frozen=True)
 class FrontTable:
-    """Renders with rich: teachers first, then the front, the fastest first, each above its gold baseline.
+    """The front for rich: teachers first, then the students by latency, each above its gold baseline.
 
-    On a narrow terminal the least important columns are left out, so that no cell is cut; before one goes that says
-    what a student is or is worth, headings are stacked.
+    On a narrow terminal the least important columns are left out, so that no cell is cut. Before a column of identity
+    or worth goes, the headings are stacked.
     """
 
     title: str
     rows: Sequence[FrontRow]
     teachers: Sequence[Teacher]
     best: int | None = None
-    """The number of the trial to point out, as the one chosen."""
+    """Number of the trial to highlight."""
     none: str = ""
-    """Why there are no rows."""
+    """Reason why there are no rows."""
     objectives: Directions = field(default_factory=lambda: OBJECTIVES)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         scored = [*self.teachers, *(row.trial for row in self.rows)]
         alike = len({row.trial.shape for row in self.rows}) < len(self.rows)
-        some = terminal_columns(scored, self.objectives, alike=alike)
-        table, stacked = self._table(some), False
+        columns = terminal_columns(scored, self.objectives, alike=alike)
+        table, stacked = self._table(columns), False
         while Measurement.get(console, options.update(max_width=1000), table).maximum > options.max_width:
-            least = max(some, key=lambda column: column.left_out)
-            if least.left_out <= 1 and not stacked:
-                table, stacked = self._table(some, stacked=True), True
+            next_to_go = max(columns, key=lambda column: column.left_out)
+            if next_to_go.left_out <= 1 and not stacked:
+                table, stacked = self._table(columns, stacked=True), True
                 continue
-            if least.left_out == 0:
+            if next_to_go.left_out == 0:
                 break
-            # Of equally important ones the rightmost goes first; languages go together: one alone says little.
-            last = [column for column in some if column.left_out == least.left_out]
-            gone = last if least.left_out == LANGUAGES else last[-1:]
-            some = [column for column in some if column not in gone]
-            table = self._table(some, stacked=stacked)
+            # The rightmost of equals goes first. Languages go together: one alone says little.
+            last = [column for column in columns if column.left_out == next_to_go.left_out]
+            removed = last if next_to_go.left_out == LANGUAGES else last[-1:]
+            columns = [column for column in columns if column not in removed]
+            table = self._table(columns, stacked=stacked)
         yield table
 
-    def _table(self, some: Sequence[Column], *, stacked: bool = False) -> Table:
+    def _table(self, columns: Sequence[Column], *, stacked: bool = False) -> Table:
         table = Table(
             box=box.SIMPLE_HEAD, pad_edge=False, title=self.title, title_justify="left", title_style="bold"
         )
-        for column in some:
+        for column in columns:
             heading = column.heading.replace(" ", "\n") if stacked else column.heading
             table.add_column(heading, justify="left" if column.css == "text" else "right", no_wrap=True)
         for teacher in self.teachers:
-            table.add_row(*(column.text(Line(teacher)) for column in some), style="yellow")
+            table.add_row(*(column.text(Line(teacher)) for column in columns), style="yellow")
             for member in teacher.members:
-                table.add_row(*(column.text(Line(member)) for column in some), style="dim yellow")
+                table.add_row(*(column.text(Line(member)) for column in columns), style="dim yellow")
         table.add_section()
         for row in self.rows:
             mark = "bold green" if row.trial.number == self.best else "bold"
-            table.add_row(*(_student_cell(column, row) for column in some), style=mark)
+            table.add_row(*(_student_cell(column, row) for column in columns), style=mark)
             if row.baseline is not None:
-                table.add_row(*(_baseline_cell(column, row.baseline) for column in some), style="dim")
+                table.add_row(*(_baseline_cell(column, row.baseline) for column in columns), style="dim")
         if not self.rows:
-            table.add_row(*(self.none if c.heading == "student" else "" for c in some), style="dim")
+            table.add_row(*(self.none if c.heading == "student" else "" for c in columns), style="dim")
         return table
 
 
@@ -129,7 +132,15 @@ def front_table(
     best: int | None = None,
     objectives: Directions = OBJECTIVES,
 ) -> FrontTable:
-    """The front of `trials` as a rich renderable. `best`: the number of a trial to point out."""
+    """Return the front as a rich renderable.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        sweep: Name of the sweep, for the title.
+        best: Number of a trial to highlight.
+        objectives: Objectives of the front.
+    """
     trials = list(trials)
     rows = front_rows(trials, teachers, objectives=objectives)
     return FrontTable(
@@ -138,9 +149,7 @@ def front_table(
 
 
 def headline(trials: Sequence[Trial], rows: Sequence[FrontRow], *, sweep: str = "") -> str:
-    """One sentence of numbers: `wikiann: 11 of 26 students on the front`, and what was stopped, failed or
-    misses a constraint.
-    """
+    """Return a sentence of numbers: `wikiann: 11 of 26 students on the front`, and the stopped and failed trials."""
     searched = [trial for trial in trials if trial.role == "search"]
     complete = sum(trial.state == "COMPLETE" for trial in searched)
     parts = [f"{len(rows)} of {pluralise(complete, 'student')} on the front"]
@@ -162,24 +171,32 @@ def front_markdown(
     objectives: Directions = OBJECTIVES,
     dev_labels: int | None = None,
 ) -> str:
-    """The verdict and the front as a narrow Markdown table under its headline, with what to know of its figures; of
-    baselines it shows only the gain over them.
+    """Return the verdict, the front as a narrow Markdown table, and the findings. Of baselines only the gain is shown.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        sweep: Name of the sweep.
+        objectives: Objectives of the front.
+        dev_labels: Number of labels counted by the score on dev; None if unknown.
     """
     trials = list(trials)
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     rows = judged.rows
     scored = [*teachers, *trials]
     label = common_score_label(scored)
-    some = [column for column in terminal_columns(scored, objectives) if column.left_out < MARKDOWN_LEFT_OUT]
-    text = [place for place, column in enumerate(some) if column.css == "text"]
-    cells = [[column.text(Line(teacher)) for column in some] for teacher in teachers]
-    cells += [[str(_student_cell(column, row)) for column in some] for row in rows]
+    columns = [
+        column for column in terminal_columns(scored, objectives) if column.left_out < MARKDOWN_LEFT_OUT
+    ]
+    text_columns = [place for place, column in enumerate(columns) if column.css == "text"]
+    cells = [[column.text(Line(teacher)) for column in columns] for teacher in teachers]
+    cells += [[str(_student_cell(column, row)) for column in columns] for row in rows]
     lines = [
         f"**{judged.verdict.text}**",
         "",
         f"**{headline(trials, rows, sweep=sweep)}** ({label} in percent, selected on dev)",
         "",
-        *markdown_table([column.heading for column in some], cells, left=text),
+        *markdown_table([column.heading for column in columns], cells, left=text_columns),
     ]
     notes = cost_notes([row.trial for row in rows], teachers)
     lines += ["", *(f"- {finding}" for finding in (*judged.findings, *notes))]
@@ -203,6 +220,6 @@ def _cell(column: Column, line: Line) -> str:
     return NONE if column.value(line) is None else column.text(line)
 
 
-def _kept(kept: float) -> str:
-    """With decimals where a whole number would hide that it is below `GOOD_ENOUGH`."""
-    return tell_apart(kept, GOOD_ENOUGH)[0] if kept < GOOD_ENOUGH else share(kept)
+def _kept(teacher_share: float) -> str:
+    """A share, with decimals if a whole number would hide that it is below `GOOD_ENOUGH`."""
+    return tell_apart(teacher_share, GOOD_ENOUGH)[0] if teacher_share < GOOD_ENOUGH else share(teacher_share)

@@ -1,4 +1,4 @@
-"""How students were trained, epoch by epoch, as numbers that the page draws."""
+"""Training of students, epoch by epoch, as numbers to draw."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 
 MOST_POINTS = 60_000
-"""Points of all curves of a page. Where there are more, every second or third epoch is left out, or more."""
+"""Largest number of points of all curves of a page. With more, only every second epoch, or fewer, is shown."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a stage in which the same layers train; a stage without unfreezing is one step."""
+    """A part of a stage with the same layers in training; a stage without unfreezing is one step."""
 
     stage: int
-    """From 0."""
+    """Number of the stage, from 0."""
     layers: str
-    """The layer groups that train: `head`, and in the steps after it what is added, `+ encoder`; empty: all."""
+    """Layer groups that train: `head`, and in later steps the added ones, `+ encoder`; empty: all."""
     first: int
-    """Its first epoch; epochs count from 0 over all stages."""
+    """First epoch of the step; epochs count from 0 over all stages."""
     best: int
-    """The epoch whose weights the next step starts from."""
+    """Epoch whose weights the next step starts from."""
     by_loss: bool
-    """Whether it is the best by its loss on held-out text; else by the dev score."""
+    """True if the best epoch is chosen by the loss on held-out text, False if by the dev score."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,28 @@ class Curve:
     """The epochs of one run."""
 
     name: str
-    """What distinguishes it from the other runs of its trial: `seed 1`, `en`; empty where it is the only one."""
+    """Name that distinguishes the run within its trial: `seed 1`, `en`; empty for a single run."""
     stages: tuple[str, ...]
-    """What each stage trains on."""
+    """Objective of each stage."""
     steps: tuple[Step, ...]
     dev: tuple[float, ...]
-    """The dev score after each epoch."""
+    """Dev score after each epoch."""
     loss: tuple[float, ...]
     """The stage's training loss per sentence."""
     held_out: tuple[float | None, ...]
-    """The stage's loss per sentence on held-out text; None where the stage has none."""
+    """The stage's loss per sentence on held-out text; None if the stage has none."""
 
 
 Curves = Mapping[int, Sequence[Curve]]
-"""Trial → the curves of its runs."""
+"""Trial → curves of its runs."""
 
 
 def training_curves(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
-    """The curves of a trial's runs, in their order; runs that trained nothing have none."""
+    """Return the curves of a trial's runs, in their order; runs without epochs have none.
+
+    Args:
+        runs: Runs of the trial with their results.
+    """
     return tuple(
         _curve(name, run, result.epochs)
         for name, (run, result) in zip(_names(runs), runs, strict=True)
@@ -62,8 +66,8 @@ def training_curves(runs: Sequence[tuple[Run, RunResult]]) -> tuple[Curve, ...]:
 
 
 def epoch_stride(curves: Curves) -> int:
-    """Of how many epochs one is shown, so that all curves together have at most about `MOST_POINTS`."""
-    # The first has two losses beside its score.
+    """Return the stride over epochs for about `MOST_POINTS` points in all curves together."""
+    # The first curve has two losses beside its score.
     points = sum(
         len(curve.dev) * (3 if place == 0 else 1)
         for trial_curves in curves.values()
@@ -73,13 +77,19 @@ def epoch_stride(curves: Curves) -> int:
 
 
 def drawn_curves(curves: Sequence[Curve], *, stride: int = 1) -> PlainObject:
-    """The first of `curves` with its stages, steps and losses, and the dev scores of the others, as JSON-able data.
+    """Return the first curve with stages, steps and losses, and the dev scores of the others, as JSON-able data.
 
-    `runs`: each run's name, number of epochs and dev scores in percent, the first one first; `loss`, `held_out`: of the
-    first. One epoch in `every` is shown, and those that are best or at a step's ends; `at` says which, where some are
-    left out.
+    One epoch in `stride` is shown, and also those that are best or at either end of a step. `at` lists the epochs if
+    some are left out.
+
+    Args:
+        curves: Curves of a trial.
+        stride: See `epoch_stride`.
+
+    Returns:
+        `runs`: name, number of epochs and dev scores in percent of each run; `loss` and `held_out` of the first run.
     """
-    first, shown = curves[0], [_shown(curve, stride) for curve in curves]
+    first, shown_epochs = curves[0], [_shown_epochs(curve, stride) for curve in curves]
     return {
         "stages": first.stages,
         "steps": [asdict(step) for step in first.steps],
@@ -90,10 +100,12 @@ def drawn_curves(curves: Sequence[Curve], *, stride: int = 1) -> PlainObject:
                 "dev": [_short(100 * curve.dev[epoch]) for epoch in epochs],
                 **({"at": epochs} if len(epochs) < len(curve.dev) else {}),
             }
-            for curve, epochs in zip(curves, shown, strict=True)
+            for curve, epochs in zip(curves, shown_epochs, strict=True)
         ],
-        "loss": [_short(first.loss[epoch]) for epoch in shown[0]],
-        "held_out": [None if (loss := first.held_out[epoch]) is None else _short(loss) for epoch in shown[0]],
+        "loss": [_short(first.loss[epoch]) for epoch in shown_epochs[0]],
+        "held_out": [
+            None if (loss := first.held_out[epoch]) is None else _short(loss) for epoch in shown_epochs[0]
+        ],
     }
 
 
@@ -126,15 +138,15 @@ def _step(epochs: Sequence[PlainObject], before: Sequence[PlainObject]) -> Step:
 def _layers(epoch: PlainObject, before: Sequence[PlainObject]) -> str:
     if epoch["layers"] == "all":
         return ""
-    known = before[0]["layers"] if before and before[0]["stage"] == epoch["stage"] else []
-    added = ", ".join(layer for layer in epoch["layers"] if layer not in known)
-    return f"+ {added}" if known else added
+    trained_before = before[0]["layers"] if before and before[0]["stage"] == epoch["stage"] else []
+    added = ", ".join(layer for layer in epoch["layers"] if layer not in trained_before)
+    return f"+ {added}" if trained_before else added
 
 
-def _shown(curve: Curve, every: int) -> list[int]:
+def _shown_epochs(curve: Curve, stride: int) -> list[int]:
     starts = [step.first for step in curve.steps]
     ends = [start - 1 for start in [*starts[1:], len(curve.dev)]]
-    return sorted({*range(0, len(curve.dev), every), *starts, *ends, *(step.best for step in curve.steps)})
+    return sorted({*range(0, len(curve.dev), stride), *starts, *ends, *(step.best for step in curve.steps)})
 
 
 def _short(value: float) -> float | int:

@@ -1,4 +1,4 @@
-"""All trials of a sweep as one table for other programs: CSV and Parquet, with `on_front` to filter by."""
+"""All trials of a sweep as one table for programs: CSV and Parquet, with `on_front` to filter by."""
 
 from __future__ import annotations
 
@@ -31,19 +31,18 @@ WHOLE = ("count", "bytes")
 
 
 def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> pa.Table:
-    """One row per trial, in the order of their numbers; columns: what it was, its figures, scores by language,
-    its settings. Scores are fractions, their columns are named after the task's score (`dev_f1`); `metric` is what
-    people call it.
+    """Return one row per trial, by number: its origin, figures, scores by language and settings.
 
-    The columns of settings are named by their dotted path. Where trials differ in a setting's type its values are
-    written as JSON.
+    Scores are fractions, in columns named after the task's score (`dev_f1`); `metric` is the score's name for people.
+    Columns of settings have the dotted path as their name. If a setting has several types, its values are written as
+    JSON.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
-    standing = {trial.number for trial in pareto_front(trials, objectives)}
+    on_front = {trial.number for trial in pareto_front(trials, objectives)}
     columns: dict[str, pa.Array] = {
         "number": pa.array([t.number for t in trials], pa.int64()),
         "name": pa.array([t.name for t in trials], pa.string()),
-        "on_front": pa.array([t.number in standing for t in trials], pa.bool_()),
+        "on_front": pa.array([t.number in on_front for t in trials], pa.bool_()),
         "feasible": pa.array([t.feasible for t in trials], pa.bool_()),
         **{name: pa.array([getattr(t, name) for t in trials], pa.string()) for name in TEXT},
         "metric": pa.array([t.score_label for t in trials], pa.string()),
@@ -57,27 +56,37 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
 
 
 def trials_csv(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> bytes:
-    """`trials_table` as CSV with a heading line, UTF-8."""
+    """Return `trials_table` as CSV with a heading line, UTF-8.
+
+    Args:
+        trials: All trials of the sweep.
+        objectives: Objectives of the front.
+    """
     sink = io.BytesIO()
     pa_csv.write_csv(trials_table(trials, objectives=objectives), sink)
     return sink.getvalue()
 
 
 def trials_parquet(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES) -> bytes:
-    """`trials_table` as a Parquet file."""
+    """Return `trials_table` as a Parquet file.
+
+    Args:
+        trials: All trials of the sweep.
+        objectives: Objectives of the front.
+    """
     sink = io.BytesIO()
     pq.write_table(trials_table(trials, objectives=objectives), sink)
     return sink.getvalue()
 
 
 def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
-    """Scores with their spreads, then costs. Of target languages only where there are any."""
+    """Scores with spreads, then costs; target languages only if there are any."""
     columns: dict[str, pa.Array] = {}
-    shown = score_figures(common_score_name(trials), targets=bool(target_languages(trials)), among=trials)
+    figures = score_figures(common_score_name(trials), targets=bool(target_languages(trials)), among=trials)
     more = [TARGET_DEV] if has_values(TARGET_DEV, trials) else []
-    for figure in (*shown, *more):
+    for figure in (*figures, *more):
         rows = [score_values(figure, trial) for trial in trials]
-        # Without trials there are headings all the same.
+        # Without trials the headings are needed all the same.
         for name in rows[0] if rows else score_values(figure, Trial(0, "RUNNING")):
             columns[name] = pa.array([row[name] for row in rows], pa.float64())
     for figure in COSTS:
@@ -94,12 +103,12 @@ def _by_language(trials: Sequence[Trial]) -> dict[str, pa.Array]:
         values = [language_values(figure, trial) for trial in trials]
         for language in languages:
             name = f"{figure.full_name(common_score_name(trials))}_{language}"
-            columns[name] = pa.array([own.get(language) for own in values], pa.float64())
+            columns[name] = pa.array([scores.get(language) for scores in values], pa.float64())
     return columns
 
 
 def _setting(values: Sequence[Any]) -> pa.Array:
-    """Numbers as numbers and text as text where all trials agree; JSON text where they do not."""
+    """Numbers or text if all trials agree on the type, otherwise JSON text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and kinds:
         return pa.array(values, pa.float64() if float in kinds else pa.int64())

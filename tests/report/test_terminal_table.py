@@ -159,7 +159,7 @@ def test_what_is_just_below_the_bound_is_not_shown_as_the_bound():
     )  # fmt: skip
     teacher = replace(TEACHER, scores=scores(0.8, 0.8))
     (row,) = front_rows([below], [teacher])
-    assert "keeps 94.96 % of the teacher's F1, of 95.00 % wanted" in judge([below], [teacher]).verdict.text
+    assert "keeps 94.96 % of the teacher's F1, below 95.00 %" in judge([below], [teacher]).verdict.text
     assert "94.96 %" in "\n".join(lines(front_table([below], [teacher]), 200))
     assert row.teacher_share < GOOD_ENOUGH
 

@@ -54,7 +54,7 @@ def test_one_makes_the_tables_and_others_wait(server, connection, monkeypatch):
     monkeypatch.setattr("raykd.tracking.database.MIGRATION_SECONDS", 0.5)
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
-        with pytest.raises(TrackingError, match="another process has held its tables"):
+        with pytest.raises(TrackingError, match="another process has locked its tables"):
             check_server(server.uri)
     check_server(server.uri)
 
@@ -98,7 +98,7 @@ def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(
             "wrong-CANARY",
             r"password authentication failed.*postgresql://user:\$\{NAME\}@host/db",
         ),
-        (USER, "nowhere", PASSWORD, "does not exist; make it with createdb"),
+        (USER, "nowhere", PASSWORD, "does not exist; create it with createdb"),
         ("nobody", "postgres", PASSWORD, "password authentication failed"),
     ],
 )

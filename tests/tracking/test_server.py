@@ -136,7 +136,7 @@ from raykd.tracking.server import check_server
 database.MIGRATION_SECONDS = 1e6
 print("ready", flush=True)
 sys.stdin.readline()
-check(sys.argv[1])
+check_server(sys.argv[1])
 """
 KILLED = """
 import os, signal, sys
@@ -152,7 +152,7 @@ def count(connection, cursor, statement, parameters, context, many):
     if made == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
 
-check(sys.argv[1])
+check_server(sys.argv[1])
 """
 """Is killed when it has made so many tables."""
 
