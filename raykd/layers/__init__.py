@@ -1,1 +1,1 @@
-"""What teachers and students share: embeddings, character encoder, BiLSTM and Transformer, heads, models of these."""
+"""Networks and configurations of teachers and students: embeddings, encoders, heads, and whole models."""

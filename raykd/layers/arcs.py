@@ -76,8 +76,8 @@ class ParserHead(Head):
             lengths_B: words of each sentence.
 
         Returns:
-            Scores of arcs [B, T, H], `FORBIDDEN` for a head outside the sentence and for the word itself, and of relations
-            [B, T, H, R].
+            Scores of arcs [B, T, H], `FORBIDDEN` for a head outside the sentence and for the word itself, and of
+            relations [B, T, H, R].
         """
         heads_BHD = self.with_root(states_BTD)
         arcs_BTH = (

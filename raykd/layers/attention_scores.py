@@ -1,4 +1,4 @@
-"""Self-attention scores of a Transformers encoder before their softmax; Transformers returns them after it only.
+"""Self-attention scores of a Transformers encoder before the softmax; Transformers returns attention only after it.
 
 Shapes: B batch, P pieces, H heads, F components of a head.
 """
@@ -42,7 +42,7 @@ def encoder_layers(base: nn.Module, depth: int) -> nn.ModuleList | None:
 
 @contextmanager
 def attention_scores(base: PreTrainedModel, layers: Sequence[int]) -> Iterator[Scores]:
-    """Collect the attention scores q · k / √F of every forward pass through `base` inside the `with` block.
+    """Collect the attention scores q · k / √F of forward passes through `base` inside the `with` block.
 
     Args:
         base: the encoder.

@@ -1,4 +1,4 @@
-"""The most probable sequence of labels that a model generates step by step: greedily, or by beam search.
+"""Step-by-step generation of the most probable sequence of labels: greedily, or by beam search.
 
 A sequence ends when its brackets are balanced: each label opens one (+1), closes one (−1) or does neither, and the step
 after which none is open is the last. So no label is needed that marks the end.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 Continue = Callable[[Tensor, Tensor], Tensor]
-"""`(parents_N, labels_N) → log_p_NL`: extend each hypothesis by a label and return the log-probabilities of the next ones.
+"""`(parents_N, labels_N) → log_p_NL`: extend each hypothesis by a label and return log-probabilities of the next ones.
 
 Hypothesis n extends hypothesis `parents_N[n]` of the previous call by the label `labels_N[n]`. In the first call the
 parents are the B sentences, and the labels −1."""
@@ -35,7 +35,7 @@ def beam_search(
     beam: int = 1,
     exactly: bool = False,
 ) -> tuple[Int[Tensor, "batch step"], Float[Tensor, "batch step"], Int[Tensor, " batch"]]:
-    """Return the best sequence found for each sentence.
+    """Return the most probable sequence of labels per sentence.
 
     At each step the `beam` most probable hypotheses of a sentence stay, complete and open ones together. Hypotheses are
     ranked by the sum of the log-probabilities of their labels. The sum is not divided by the length: of two sequences
@@ -76,7 +76,7 @@ def beam_search(
 
 @dataclass(frozen=True)
 class _Hypotheses:
-    """K sequences of each unfinished sentence, the most probable first."""
+    """K sequences per unfinished sentence, the most probable first."""
 
     labels_AKS: Tensor
     log_p_AKS: Tensor
@@ -88,7 +88,7 @@ class _Hypotheses:
 
     @classmethod
     def empty(cls, log_p_AL: Tensor, max_steps: int) -> _Hypotheses:
-        """Return one hypothesis without labels for each sentence."""
+        """Return one hypothesis without labels per sentence."""
         rows, device = len(log_p_AL), log_p_AL.device
         counts = torch.zeros(rows, 1, dtype=torch.long, device=device)
         labels_AKS = torch.zeros(rows, 1, max_steps, dtype=torch.long, device=device)
@@ -102,7 +102,7 @@ class _Hypotheses:
     def extend(
         self, log_p_NL: Tensor, change_L: Tensor, step: int, beam: int, *, ends: bool
     ) -> tuple[_Hypotheses, Tensor]:
-        """Return the best hypotheses that are a label longer or already complete, and their parents [A, K].
+        """Return the best extended or complete hypotheses, and their parents [A, K].
 
         A parent is a place among all hypotheses before, counted over all sentences.
         """
@@ -137,7 +137,7 @@ class _Best:
     lengths_B: Tensor
 
     def set(self, row_A: Tensor, hypotheses: _Hypotheses, ended_A: Tensor) -> None:
-        """Store the best hypothesis of the sentences that have ended: a complete one if there is any."""
+        """Store the best hypothesis of the finished sentences: a complete one if there is any."""
         rows = ended_A.nonzero()[:, 0]
         best = (rows, hypotheses.complete_AK[rows].long().argmax(1))  # the first complete one
         self.labels_BS[row_A[rows]] = hypotheses.labels_AKS[best]

@@ -1,4 +1,4 @@
-"""The head that scores spans: every pair of a first and a last word, for every label.
+"""A head over spans: every pair of a first and a last word, for every label.
 
 Shapes: B batch, T time (words), D size, S biaffine size, L labels.
 """

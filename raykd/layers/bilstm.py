@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def reversal(lengths_B: Int[Tensor, " batch"], steps: int) -> Int[Tensor, "batch time"]:
-    """Return the index that reverses each sequence within its length and leaves padding in place; it is its own inverse.
+    """Return the index for reversing sequences within their lengths: padding stays, and it is its own inverse.
 
     Args:
         lengths_B: lengths of the sequences.
@@ -88,7 +88,7 @@ class BiLSTM(SequenceEncoder):
         return inputs_BTD
 
     def add_ends_to(self, graph: Graph, inputs_BTD: Value, lengths_B: Value) -> Value:
-        """Add a BiLSTM of one layer to a graph and return the last state of each direction [B, 2H] only.
+        """Add a BiLSTM of one layer to a graph and return the name of the last states [B, 2H] only.
 
         Args:
             graph: graph that the nodes are added to.

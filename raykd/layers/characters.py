@@ -1,4 +1,4 @@
-"""Vectors of words computed from their characters.
+"""Vectors of words computed from characters.
 
 Shapes: B batch, T time (words), C characters, N distinct words, D size, H hidden size per direction.
 """
@@ -27,7 +27,7 @@ GROUP = 128
 
 
 class CharacterEncoder(nn.Module):
-    """BiLSTM over the characters of each word (Lample et al. 2016, §4.1).
+    """BiLSTM over the characters of words (Lample et al. 2016, §4.1).
 
     A word's vector is the last forward state and the last backward state; padding words have the zero vector. On the
     CPU each distinct word of a batch is computed once.
@@ -66,7 +66,7 @@ class CharacterEncoder(nn.Module):
         return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
 
     def add_to(self, graph: Graph, characters_BTC: Value, character_lengths_BT: Value) -> Value:
-        """Add the encoder to a graph and return the name of the words' vectors [B, T, 2H]; padding has arbitrary ones."""
+        """Add the encoder to a graph and return the name of the vectors [B, T, 2H], meaningless on padding."""
         characters_NC = graph.reshape(characters_BTC, -1, graph.size(characters_BTC, 2))
         lengths_N = graph.add("Max", graph.reshape(character_lengths_BT, -1), graph.constant(1))
         vectors_ND = self.lstm.add_ends_to(graph, self.embedding.add_to(graph, characters_NC), lengths_N)

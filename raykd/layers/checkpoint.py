@@ -59,7 +59,7 @@ def checkpoint_folder(path: str) -> Path:
 
 
 def refuse_misspelled(path: str) -> None:
-    """Refuse a path that is neither a folder nor a possible name on the Hub, without asking the Hub.
+    """Refuse a path if neither a folder nor a possible name on the Hub, without asking the Hub.
 
     Args:
         path: folder of a checkpoint, or its name on the Hub.
@@ -90,7 +90,7 @@ def refuse_misspelled(path: str) -> None:
 
 
 def refuse_unreadable(path: str, *, head: str = "") -> None:
-    """Check that a folder holds a checkpoint, without loading it; a name on the Hub is not looked up.
+    """Check the folder of a checkpoint without loading the model; a name on the Hub is not looked up.
 
     Args:
         path: folder of the checkpoint, or its name on the Hub.
@@ -185,7 +185,7 @@ def require_checksum(path: str, checksum: str, expected: str | None) -> str:
 
 
 def reading_limit(model: nn.Module, folder: str | Path) -> int:
-    """Return the largest number of pieces that a checkpoint's model reads at once, special ones included.
+    """Return the most pieces read at once by a checkpoint's model, special ones included.
 
     Args:
         model: the model of the checkpoint.
@@ -299,7 +299,7 @@ def untrained_model(auto_class: str, config: PlainObject) -> PreTrainedModel:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence the progress bar of Transformers and its warnings of missing and superfluous parameters."""
+    """Silence the progress bar and the warnings of Transformers about missing and superfluous parameters."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()

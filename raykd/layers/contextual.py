@@ -1,4 +1,4 @@
-"""Frozen inputs of a model beside its own embeddings: word vectors from frozen encoders and from word-vector files.
+"""Frozen inputs of a model beside the trained embeddings: word vectors from frozen encoders and from word-vector files.
 
 A frozen encoder is no submodule: it is not trained, not stored with the model's weights, and identified by its
 checksum. Its vectors for a sentence never change, so they are computed once and stored (`precompute/features.py`). A
@@ -44,7 +44,7 @@ class FrozenFeatures(Protocol):
         ...
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """Return the parameters without their values."""
+        """Return the parameters without values."""
         ...
 
     def __deepcopy__(self, memo: object) -> FrozenFeatures:
@@ -66,7 +66,7 @@ class EncoderConfig(Frozen):
     """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Check that the checkpoint exists, without loading it.
+        """Check the existence of the checkpoint, without loading it.
 
         Raises:
             MissingError: there is no such folder, and no such name.
@@ -84,7 +84,7 @@ class EncoderConfig(Frozen):
         return self.model_copy(update={"path": path, "checksum": weights_checksum(path)})
 
     def vocabulary(self) -> HFVocabulary:
-        """Return the encoder's own tokenizer."""
+        """Return the encoder's tokenizer."""
         return HFVocabulary.load(str(checkpoint_folder(self.path)))
 
     def build(self) -> FrozenFeatures:
@@ -98,7 +98,7 @@ class EncoderConfig(Frozen):
         return encoder_features(self)
 
     def shape(self) -> PlainObject:
-        """Return the settings that latency depends on."""
+        """Return the settings with an effect on latency."""
         return self.model_dump(mode="json", exclude={"path"} if self.checksum else set())
 
     @property
@@ -128,7 +128,7 @@ FrozenConfig = Annotated[
 
 
 def part_class(plain: PlainObject) -> type[EncoderConfig] | type[WordVectorsConfig]:
-    """Return the configuration class that plain data was dumped from.
+    """Return the configuration class of plain data.
 
     Args:
         plain: a dumped `EncoderConfig` or `WordVectorsConfig`.
@@ -156,7 +156,7 @@ def contextual_parts(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]
 def pinned_parts(
     config: Part | tuple[Part, ...] | None, language: str | None = None
 ) -> tuple[Part, ...] | None:
-    """Return the parts with their checksums, and with `{lang}` filled in; None where there are none.
+    """Return the parts with checksums, and with `{lang}` filled in; None where there are none.
 
     Args:
         config: one of them, several, or None for none.
@@ -166,7 +166,7 @@ def pinned_parts(
 
 
 def contextual_shape(config: Part | tuple[Part, ...] | None) -> PlainObject:
-    """Return the settings that latency depends on, under the key `contextual`; empty where there are no parts.
+    """Return the settings with an effect on latency, under the key `contextual`; empty where there are no parts.
 
     Args:
         config: one of them, several, or None for none.

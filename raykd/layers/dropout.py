@@ -60,7 +60,7 @@ def step_masks(seed: int, rows_B: Int[Tensor, " batch"]) -> Iterator[None]:
 
 @contextmanager
 def masks_by_sentence(sentence_N: Int[Tensor, " row"]) -> Iterator[None]:
-    """Give rows inside the `with` block the masks of the sentences that they come from.
+    """Draw masks by sentence inside the `with` block, where rows are not the sentences of the batch.
 
     Masks drawn inside are not counted outside: workers may enter the block different numbers of times.
 
@@ -78,7 +78,7 @@ def masks_by_sentence(sentence_N: Int[Tensor, " row"]) -> Iterator[None]:
 def keep_mask(
     shape: tuple[int, ...], rate: float, device: torch.device, *, keys_N: Int[Tensor, " row"] | None = None
 ) -> Bool[Tensor, "row ..."]:
-    """Return a mask of the elements that stay, each with probability 1 − `rate` (in steps of 2⁻¹⁶).
+    """Return a mask, True with probability 1 − `rate` (in steps of 2⁻¹⁶) for elements to keep.
 
     Args:
         shape: shape [N, …] of the mask.
@@ -106,7 +106,7 @@ def keep_mask(
 
 
 def hashed_rows(numbers_NC: Int[Tensor, "row column"]) -> Int[Tensor, " row"]:
-    """Return one number for each row's content; columns of zeros at the end change nothing.
+    """Return one number per row, a hash of the content; columns of zeros at the end change nothing.
 
     Args:
         numbers_NC: rows of integers.
@@ -128,7 +128,7 @@ def apply_dropout(inputs: Tensor, rate: float, *, keys_N: Int[Tensor, " row"] | 
 
 
 class _DropoutLayer(nn.Module):
-    """A layer that returns its inputs in evaluation mode or at rate 0."""
+    """A dropout layer, without effect in evaluation mode or at rate 0."""
 
     def __init__(self, rate: float):
         super().__init__()
@@ -153,7 +153,7 @@ class Dropout(_DropoutLayer):
 
 
 class VariationalDropout(_DropoutLayer):
-    """Zero the same components at every position of a sentence (Gal & Ghahramani 2016)."""
+    """Zero the same components at all positions of a sentence (Gal & Ghahramani 2016)."""
 
     def forward(self, inputs_BTD: Float[Tensor, "batch time size"]) -> Float[Tensor, "batch time size"]:
         """Return the inputs with dropout."""
@@ -199,7 +199,7 @@ def _reproducible_dropout(
 
 
 def _child_states(state: Tensor, count: int) -> Tensor:
-    """Return a state for each of `count` places in each element of `state`."""
+    """Return `count` states per element of `state`."""
     return _splitmix64(state[..., None] + torch.arange(1, count + 1, device=state.device) * _STRIDE)
 
 

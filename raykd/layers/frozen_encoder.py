@@ -71,7 +71,7 @@ class EncoderFeatures:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """Return the encoder's parameters without their values."""
+        """Return the encoder's parameters without values."""
         return tuple(self._outline.parameters())
 
     @torch.no_grad()
@@ -121,7 +121,7 @@ def encoder_features(config: EncoderConfig) -> EncoderFeatures:
 
 @lru_cache(maxsize=16)
 def _outline(folder: str, checksum: str) -> PreTrainedModel:
-    """The encoder without its weights: its configuration and the shapes of its parameters."""
+    """The encoder without weights: its configuration and the shapes of its parameters."""
     # Transformers takes seconds to import.
     from transformers import AutoConfig, AutoModel
 

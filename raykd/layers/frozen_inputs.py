@@ -1,4 +1,4 @@
-"""The vectors that a model reads from frozen encoders and word-vector files, side by side.
+"""Vectors from frozen encoders and word-vector files, side by side, as inputs of a model.
 
 Shapes: B batch, T time (words), D size.
 """
@@ -69,5 +69,5 @@ class FrozenInputs(nn.Module):
         return torch.cat(parts, -1).float()
 
     def external_parameters(self) -> dict[str, Sequence[nn.Parameter]]:
-        """Return the parameters of each encoder and table by key."""
+        """Return the parameters of encoders and tables by key."""
         return {part.key: part.parameters() for part in self.parts}

@@ -103,7 +103,7 @@ def quiet_export() -> Iterator[None]:
 
 
 class Graph:
-    """A graph that nodes are added to.
+    """A growing ONNX graph.
 
     Args:
         prefix: beginning of the names of its values, which must differ from those of a surrounding graph.
@@ -115,7 +115,7 @@ class Graph:
         self._constants: list[TensorProto] = []
 
     def add(self, op: str, *inputs: Value, **attributes: Attribute) -> Value:
-        """Add a node and return the name of its output.
+        """Add a node and return the name of the output.
 
         Args:
             op: its ONNX operator.
@@ -125,7 +125,7 @@ class Graph:
         return self.add_with_outputs(op, *inputs, outputs=1, **attributes)[0]
 
     def add_with_outputs(self, op: str, *inputs: Value, outputs: int, **attributes: Attribute) -> list[Value]:
-        """Add a node with several outputs and return their names.
+        """Add a node with several outputs and return the names.
 
         Args:
             op: its ONNX operator.
@@ -141,7 +141,7 @@ class Graph:
         return names
 
     def constant(self, value: Tensor | np.ndarray | list[int] | int | float) -> Value:
-        """Add a constant and return its name.
+        """Add a constant and return the name.
 
         Args:
             value: a tensor, stored in its own type (float64 as float32), or Python numbers, stored as int64 or float32.
@@ -154,7 +154,7 @@ class Graph:
         return name
 
     def cast(self, value: Value, dtype: Dtype) -> Value:
-        """Convert a value to another type."""
+        """Convert a value to a type."""
         return self.add("Cast", value, to=_TYPES[dtype])
 
     def linear(self, layer: nn.Linear, inputs: Value) -> Value:
@@ -172,7 +172,7 @@ class Graph:
         return self.add("Unsqueeze", value, self.constant(list(axes)))
 
     def reshape(self, value: Value, *sizes: int | Value) -> Value:
-        """Give a value another shape.
+        """Change the shape of a value.
 
         Args:
             value: name of the value.
@@ -254,7 +254,7 @@ class Graph:
         return helper.make_graph(self._nodes, name, input_infos, output_infos, self._constants)
 
     def add_labels_to(self, model: onnx.ModelProto, labels_BT: Value) -> None:
-        """Append the nodes to a finished model and make the best labels its first output.
+        """Append the nodes to a finished model and make the best labels the first output.
 
         Args:
             model: a model with the scores as its only output, whose values the nodes read.

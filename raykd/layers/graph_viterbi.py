@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add_best_labels_to(
     graph: Graph, scores_BTY: Value, lengths_B: Value, legal: LegalTransitions | None
 ) -> Value:
-    """Add the best labelling of words whose labels are scored independently, and return its name.
+    """Add the best labelling of words with independent scores, and return its name.
 
     Args:
         graph: graph that the nodes are added to.

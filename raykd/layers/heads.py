@@ -40,13 +40,13 @@ def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 class Head(nn.Module, ABC):
-    """A layer from the states of an encoder to a distribution over the labels of each sentence."""
+    """A layer from the states of an encoder to a distribution over labels."""
 
     @abstractmethod
     def forward(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Distribution:
-        """Return the distribution over the labels of each sentence.
+        """Return the distribution over labels.
 
         Args:
             states_BTD: states of the words.
@@ -57,7 +57,7 @@ class Head(nn.Module, ABC):
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        """Add the head and its decoding to an ONNX graph.
+        """Add the head with decoding to an ONNX graph.
 
         Args:
             graph: graph that the nodes are added to.
@@ -96,7 +96,7 @@ class TagMask(nn.Module):
         return emissions_BTY.masked_fill(self.forbidden_2Y[row_T], FORBIDDEN)
 
     def add_to(self, graph: Graph, emissions_BTY: Value) -> Value:
-        """Add the mask to an ONNX graph and return the name of its output."""
+        """Add the mask to an ONNX graph and return the name of the output."""
         if self.forbidden_2Y is None:
             return emissions_BTY
         row_T = graph.add("Min", graph.positions(emissions_BTY, 1), graph.constant(1))
@@ -142,7 +142,7 @@ class CRFHead(Head):
 
 
 class MaxEntHead(Head):
-    """A softmax over the emissions of each word, independent of its neighbours: a chain without transitions.
+    """A softmax over the emissions of single words: a chain without transitions.
 
     Args:
         inputs: components D of a word's state.
@@ -174,7 +174,7 @@ DECODERS = MappingProxyType({"crf": CRFHead, "maxent": MaxEntHead})
 def head_builder(
     decoder: str, tags: int, allowed: Bool[np.ndarray, "2 tag"] | None = None
 ) -> Callable[[int], Head]:
-    """Return a function that builds the head of a decoder from the size of its inputs.
+    """Return a builder of a decoder's head. The builder takes the size of the states.
 
     Args:
         decoder: key of `DECODERS`.

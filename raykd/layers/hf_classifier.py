@@ -1,4 +1,4 @@
-"""Classifiers that start as a Transformers checkpoint: with its own head, or with a new one over the corpus' tags."""
+"""Classifiers from Transformers checkpoints: with its own head, or with a new one over the corpus' tags."""
 
 from __future__ import annotations
 

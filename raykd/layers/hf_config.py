@@ -1,4 +1,4 @@
-"""The configuration of models that start as a Transformers checkpoint, teachers and students alike."""
+"""The configuration of models from Transformers checkpoints, teachers and students alike."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class HFConfig(Frozen):
 
     @property
     def tokenizer(self) -> PretrainedConfig:
-        """The checkpoint's own tokenizer."""
+        """The checkpoint's tokenizer."""
         return PretrainedConfig(kind="pretrained", path=self.path, pruned=self.vocabulary == "pruned")
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Check that the checkpoint exists, without loading it.
+        """Check the existence of the checkpoint, without loading it.
 
         Raises:
             MissingError: there is no such folder, and no such name.

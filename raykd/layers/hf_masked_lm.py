@@ -1,4 +1,4 @@
-"""Masked language models that start as a Transformers checkpoint: teachers, and students with continued pretraining."""
+"""Masked language models from Transformers checkpoints: teachers, and students with continued pretraining."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AUTO_CLASS = "AutoModelForMaskedLM"
 
 
 def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: bool) -> MaskedLanguageModel:
-    """Load a checkpoint with its own masked-language-model head.
+    """Load a checkpoint with a masked-language-model head.
 
     Parameters that the head lacks are drawn from torch's generator. Its last layer is the transposed embedding.
 

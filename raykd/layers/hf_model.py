@@ -1,4 +1,4 @@
-"""The base of all models that are Transformers encoders: how they read text, and how their inner states are read.
+"""The base of all Transformers encoders: how they read text, and how their inner states are read.
 
 Shapes: B batch, P pieces, D components of the output for a piece, H heads.
 """
@@ -74,7 +74,7 @@ class HFModel(Model):
         return self._limit
 
     def pruned(self, kept_pieces: Sequence[int] | None) -> Self:
-        """Prune the embedding of pieces and return the model itself.
+        """Prune the embedding of pieces and return the model.
 
         Args:
             kept_pieces: rows that stay; None: all of them.
@@ -243,7 +243,7 @@ class HFModel(Model):
 
 
 def _scatter_rows(scores_RHQQ: Tensor, rows: Tensor, empty_BHPP: Tensor) -> Tensor:
-    """Return an array of all sentences with the scores of some of them filled in."""
+    """Return an array of all sentences with the scores of some rows filled in."""
     free = empty_BHPP.shape[-1] - scores_RHQQ.shape[-1]
     padded_RHPP = nn.functional.pad(scores_RHQQ, (0, free, 0, free))
     return empty_BHPP.to(padded_RHPP.dtype).index_copy(0, rows, padded_RHPP)

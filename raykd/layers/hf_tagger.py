@@ -125,7 +125,7 @@ class HFTagger(HFModel):
         return self.tag_mask(self._labels.emissions(logits_BTL, lengths_B))
 
     def _cut(self, batch: TokenBatch) -> TokenBatch:
-        """Shorten sentences that are too long to their beginning; of a pair the longer text loses its end first."""
+        """Cut sentences beyond the limit; of a pair the longer text loses its end first."""
         pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
         second_BP = self._is_second(pieces_BP, lengths_B)
         paired_B = second_BP.any(1)
@@ -152,7 +152,7 @@ class HFTagger(HFModel):
         return replace(batch, pieces_BP=shortened_BP, piece_lengths_B=lengths_B)
 
     def _is_second(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        """Return a mask of the second text of a pair and of the pieces that end it; empty for a single text."""
+        """Return a mask of the second text of a pair, final special pieces included; empty for a single text."""
         inside_BP = length_mask(lengths_B, pieces_BP.shape[1])
         if not self._separator:
             return torch.zeros_like(inside_BP)

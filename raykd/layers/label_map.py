@@ -94,7 +94,7 @@ def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
 
 
 def _next_word(inside_BTX: Tensor, outside_BTX: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log-probabilities that the next word is inside and that it is not; nothing follows the last word."""
+    """Return the log-probabilities of a next word inside and outside; nothing follows the last word."""
     last_BT1 = (torch.arange(inside_BTX.shape[1], device=lengths_B.device) >= lengths_B[:, None] - 1)[
         ..., None
     ]

@@ -1,4 +1,4 @@
-"""The interface of all models, teachers and students alike: their outputs, their parameters, and their weights as bytes."""
+"""The interface of all models, teachers and students alike: outputs, parameters, and weights as bytes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Model(nn.Module, ABC):
         raise ValueError(f"{type(self).__name__} has no hidden states, so none of layer {layer}")
 
     def is_projection(self, layer: int) -> bool:
-        """Return True if a layer is the model's projection to the width of another model."""
+        """Return True for the model's projection to a foreign width."""
         return False
 
     def reset_head(self) -> None:
@@ -101,7 +101,7 @@ class Model(nn.Module, ABC):
         return {"all": list(self.parameters())}
 
     def embedding_matrix(self) -> Float[Tensor, "piece size"]:
-        """Return the parameter that holds the piece vectors.
+        """Return the parameter with the piece vectors.
 
         Raises:
             ValueError: the model has none.
@@ -116,20 +116,20 @@ class Model(nn.Module, ABC):
         return {}
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """Yield every parameter of the computation once, external ones included."""
+        """Yield all parameters of the computation once, external ones included."""
         external = (parameter for group in self.external_parameters().values() for parameter in group)
         yield from {id(parameter): parameter for parameter in (*self.parameters(), *external)}.values()
 
     @property
     def piece_limit(self) -> int | None:
-        """Most pieces that the model reads at once; None: any number.
+        """Largest number of pieces read at once; None: any number.
 
         Longer sentences are read in parts, but not by the graph of `to_onnx`.
         """
         return None
 
     def to_onnx(self) -> ModelProto:
-        """Return the model and its decoding as one ONNX graph, from an encoded batch to its best labels.
+        """Return the model with decoding as one ONNX graph, from an encoded batch to its best labels.
 
         `layers/graph.py` has the names of inputs and outputs.
 
@@ -139,7 +139,7 @@ class Model(nn.Module, ABC):
         raise ExportError(f"{type(self).__name__}: this kind of model has no ONNX form; export a student")
 
     def architecture(self) -> PlainObject | None:
-        """Return the sizes that only a pretrained checkpoint states, as JSON-able data.
+        """Return the sizes known from a pretrained checkpoint only, as JSON-able data.
 
         None where the model's configuration states all sizes.
         """
@@ -174,7 +174,7 @@ def save_weights(model: nn.Module) -> bytes:
 
 
 def load_weights(model: nn.Module, data: bytes) -> None:
-    """Set parameters and buffers to those that `save_weights` wrote.
+    """Set parameters and buffers to the output of `save_weights`.
 
     Args:
         model: the network.

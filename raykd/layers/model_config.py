@@ -1,4 +1,4 @@
-"""The configuration that teachers and students have in common, and the inputs that models are built from."""
+"""The common configuration of teachers and students, and the inputs of building a model."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ class ModelConfig(Frozen):
 
     @property
     def no_export_reason(self) -> str:
-        """Reason why this configuration has no export, in words that follow "it"; empty where it has one."""
+        """Reason against an export of this configuration, in words that follow "it"; empty where it has one."""
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     def pinned(self, language: str | None = None) -> Self:
-        """Return the configuration with the checksums of its input files.
+        """Return the configuration with the checksums of input files.
 
         Args:
             language: the model's language, for files that differ by language; None for a model of several.
@@ -123,5 +123,5 @@ class ModelConfig(Frozen):
         return self.build(inputs)
 
     def shape(self) -> PlainObject:
-        """Return the settings that latency depends on, apart from the numbers of pieces, characters and labels."""
+        """Return the settings with an effect on latency, apart from the numbers of pieces, characters and labels."""
         raise NotImplementedError(f"{type(self).__name__} has no model")

@@ -1,4 +1,4 @@
-"""Vectors of words and of their pieces: one computed from the other.
+"""Vectors of words and pieces, one computed from the other.
 
 Shapes: B batch, P pieces, T time (words), D size.
 """
@@ -25,7 +25,7 @@ _FLOAT16_MAX = torch.finfo(torch.float16).max
 def word_of_piece(
     first_BT: Int[Tensor, "batch time"], lengths_B: Int[Tensor, " batch"], pieces: int
 ) -> Int[Tensor, "batch piece"]:
-    """Return the index of the word that each piece belongs to, -1 before the first word.
+    """Return the index of a piece's word, -1 before the first word.
 
     Args:
         first_BT: place of the first piece of each word.
@@ -40,7 +40,7 @@ def word_of_piece(
 def words_to_pieces(
     words_BTD: Float[Tensor, "batch time size"], batch: TokenBatch
 ) -> Float[Tensor, "batch piece size"]:
-    """Return the vector of each piece's word, zero for pieces before the first word.
+    """Return for pieces the vectors of their words, zero before the first word.
 
     Args:
         words_BTD: vectors of the words.
@@ -69,7 +69,7 @@ def add_words_to_pieces_to(graph: Graph, words_BTD: Value, batch: Batch) -> Valu
 def mean_of_pieces(
     pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch, *, suffix: int = 0
 ) -> Float[Tensor, "batch time size"]:
-    """Return the mean over each word's pieces, zero on padding.
+    """Return the mean over a word's pieces, zero on padding.
 
     Args:
         pieces_BPD: vectors of the pieces.
@@ -87,7 +87,7 @@ def mean_of_pieces(
 def first_of_pieces(
     pieces_BPD: Float[Tensor, "batch piece size"], batch: TokenBatch
 ) -> Float[Tensor, "batch time size"]:
-    """Return the vector of each word's first piece; padding gets that of the sentence's first piece.
+    """Return the vectors of words' first pieces; padding gets that of the sentence's first piece.
 
     Args:
         pieces_BPD: vectors of the pieces.
@@ -111,7 +111,7 @@ def last_states(
 
 
 def add_last_states_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
-    """Add `last_states` to a graph and return the name of its output."""
+    """Add `last_states` to a graph and return the name of the output."""
     forward_BPH, backward_BPH = graph.add_with_outputs("Split", states_BPD, outputs=2, axis=-1, num_outputs=2)
     last_B1 = graph.unsqueeze(graph.add("Sub", lengths_B, graph.constant(1)), 1)
     first_B1H = graph.add("Gather", backward_BPH, graph.constant([0]), axis=1)
@@ -121,7 +121,7 @@ def add_last_states_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Val
 def mean_of_sentence(
     states_BPD: Float[Tensor, "batch piece size"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch 1 size"]:
-    """Return the mean over the pieces of each sentence.
+    """Return the mean over the pieces of a sentence.
 
     Args:
         states_BPD: states of the pieces.
@@ -133,7 +133,7 @@ def mean_of_sentence(
 
 
 def add_mean_of_sentence_to(graph: Graph, states_BPD: Value, lengths_B: Value) -> Value:
-    """Add `mean_of_sentence` to a graph and return the name of its output."""
+    """Add `mean_of_sentence` to a graph and return the name of the output."""
     inside_BP1 = graph.unsqueeze(graph.length_mask(graph.positions(states_BPD, 1), lengths_B), 2)
     masked_BPD = graph.add("Where", inside_BP1, states_BPD, graph.constant(0.0))
     total_B1D = graph.add("ReduceSum", masked_BPD, graph.constant([1]), keepdims=1)

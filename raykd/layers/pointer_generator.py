@@ -1,4 +1,4 @@
-"""A Transformers encoder with a decoder that generates labels and points to words.
+"""Pointer-generators: a Transformers encoder, and a decoder of labels and pointers to words.
 
 Rongali et al. 2020, "Don't Parse, Generate! A Sequence to Sequence Architecture for Task-Oriented Semantic Parsing".
 
@@ -112,7 +112,7 @@ class PointerGenerator(HFModel):
         return Output(chain, {}, inside, scores, batch.piece_lengths_B)
 
     def generate(self, batch: TokenBatch, *, steps: int | None = None) -> Chain:
-        """Generate a tree for each sentence and return it as a chain that allows this tree only.
+        """Generate trees and return them as a chain without alternatives.
 
         Args:
             batch: encoded sentences.
@@ -147,7 +147,7 @@ class PointerGenerator(HFModel):
         return {**super().layer_groups(), "head": [*self.decoder.parameters(), *self.scores.parameters()]}
 
     def _first_inputs(self, rows: int) -> Float[Tensor, "row 1 size"]:
-        """Return the first input of every sequence."""
+        """Return the first input of all sequences."""
         return self.decoder.get_input_embeddings().weight[-1].expand(rows, 1, -1)
 
     def _inputs(self, labels_NS: Tensor, sentences: _Sentences) -> Float[Tensor, "row step size"]:
@@ -173,7 +173,7 @@ class PointerGenerator(HFModel):
         ).last_hidden_state
 
     def _label_scores(self, states_NSD: Tensor, sentences: _Sentences) -> Float[Tensor, "row step label"]:
-        """Return the scores of all labels after each step."""
+        """Return the scores of all labels after a step."""
         scale = states_NSD.shape[2] ** -0.5
         pointers_NST = scale * states_NSD @ sentences.words_NTD.transpose(1, 2).to(states_NSD.dtype)
         pointers_NST = full_precision(pointers_NST).masked_fill(~sentences.is_word_NT[:, None], FORBIDDEN)
@@ -191,7 +191,7 @@ class _Sentences:
 
     @classmethod
     def of_batch(cls, batch: TokenBatch, pieces_BPD: Tensor) -> _Sentences:
-        """Return the sentences of a batch from the encoder's states of their pieces."""
+        """Return the sentences of a batch from the encoder's states."""
         return cls(
             pieces_BPD,
             length_mask(batch.piece_lengths_B, batch.pieces_BP.shape[1]).long(),

@@ -62,7 +62,7 @@ def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Flo
 
 
 def _coordinates(vectors_ND: Tensor, origin_D: Tensor, axes_range: slice) -> Tensor:
-    """Return coordinates relative to `origin_D` along some of the principal axes, those of the largest sum of squares first."""
+    """Return coordinates relative to `origin_D` along some of the principal axes, the largest sum of squares first."""
     with one_thread():
         squares_DD = torch.zeros(2 * [vectors_ND.shape[1]], dtype=torch.float64)
         for block_ND in vectors_ND.split(BLOCK):

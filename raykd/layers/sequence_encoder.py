@@ -1,4 +1,4 @@
-"""The interface of encoders between a tagger's input vectors and its head.
+"""The interface of encoders between the input vectors and the head of a tagger.
 
 Shapes: B batch, P positions (pieces, or other steps), D size.
 """
@@ -41,7 +41,7 @@ class SequenceEncoder(nn.Module, ABC):
 
     @abstractmethod
     def sentence_state(self, states_BPD: Tensor, lengths_B: Tensor) -> Float[Tensor, "batch 1 size"]:
-        """Return the state of each sentence.
+        """Return the states of the sentences.
 
         Args:
             states_BPD: outputs of a layer.

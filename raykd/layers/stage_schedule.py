@@ -12,9 +12,10 @@ TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
 
 
 class Duration(Frozen):
-    """Length of a training: it ends at the first of these limits, in each step of unfreezing.
+    """Length of a training, which ends at the first of these limits; its best state is kept.
 
-    Its best state is kept. Without any limit it trains to convergence: `patience: 10`, and 20,000 steps at most.
+    Each step of unfreezing has these limits. Without any limit training goes on to convergence: `patience: 10`, and
+    20,000 steps at most.
     """
 
     epochs: Annotated[int, Field(ge=1)] | None = None
@@ -26,7 +27,7 @@ class Duration(Frozen):
 
 
 def with_default_end(schedule: PlainObject) -> PlainObject:
-    """Return a schedule that trains to convergence if it has no limit.
+    """Return the schedule, to convergence if without a limit.
 
     Args:
         schedule: a dumped `Duration`, or a model that extends it.

@@ -84,12 +84,21 @@ class Projection(nn.Module):
         super().__init__()
         self.linear = nn.Linear(inputs, outputs)
 
+    @override
     def forward(self, states_BTD: Float[Tensor, "batch label size"]) -> Float[Tensor, "batch label width"]:
         """Return the projected states."""
         return nn.functional.gelu(self.linear(states_BTD))
 
     def add_to(self, graph: Graph, states_BTD: Value) -> Value:
-        """Add the projection to a graph and return the name of its output."""
+        """Add the projection to a graph.
+
+        Args:
+            graph: graph that the nodes are added to.
+            states_BTD: name of the states.
+
+        Returns:
+            Name of the projected states.
+        """
         return graph.add("Gelu", graph.linear(self.linear, states_BTD))
 
 
@@ -244,7 +253,7 @@ class Tagger(Model):
         return self.encoder.sentence_state(states_BPD, batch.piece_lengths_B)
 
     def _inputs(self, batch: TokenBatch) -> Tensor:
-        """Return the encoder's input for each piece [B, P, D]."""
+        """Return the encoder's inputs [B, P, D]."""
         inputs = [] if self.embedding is None else [self.embedding(batch.pieces_BP)]
         if self.characters is not None:
             inputs.append(words_to_pieces(_character_vectors(self.characters, batch), batch))
@@ -254,7 +263,7 @@ class Tagger(Model):
 
 
 def _character_vectors(encoder: CharacterEncoder, batch: TokenBatch) -> Tensor:
-    """Return the character vector of each word [B, T, D]."""
+    """Return the character vectors of words [B, T, D]."""
     if batch.characters_BTC is None or batch.character_lengths_BT is None:
         raise ValueError("the model reads characters, which the batch lacks: encode it with its characters")
     return encoder(batch.characters_BTC, batch.character_lengths_BT)

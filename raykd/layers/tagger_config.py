@@ -1,4 +1,4 @@
-"""The configuration that all `Tagger`s share: their inputs, and how they are built."""
+"""The common configuration of `Tagger`s: their inputs, and how they are built."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class TaggerConfig(ModelConfig):
 
     @abstractmethod
     def _encoder(self, dropout: float) -> Callable[[int], SequenceEncoder]:
-        """Return a function that builds the encoder from the size of its inputs."""
+        """Return a builder of the encoder. The builder takes the size of the inputs."""
 
     @abstractmethod
     def _head(self, tag_set: TagSet, dropout: float) -> Callable[[int], Head]:
-        """Return a function that builds the head from the size of the states."""
+        """Return a builder of the head. The builder takes the size of the states."""

@@ -1,4 +1,4 @@
-"""ONNX graphs of models whose layers are not raykd's, traced by PyTorch's exporter.
+"""ONNX graphs of models with foreign layers, traced by PyTorch's exporter.
 
 Tracing takes seconds; `layers/graph.py` takes milliseconds.
 """
@@ -36,7 +36,7 @@ class _Traced(nn.Module):
 
 
 def trace_to_onnx(model: nn.Module, scores: Scores, legal: LegalTransitions | None) -> ModelProto:
-    """Trace a function of a model and add the best labels to its graph.
+    """Trace a function of a model and add the best labels to the graph.
 
     Args:
         model: the network whose parameters the graph holds.

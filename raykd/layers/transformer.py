@@ -119,7 +119,7 @@ class EncoderLayer(nn.Module):
         return self.norm(states_BTE + added_BTE)
 
     def add_to(self, graph: Graph, states_BTE: Value, mask_B11T: Value) -> Value:
-        """Add the layer to a graph and return the name of its outputs [B, T, E]."""
+        """Add the layer to a graph and return the name of the outputs [B, T, E]."""
         attended_BTE = graph.linear(self.output, self._add_attention_to(graph, states_BTE, mask_B11T))
         states_BTE = graph.norm(self.attention_norm, graph.add("Add", states_BTE, attended_BTE))
         inner_BTD = graph.add("Gelu", graph.linear(self.inner, states_BTE))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def window_starts(pieces: int, width: int) -> list[int]:
-    """Return the first piece of each window; one window if the text fits into it.
+    """Return the first pieces of the windows; one window if the text fits into it.
 
     Args:
         pieces: pieces of the text.
@@ -34,7 +34,7 @@ def window_starts(pieces: int, width: int) -> list[int]:
 
 
 def window_of_piece(pieces: int, width: int) -> Int[Tensor, " piece"]:
-    """Return for each piece the window in which it is farthest from the cuts.
+    """Return for pieces the windows with the most distant cuts.
 
     Args:
         pieces: pieces of the text.
@@ -58,7 +58,7 @@ def read_in_windows(
     prefix: int,
     suffix: int,
 ) -> Float[Tensor, "batch piece label"]:
-    """Return the logits of every piece, computed by a model that reads at most `limit` pieces at once.
+    """Return the logits of all pieces, from a model with a limit on the pieces read at once.
 
     The special pieces around a sentence are put around every window. Their logits are those of the first and of the
     last window.

@@ -50,7 +50,7 @@ class WordVectorsConfig(Frozen):
     """Checksum of the file (raykd sets it); a file that changed is refused."""
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Check the first line of each file; a URI is not checked, since its file would have to be copied.
+        """Check the first lines of the files; a URI is not checked, since its file would have to be copied.
 
         Args:
             languages: languages that `{lang}` stands for.
@@ -64,7 +64,7 @@ class WordVectorsConfig(Frozen):
                 _components(file, stream.readline().split())
 
     def pinned(self, language: str | None = None) -> WordVectorsConfig:
-        """Return the configuration with the file of a language and its checksum.
+        """Return the configuration with file and checksum of a language.
 
         Args:
             language: the model's language; None for a model of several.
@@ -113,7 +113,7 @@ class WordVectorsConfig(Frozen):
 
 
 class WordVectors:
-    """The vector of each word, with the precision of float16."""
+    """The vectors of the words of a file, with the precision of float16."""
 
     def __init__(self, file: str, checksum: str):
         self._file, self.key = file, checksum
@@ -123,11 +123,11 @@ class WordVectors:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
-        """Return the table without its values; padding and unknown words have rows too."""
+        """Return the table without values; padding and unknown words have rows too."""
         return (_outline(self.key, self._words + 2, self.output_size),)
 
     def vectors_of(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
-        """Return the vectors of words by their ids in the file's vocabulary."""
+        """Return vectors by the ids of words in the file's vocabulary."""
         return _vectors(self._file, self.key)[ids - 2]
 
     def compute(self, batch: TokenBatch) -> Tensor:
@@ -173,7 +173,7 @@ def _checksum(file: str) -> str:
 
 @contextmanager
 def _as_store_error(file: str, problem: str) -> Iterator[None]:
-    """Turn every error of reading the file into a StoreError with its name."""
+    """Turn errors of reading into a StoreError with the name of the file."""
     try:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:

@@ -25,13 +25,13 @@ class RandomEmbeddings(Frozen):
 
 
 class FromTeacher(Frozen, ABC):
-    """Rows of the teacher's embedding, by piece; vectors of pieces that the teacher lacks are drawn at random."""
+    """Rows of the teacher's embedding, by piece; pieces that the teacher lacks get random vectors."""
 
     weights: Literal["fine_tuned", "pretrained"] = "fine_tuned"
     """Those of the teacher as it labels text, or those of its published checkpoint."""
 
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
-        """Return problem and hint where the teacher's vectors cannot be reduced to the student's width; None where they can.
+        """Return problem and hint where the teacher's vectors cannot be reduced to the student's width, else None.
 
         Args:
             size: components of the student's vectors.
@@ -39,7 +39,7 @@ class FromTeacher(Frozen, ABC):
         """
         if size <= width:
             return None
-        problem = f"the teacher's embeddings have {width} components, which cannot become {size}"
+        problem = f"the teacher's embeddings have {width} components, too few for the student's {size}"
         return problem, f"set student.embedding_dim to at most {width}"
 
     @abstractmethod
@@ -70,8 +70,9 @@ class TeacherEmbeddings(FromTeacher):
 
 
 class SVDEmbeddings(FromTeacher):
-    """The teacher's vectors in the subspace of the student's width that keeps most of their sum of squares
-    (Mukherjee & Awadallah 2020, §4.2).
+    """The teacher's vectors in the subspace of the student's width with most of the sum of squares.
+
+    Mukherjee & Awadallah 2020, §4.2.
     """
 
     kind: Literal["svd"]
@@ -84,7 +85,10 @@ class SVDEmbeddings(FromTeacher):
 
 
 class PCAEmbeddings(FromTeacher):
-    """The first principal components of the teacher's vectors: `svd` after subtracting the mean (as in the authors' code)."""
+    """The first principal components of the teacher's vectors: `svd` after subtracting the mean.
+
+    The authors' code does this.
+    """
 
     kind: Literal["pca"]
 
@@ -107,7 +111,10 @@ class PPAEmbeddings(FromTeacher):
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
         if self.remove < size <= width - self.remove:
             return None
-        problem = f"ppa removes {self.remove} of the teacher's {width} components and {self.remove} of the student's {size}"
+        shares = (
+            f"{self.remove} of the teacher's {width} components and {self.remove} of the student's {size}"
+        )
+        problem = f"ppa removes {shares}"
         return (
             problem,
             f"set student.embedding_dim from {self.remove + 1} to {width - self.remove}, or another remove",
@@ -121,10 +128,9 @@ class PPAEmbeddings(FromTeacher):
 
 
 class VectorEmbeddings(Frozen):
-    """Word vectors from a text file.
+    """Word vectors from a text file, looked up by the text of a piece without the mark of its place in a word.
 
-    A piece is looked up by its text, without the mark of its place in a word; vectors of pieces that the file lacks, in
-    lower case too, are drawn at random.
+    Pieces that the file lacks, in lower case too, get random vectors.
     """
 
     kind: Literal["vectors"]
@@ -140,7 +146,7 @@ class VectorEmbeddings(Frozen):
         return WordVectorsConfig(vectors=self.path, checksum=self.checksum)
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Check the first line of each file.
+        """Check the first lines of the files.
 
         Args:
             languages: languages that `{lang}` stands for.
@@ -151,7 +157,7 @@ class VectorEmbeddings(Frozen):
         self.vectors.refuse_unreadable(languages)
 
     def pinned(self, language: str | None) -> VectorEmbeddings:
-        """Return the configuration with the file of a language and its checksum.
+        """Return the configuration with file and checksum of a language.
 
         Args:
             language: the student's language; None for a student of several.

@@ -1,4 +1,4 @@
-"""The student that is a Transformers encoder, pretrained as a masked language model."""
+"""The Transformers encoder as a student, pretrained as a masked language model."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class EncoderStudent(HFStudent):
         from transformers import AutoConfig  # takes seconds to import
 
         special = inputs.special
-        # RoBERTa numbers positions from after the padding's id.
-        extra_positions = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
+        # RoBERTa's positions start after the padding's id.
+        extra = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
         types = {"bert": 2, "roberta": 1}[self.architecture]
         config = AutoConfig.for_model(
             self.architecture, vocab_size=inputs.vocabulary_size, hidden_size=self.embedding_dim,
             num_hidden_layers=self.layers, num_attention_heads=self.heads,
             intermediate_size=self.feed_forward_dim or 4 * self.embedding_dim,
-            max_position_embeddings=self.positions + extra_positions, type_vocab_size=types, pad_token_id=special.padding,
+            max_position_embeddings=self.positions + extra, type_vocab_size=types, pad_token_id=special.padding,
             bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
             hidden_dropout_prob=inputs.dropout, attention_probs_dropout_prob=inputs.dropout,
             initializer_range=self.initializer_range,

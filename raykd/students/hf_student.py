@@ -1,4 +1,4 @@
-"""The base of students that are encoders of Transformers."""
+"""The base of students with a Transformers encoder."""
 
 from __future__ import annotations
 

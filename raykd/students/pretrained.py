@@ -1,4 +1,4 @@
-"""The student that starts as a Transformers checkpoint and is fine-tuned."""
+"""The student from a Transformers checkpoint, for fine-tuning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointStudent(HFConfig, HFStudent):
-    """A student that starts as a Transformers checkpoint."""
+    """A student from a Transformers checkpoint."""
 
     path: Annotated[str, Field(min_length=1)]
     """A checkpoint by folder or name on the Hub. `{seed}` in it stands for the run's seed: with several seeds, each run
@@ -32,8 +32,10 @@ class CheckpointStudent(HFConfig, HFStudent):
 
 
 class PretrainedStudent(CheckpointStudent):
-    """A Transformers checkpoint with a new head over the corpus' tags: an encoder that `raykd export` wrote after
-    pretraining, or one of the Hub (Soltan et al. 2021, §3.2). Its sizes and its dropout are the checkpoint's.
+    """A Transformers checkpoint with a new head over the corpus' tags.
+
+    The checkpoint is an encoder that `raykd export` wrote after pretraining, or one of the Hub (Soltan et al. 2021,
+    §3.2). Its sizes and its dropout are the checkpoint's.
     """
 
     kind: Literal["pretrained"] = "pretrained"
@@ -42,7 +44,7 @@ class PretrainedStudent(CheckpointStudent):
 
     @override
     def build(self, inputs: BuildInputs) -> HFTagger:
-        """Load the checkpoint as a tagger with a new head, drawn from torch's generator; one label per sentence is pooled."""
+        """Load the checkpoint as a tagger with a new head, drawn from torch's generator."""
         from raykd.layers.hf_classifier import classifier
 
         return classifier(self, inputs, pools=inputs.unit == "sentence")

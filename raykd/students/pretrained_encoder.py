@@ -1,8 +1,10 @@
-"""The student that starts as a Transformers checkpoint and continues pretraining as a masked language model."""
+"""The student from a Transformers checkpoint, for continued pretraining as a masked language model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from typing_extensions import override
 
 from raykd.forms import PIECES, LabelForm
 from raykd.identity import PlainObject
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class PretrainedEncoderStudent(CheckpointStudent):
-    """A Transformers checkpoint that continues pretraining, on other text (Gururangan et al. 2020) or with a teacher: one of
-    the Hub, or an encoder that `raykd export` wrote. Its sizes, its pieces and its dropout are the checkpoint's. A
-    checkpoint without the head of a masked language model gets a new one.
+    """A Transformers checkpoint with continued pretraining, on other text or with a teacher (Gururangan et al. 2020).
+
+    The checkpoint is one of the Hub, or an encoder that `raykd export` wrote. Its sizes, its pieces and its dropout are
+    the checkpoint's. A checkpoint without the head of a masked language model gets a new one.
 
     `raykd export` writes it as a checkpoint that `AutoModel` reads.
     """
@@ -26,12 +29,14 @@ class PretrainedEncoderStudent(CheckpointStudent):
     forms: ClassVar[tuple[LabelForm, ...]] = (PIECES,)
     export_obstacle: ClassVar[str] = "is a masked language model"
 
+    @override
     def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
         """The checkpoint; what its head lacks is drawn from torch's generator."""
         from raykd.layers.hf_masked_lm import masked_language_model
 
         return masked_language_model(self, inputs, trained=True)
 
+    @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> MaskedLanguageModel:
         from raykd.layers.hf_masked_lm import rebuild_masked_lm
 

@@ -1,4 +1,4 @@
-"""The student that writes a tree step by step: an encoder of Transformers, and a decoder with pointers to its words."""
+"""The student of trees written step by step: an encoder of Transformers, and a decoder with pointers to its words."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def _default_vocabulary(settings: PlainObject) -> BertConfig | PretrainedConfig:
 
 
 class Seq2SeqStudent(HFStudent):
-    """An encoder of Transformers, a checkpoint or drawn at random, with a new decoder that generates trees of intents
-    and slots and points to words (Rongali et al. 2020). The decoder has the encoder's size and attention heads.
+    """An encoder with a new decoder of trees: intents, slots and pointers to words (Rongali et al. 2020).
+
+    The encoder is a checkpoint of Transformers, or drawn at random. The decoder has its size and attention heads.
     """
 
     kind: Literal["seq2seq"] = "seq2seq"

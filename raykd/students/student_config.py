@@ -1,4 +1,4 @@
-"""The configuration that all students have in common."""
+"""The common configuration of all students."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Student(ModelConfig):
 
     @property
     def taken_from_teacher(self) -> tuple[str, ...]:
-        """Names of the settings that stand for the teacher's."""
+        """Names of settings copied from the teacher."""
         stand_ins = {
             "vocabulary": isinstance(self.tokenizer, TeacherVocabulary),
             "projection": self.projection == "teacher",
@@ -40,7 +40,7 @@ class Student(ModelConfig):
 
 
 def refuse_uneven_heads(embedding_dim: int, heads: int) -> None:
-    """Refuse an embedding size that is not divisible by the number of attention heads.
+    """Refuse an embedding size not divisible by the number of attention heads.
 
     Args:
         embedding_dim: components E of a state.

@@ -1,6 +1,6 @@
-"""Tasks: each is a label form and a metric, and what its score is called.
+"""Tasks: each has a label form, a metric, and a name for its score.
 
-The only wing that knows metrics by name. To add a task, add its module and its line here.
+The only wing that knows metrics by name. To add a task, write its module and add its line here.
 """
 
 from collections.abc import Mapping

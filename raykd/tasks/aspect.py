@@ -1,4 +1,4 @@
-"""Aspect terms with their polarity: F1 of exact spans and types.
+"""Aspect terms with polarity: F1 of exact spans and types.
 
 A term's polarity is its type: a term found with the wrong polarity is wrong (SemEval-2016, task 5).
 """

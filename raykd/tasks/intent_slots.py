@@ -1,4 +1,4 @@
-"""Intent and slots of an utterance: the share of utterances with both right (exact match), each beside it."""
+"""Intent and slots of an utterance: the share of utterances with both right (exact match), and a score of each."""
 
 from types import MappingProxyType
 

@@ -1,4 +1,4 @@
-"""The score of the most frequent label: what a model that learnt nothing but it would reach."""
+"""The score of the most frequent label: the lower bound for any model that learnt more than label frequencies."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def majority_scores(task: Task, part: pa.Table, tag_set: TagSet) -> dict[str, float]:
-    """Score a labelling that gives every word the most frequent label of its language.
+    """Score the labelling by the most frequent label of a language.
 
-    The first word of an utterance stands for the whole of it: it has the most frequent intent, the others the most
-    frequent slot.
+    The first word of an utterance stands for all of it: it has the most frequent intent, the others the most frequent
+    slot. All other words have the most frequent label of their language.
 
     Args:
-        task: the task whose metric scores.
+        task: the task whose metric is used.
         part: a part of a corpus, with its columns `tags` and `language`.
         tag_set: the tags of the corpus.
 

@@ -1,8 +1,8 @@
-"""Masked language modelling: the pieces that are hidden in raw text, scored by perplexity.
+"""Masked language modelling: the pieces hidden in raw text, scored by perplexity.
 
-The score is 1 − ln(perplexity) / ln(V) of a vocabulary of V pieces: 0 where every piece is as probable as any other,
-below it where a model is worse than that, 1 where each is certain. So larger is better, as of every other score, and
-models of one vocabulary stand in the order of their perplexities, which are beside it.
+The score is 1 − ln(perplexity) / ln(V) for a vocabulary of V pieces: 0 if all pieces are equally probable, negative if
+a model is worse than that, 1 if every piece is certain. So larger is better, as for all scores, and models of one
+vocabulary are ordered by their perplexities, which are shown too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _perplexity(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:
     return float(np.exp(-_mean_log_p(predicted)))
 
 
-def _right(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:
+def _accuracy(_: Sequence[Guess], predicted: Sequence[Guess]) -> float:
     return float(np.concatenate([guess.right_M for guess in predicted]).mean())
 
 
@@ -42,5 +42,5 @@ MASKED_LM = Task(
     score_name="mlm_score",
     score_label="MLM score",
     metric=_score,
-    other_metrics=MappingProxyType({"perplexity": _perplexity, "guessed": _right}),
+    other_metrics=MappingProxyType({"perplexity": _perplexity, "guessed": _accuracy}),
 )

@@ -1,8 +1,8 @@
-"""Dependency parsing: the share of words with the right head and relation (LAS), beside it with the right head (UAS),
-and the share of words that had another head before trees were repaired.
+"""Dependency parsing, scored by the share of words with the right head and relation (LAS).
 
-Which words are scored changes these by points, so there is a task for each rule in `PARSING`, and what its score is
-called states the rule. `parsing` scores every word, as CoNLL-2018 scores Universal Dependencies.
+Further metrics are the share of words with the right head (UAS), and the share of words whose head changed when trees
+were repaired. Which words count changes these by points, so `PARSING` has a task for each rule, and the name of its
+score states the rule. `parsing` counts every word, as CoNLL-2018 does for Universal Dependencies.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ def _task(name: str, score_label: str, punctuation: Punctuation) -> Task:
         form=TREE,
         score_name="las",
         score_label=score_label,
-        metric=partial(_share, "las", punctuation),
-        other_metrics=MappingProxyType({"uas": partial(_share, "uas", punctuation), "repairs": _repaired}),
-        scored_words=partial(_scored, punctuation),
+        metric=partial(_attachment_score, "las", punctuation),
+        other_metrics=MappingProxyType(
+            {"uas": partial(_attachment_score, "uas", punctuation), "repairs": _repaired_share}
+        ),
+        scored_words=partial(_scored_words, punctuation),
         pos=PUNCT if punctuation == "by_tag" else "",
     )
 
 
-def _scored(punctuation: Punctuation, gold: GoldTree) -> np.ndarray:
-    """Which words are scored, bool [T]."""
+def _scored_words(punctuation: Punctuation, gold: GoldTree) -> np.ndarray:
+    """Return a mask of the counted words, bool [T]."""
     if punctuation == "by_tag":
         return np.array([name != PUNCT for name in gold.pos], bool)
     if punctuation == "by_characters":
@@ -50,21 +52,21 @@ def _scored(punctuation: Punctuation, gold: GoldTree) -> np.ndarray:
     return np.ones(len(gold.heads_T), bool)
 
 
-def _share(
+def _attachment_score(
     score: Literal["las", "uas"],
     punctuation: Punctuation,
     gold: Sequence[GoldTree],
     predicted: Sequence[Parse],
 ) -> float:
-    found = attachment(
+    result = attachment(
         [(tree.heads_T, tree.relations_T) for tree in gold],
         [(parse.heads_T, parse.relations_T) for parse in predicted],
-        [_scored(punctuation, tree) for tree in gold],
+        [_scored_words(punctuation, tree) for tree in gold],
     )
-    return found.uas if score == "uas" else found.las
+    return result.uas if score == "uas" else result.las
 
 
-def _repaired(gold: Sequence[GoldTree], predicted: Sequence[Parse]) -> float:
+def _repaired_share(gold: Sequence[GoldTree], predicted: Sequence[Parse]) -> float:
     words = sum(len(parse.repaired_T) for parse in predicted)
     return sum(int(parse.repaired_T.sum()) for parse in predicted) / words if words else 0.0
 
@@ -79,4 +81,4 @@ PARSING: Mapping[str, Task] = MappingProxyType(
         )
     }
 )
-"""A task for each rule of which words are scored."""
+"""A task for each rule of the words that count."""

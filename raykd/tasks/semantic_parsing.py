@@ -1,8 +1,8 @@
 """Semantic parsing: the tree of intents and slots of an utterance, written step by step.
 
-Trees are those of mTOP's files, or are made of intents and slots. The score is the share of trees that are right (exact
-match); beside it the share of right intents at the root, and how much of what is generated is a tree at all. What is
-none is wrong.
+Trees come from mTOP's files, or are made from intents and slots. The score is the share of right trees (exact match).
+Further metrics are the share of right intents at the root, and the share of outputs that are well-formed trees. An
+output that is no tree counts as wrong.
 """
 
 from types import MappingProxyType

@@ -26,36 +26,44 @@ class Task:
 
     name: str
     form: LabelForm
-    """What its labels look like."""
+    """The form of its labels."""
     one_label_per: Literal["word", "sentence", "pair"] = "word"
-    """What one label belongs to."""
+    """The unit that gets one label."""
     score_name: str
     """The metric's name in sweep files, MLflow and CSV."""
     score_label: str
-    """What people read."""
+    """The metric's name in tables and messages."""
     metric: Metric
     other_metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)
-    """Other metrics of the same labels, by their names: what is shown beside the score."""
+    """Further metrics of the same labels by name, shown beside the score."""
     scored_words: Callable[..., np.ndarray] | None = None
-    """Which words of a gold labelling the metric counts, bool [T]; None: all of them."""
+    """Returns which words of a gold labelling the metric counts, bool [T]; None: all of them."""
     pos: str = ""
-    """A part of speech by which the metric leaves words out: the corpus must have it."""
+    """A part of speech whose words the metric leaves out: the corpus must have it."""
 
     @property
     def unit(self) -> Literal["word", "sentence"]:
-        """What one label belongs to; a pair of texts is one sentence."""
+        """The unit of one label; a pair of texts is one sentence."""
         return "word" if self.one_label_per == "word" else "sentence"
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether a sentence is a pair of texts."""
+        """True if a sentence is a pair of texts."""
         return self.one_label_per == "pair"
 
     def check(self, corpus: Corpus, source: str) -> None:
-        """Raise CorpusError where the labels of a corpus, read from `where`, are not those of the task."""
+        """Check the labels of a corpus against the task.
+
+        Args:
+            corpus: the corpus.
+            source: file or name that it was read from, for the error.
+
+        Raises:
+            CorpusError: the labels have another unit or form, or a part of speech is missing.
+        """
         if corpus.unit != self.unit and not self.form.hides_pieces:
-            other = "set another task, or source: tsv"
-            hint = "set task: classification" if corpus.unit == "sentence" else other
+            other_hint = "set another task, or source: tsv"
+            hint = "set task: classification" if corpus.unit == "sentence" else other_hint
             problem = (
                 f"it has one label per {corpus.unit}, and task {self.name!r} predicts one per {self.unit}"
             )
@@ -78,22 +86,32 @@ class Task:
         languages: Sequence[str],
         targets: Collection[str] = (),
     ) -> Mapping[Group, Score]:
-        """The metric over source languages and, where there are any, over the `targets`; others are `beside` it.
+        """Score predictions over the source languages and, where there are any, over the targets.
 
         Args:
             gold: the targets of the sentences.
-            predicted: what the form's `best_labellings` gave of each of them.
+            predicted: the result of the form's `best` for each sentence.
             tag_set: the tags of the corpus.
             languages: the language of each sentence.
-            targets: languages that are a group of their own.
+            targets: languages that form a separate group.
+
+        Returns:
+            The score of each group, with the other metrics.
 
         Raises:
             ValueError: sentences differ in number or length.
         """
-        own, found = self.form.metric_inputs(gold, predicted, tag_set)
-        return score_metrics(self.metric, self.other_metrics, own, found, languages, targets=targets)
+        gold_labels, predicted_labels = self.form.metric_inputs(gold, predicted, tag_set)
+        return score_metrics(
+            self.metric, self.other_metrics, gold_labels, predicted_labels, languages, targets=targets
+        )
 
 
 def span_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
-    """Micro-averaged F1 of exact spans and types, in BIOES tags."""
+    """Return the micro-averaged F1 of exact spans and types.
+
+    Args:
+        gold: BIOES tags of each sentence.
+        predicted: BIOES tags of each sentence.
+    """
     return entity_f1(gold, predicted).f1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BiaffineNERTeacher(BiLSTMTeacher):
-    """The encoder of `bilstm_crf` with a biaffine score for every possible entity (Yu et al., ACL 2020).
+    """The encoder of `bilstm_crf` with a biaffine score for all possible entities (Yu et al., ACL 2020).
 
     Trained on −log p of the gold entities among all flat segmentations, exactly. (The paper trains a softmax over the
     labels of each span separately, and keeps the best spans that do not overlap. That defines no distribution over

@@ -1,4 +1,4 @@
-"""The teachers that parse: biaffine scores of arcs, without or with scores of pairs of arcs."""
+"""Dependency parsers as teachers: biaffine scores of arcs, without or with scores of pairs of arcs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 
 class ParserTraining(TrainingConfig):
-    """Training settings of Dozat & Manning (2017, Table 1) and Wang & Tu (2020), except Adam's β₂ and their slow decay."""
+    """Training settings of Dozat & Manning (2017, Table 1) and Wang & Tu (2020), except Adam's β₂ and slow decay."""
 
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.33
     loss_average: Literal["sentence", "token"] = "token"
 
 
 class ParserTeacher(BiLSTMTeacher):
-    """The encoder of `bilstm_crf`, deeper, with the head of a subclass: log P(head) of each word and, for every head,
-    log P(relation | head).
+    """The encoder of `bilstm_crf`, deeper, with the head of a subclass.
+
+    It gives log P(head) of each word and, for every head, log P(relation | head).
     """
 
     hidden_dim: Size = 400
@@ -61,7 +62,7 @@ class ParserTeacher(BiLSTMTeacher):
 
 
 class BiaffineParserTeacher(ParserTeacher):
-    """A biaffine score for every possible head of a word, and for every relation to it (Dozat & Manning 2017).
+    """A biaffine score for all possible heads of a word, and for all relations (Dozat & Manning 2017).
 
     Each word's head is chosen independently, without the constraint that heads form a tree (Wang et al., ACL 2021, case
     1b).

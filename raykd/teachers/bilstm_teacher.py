@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BiLSTMTeacher(EnsembleTeacher, Duration, TaggerConfig):
-    """Words and their characters through a BiLSTM to the decoder of a subclass."""
+    """Words and characters through a BiLSTM to the decoder of a subclass."""
 
     scope: Literal["language", "all"] = "language"
     embedding_dim: Annotated[int, Field(ge=0)] = 100

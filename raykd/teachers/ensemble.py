@@ -16,7 +16,7 @@ from raykd.teachers.teacher_config import Teacher
 
 
 class EnsembleTeacher(Teacher):
-    """A teacher that may be the mean of several, trained from different seeds."""
+    """A teacher, or the mean of several teachers trained from different seeds."""
 
     count: Annotated[int, Field(ge=1)] = 1
     """Teachers trained from seeds `training.seed`, `training.seed` + 1, … (for each language, or for all), whose mean

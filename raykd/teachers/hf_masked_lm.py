@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class HFMaskedLMTeacher(HFConfig, EnsembleTeacher, Duration):
-    """A checkpoint that predicts masked pieces, as published or trained further by raykd: a pretrained student that
-    `raykd export` wrote, or one of the Hub.
+    """A masked language model as the teacher: a checkpoint as published, or trained further by raykd.
 
-    A checkpoint without such a head gets one, whose last layer is its transposed embedding, and is trained with
-    `fine_tune: true`; with `freeze: [embeddings, 1, 2, …]` only the head is trained. Its signals are not stored: it
-    reads each batch in the student's training step.
+    The checkpoint is a pretrained student that `raykd export` wrote, or one of the Hub. A checkpoint without such a
+    head gets one, whose last layer is its transposed embedding, and is trained with `fine_tune: true`; with `freeze:
+    [embeddings, 1, 2, …]` only the head is trained. Its signals are not stored: it reads each batch in the student's
+    training step.
     """
 
     kind: Literal["hf_masked_lm"] = "hf_masked_lm"
@@ -66,7 +66,7 @@ class HFMaskedLMTeacher(HFConfig, EnsembleTeacher, Duration):
 
     @override
     def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
-        """Load the checkpoint in its own sizes; parameters that its head lacks are drawn from torch's generator.
+        """Load the checkpoint; parameters that its head lacks are drawn from torch's generator.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it

@@ -1,4 +1,4 @@
-"""A Transformers encoder with a decoder that generates trees, for students of semantic parsing to learn from."""
+"""A Transformers encoder with a decoder of trees, for students of semantic parsing to learn from."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 
 
 class HFSeq2SeqTeacher(HFConfig, EnsembleTeacher, Duration):
-    """A checkpoint of an encoder with a new decoder that generates trees of intents and slots (Rongali et al. 2020),
-    fine-tuned by raykd (Soltan et al. 2021, stage 2).
+    """A checkpoint of an encoder with a new decoder of trees of intents and slots (Rongali et al. 2020).
 
-    Its signals are not stored: it reads each batch in the student's training step, with the steps of the gold trees,
-    and scores each next step.
+    raykd fine-tunes it (Soltan et al. 2021, stage 2). Its signals are not stored: it reads each batch in the student's
+    training step, with the steps of the gold trees, and scores each next step.
     """
 
     kind: Literal["hf_seq2seq"] = "hf_seq2seq"

@@ -1,4 +1,4 @@
-"""The base of Transformers teachers that label text: a checkpoint, as published or fine-tuned."""
+"""The base of Transformers classifiers as teachers: a checkpoint, as published or fine-tuned."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
 
     @override
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Check that the checkpoint exists, and has a trained head if it is used as published.
+        """Check the existence of the checkpoint, and of a trained head if it is used as published.
 
         Raises:
             MissingError: there is no such folder, and no such name.
@@ -82,7 +82,7 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
 
     @override
     def build(self, inputs: BuildInputs) -> Model:
-        """Load the checkpoint as a tagger in its own sizes; with `fine_tune` its new head is drawn from torch's generator.
+        """Load the checkpoint as a tagger; with `fine_tune` it gets a new head, drawn at random.
 
         Raises:
             StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be fine-tuned, its
@@ -106,5 +106,5 @@ class HFTeacher(HFConfig, EnsembleTeacher, Duration):
 
     @property
     def _label_names(self) -> Mapping[str, str | None] | None:
-        """Other names for the checkpoint's labels; None where it gets a new head."""
+        """New names for the checkpoint's labels; None where it gets a new head."""
         return None if self.fine_tune else self.labels

@@ -6,7 +6,7 @@ from raykd.teachers.hf_teacher import HFTeacher
 
 
 class HFTokenClassifierTeacher(HFTeacher):
-    """A Transformers checkpoint that labels words, each at its first piece, or a sentence at its very first piece."""
+    """A Transformers checkpoint with a label for each word at its first piece, or for a sentence."""
 
     kind: Literal["hf_token_classifier"] = "hf_token_classifier"
     reads_text_pairs: ClassVar[bool] = False

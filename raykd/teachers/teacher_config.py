@@ -1,4 +1,4 @@
-"""The configuration that all teachers have in common."""
+"""The common configuration of all teachers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The transfer set: what teachers give for sentences, stored once and mapped by every run.
+"""The transfer set: the signals of teachers for sentences, stored once and mapped by every run.
 
-names      where a signal is stored, under which name   text      the sentences that a teacher reads
-shard      one Arrow file                               manifest  what a finished signal holds, with checksums
-index      where each sentence is in the shards         mapped    mapping an Arrow file, comparing its checksum
-coverage   what is stored, what is pending
+names      folders and file names of stored signals     text        the sentences that a teacher reads
+shard      one Arrow file                               manifest    content of a finished signal, with checksums
+index      place of each sentence in the shards         arrow_file  mapping an Arrow file, verifying its checksum
+coverage   stored and missing shards of a signal
 signal_store, ragged, transfer_set                      opening, joining and gathering into batches
-windows    which shards are trained on together         prefetch  the next ones, fetched meanwhile
+windows    shards that are trained on together          prefetch    loading of the next shards in the background
 """
 
 from raykd.transfer.coverage import Coverage, clean_temporaries, find_coverage, origin_folder

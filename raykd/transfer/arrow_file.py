@@ -1,4 +1,4 @@
-"""Arrow files with one record batch: their bytes, their hashes, how one is mapped and compared with its checksum."""
+"""Arrow files with one record batch: their bytes, their hashes, and memory maps with a verified checksum."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ _TRIES = 3
 
 
 def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatch:
-    """Map an Arrow file.
+    """Map an Arrow file into memory, and verify its checksum.
 
-    With `sha256` its bytes are compared with it: those of a local file once per process as long as it stays as it is,
-    those of an object store's when they are copied to this node. They are read in any case, so that what is mapped is
-    in the page cache before it is used.
+    A local file is compared once per process as long as it stays the same, a file of an object store when it is copied
+    to this node. The file is read in any case, so that it is in the page cache before it is used.
 
-    The mapping outlives the file handle: it is released with the last array that reads it, so thousands of files need
-    no file descriptors, and a file that is removed from a node's cache stays readable where it is mapped (on Linux).
+    The mapping outlives the file handle and is released with the last array that reads it. So thousands of files need
+    no file descriptors, and a file removed from a node's cache stays readable where it is mapped (on Linux).
+
+    Args:
+        folder: the folder.
+        name: name of the file.
+        sha256: its checksum; empty: nothing is compared.
 
     Raises:
-        ValueError: the checksum is another, or the file is not what raykd writes.
-        OSError, StoreError: it cannot be read.
+        ValueError: the checksum differs, or raykd did not write the file.
+        OSError: it cannot be read.
+        StoreError: it cannot be fetched.
     """
     for _ in range(_TRIES):
-        # A copy in the node's cache may be removed between two of these lines: then it is fetched again.
+        # Another process may remove a copy from the node's cache between two of these lines: then fetch it again.
         with suppress(FileNotFoundError):
             path = folder.local_path(name, sha256=sha256)
             with open(path, "rb", buffering=0) as file:
@@ -38,14 +43,18 @@ def open_arrow(folder: Storage, name: str, *, sha256: str = "") -> pa.RecordBatc
                 if sha256:
                     check_sha256(file_sha256(file), sha256)
                 with pa.memory_map(str(path)) as mapped:
-                    # The very file that was compared, not one that took its place.
+                    # Make sure that the mapped file is the compared one, and none that has replaced it since.
                     if file_state(os.stat(path)) == state:
                         return _one_batch(mapped)
-    raise OSError(f"it was replaced {_TRIES} times while it was opened")
+    raise OSError(f"it was replaced {_TRIES} times while being opened")
 
 
 def ipc_bytes(batch: pa.RecordBatch) -> bytes:
-    """The Arrow IPC file of one record batch, uncompressed, so that reading is mapping."""
+    """Return the Arrow IPC file of one record batch, uncompressed so that it can be mapped.
+
+    Args:
+        batch: the record batch.
+    """
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -53,12 +62,11 @@ def ipc_bytes(batch: pa.RecordBatch) -> bytes:
 
 
 def content_hash(batch: pa.RecordBatch) -> str:
-    """The sha256 over the columns' buffers."""
+    """Return the sha256 of the columns' buffers."""
     hashed = hashlib.sha256()
     for column in batch.columns:
         for buffer in column.buffers():
-            # Buffers are padded on disk but not in memory: the digest of each keeps them apart without
-            # its padding.
+            # Each buffer is hashed separately, since buffers are padded on disk but not in memory.
             hashed.update(hashlib.sha256(buffer if buffer is not None else b"").digest())
     return hashed.hexdigest()
 
@@ -72,7 +80,7 @@ def _one_batch(mapped: pa.MemoryMappedFile) -> pa.RecordBatch:
     try:
         reader = pa.ipc.open_file(mapped)
         if reader.num_record_batches != 1:
-            raise ValueError(f"{reader.num_record_batches} record batches where one is written")
+            raise ValueError(f"it has {reader.num_record_batches} record batches instead of one")
         return reader.get_batch(0)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"its footer cannot be read ({error})") from error

@@ -1,4 +1,4 @@
-"""What of a signal is stored already, and what must still be computed.
+"""The stored part of a signal, and the part that must still be computed.
 
 A complete folder has a manifest. A folder without one was left by a killed precompute: its shards are checked one by
 one. Temporary files of a killed writer are never read.
@@ -22,7 +22,16 @@ from raykd.transfer.shard import find_shard
 
 @dataclass(frozen=True)
 class Coverage:
-    """One signal folder: shards that are there, rows whose shard is pending, whether a manifest commits it."""
+    """The state of one signal folder.
+
+    Attributes:
+        folder: the folder.
+        origin: the signal: its teacher, text and shape.
+        stored: shards that exist.
+        pending: rows whose shards are missing.
+        committed: True if the folder has a manifest of this signal.
+        indexed: True if the folder has the index, or the signal needs none.
+    """
 
     folder: Storage
     origin: Origin
@@ -30,31 +39,35 @@ class Coverage:
     pending: tuple[RowRange, ...]
     committed: bool
     indexed: bool
-    """Whether the index is there too, where the signal has one."""
 
     @property
     def complete(self) -> bool:
-        """Nothing is left to compute or to write."""
+        """True if nothing is left to compute or to write."""
         return self.computed and self.indexed
 
     @property
     def computed(self) -> bool:
-        """Nothing is left to compute."""
+        """True if nothing is left to compute."""
         return self.committed and not self.pending
 
     def commit(self, computed: Sequence[ShardEntry], words_N: np.ndarray, rows_N: np.ndarray) -> None:
-        """Write the index and the manifest of the shards that were there and of those `computed`, where they are not
-        there already.
+        """Write index and manifest, where they are missing.
 
-        words_N, rows_N: of each sentence of the text its words and its rows in the signal's first column.
+        Args:
+            computed: the shards computed since.
+            words_N: words of each sentence of the text.
+            rows_N: rows of each sentence in the signal's first column.
+
+        Raises:
+            ValueError: a pending shard is not among those computed.
         """
         if self.complete:
             return
-        done = {entry.first: entry for entry in (*self.stored, *computed)}
-        lacking = [rows.name for rows in self.pending if rows.first not in done]
-        if lacking:
-            raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(lacking)} not computed")
-        manifest = Manifest.from_entries(self.origin, done.values())
+        entries = {entry.first: entry for entry in (*self.stored, *computed)}
+        missing = [rows.name for rows in self.pending if rows.first not in entries]
+        if missing:
+            raise ValueError(f"{self.folder.address} cannot be committed: {', '.join(missing)} not computed")
+        manifest = Manifest.from_entries(self.origin, entries.values())
         if not self.indexed:
             write_index(
                 self.folder, Index.from_ranges([entry.rows for entry in manifest.shards], words_N, rows_N)
@@ -64,7 +77,11 @@ class Coverage:
 
 
 def clean_temporaries(folder: Storage) -> None:
-    """Remove what killed writers left behind."""
+    """Remove temporary files of killed writers.
+
+    Args:
+        folder: a signal folder.
+    """
     for name in folder.abandoned_files():
         folder.remove(name)
 
@@ -72,11 +89,16 @@ def clean_temporaries(folder: Storage) -> None:
 def find_coverage(
     store: Storage, origin: Origin, ranges: Sequence[RowRange], *, source: Coverage | None = None
 ) -> Coverage:
-    """What of one signal is stored. A committed signal keeps the ranges that its manifest has.
+    """Return the state of one signal in the store; a committed signal keeps the row ranges of its manifest.
 
-    `source`: the coverage of the signal that it is derived from, whose ranges and shards it follows: a shard that was
-    computed from others, or whose own source is pending, is pending. Of K best paths the smallest complete K that
-    serves is taken.
+    Of K best paths the smallest complete K of at least `origin.k` is taken.
+
+    Args:
+        store: the store.
+        origin: the signal.
+        ranges: rows of each shard, where the signal is not committed.
+        source: coverage of the signal that this one is derived from. Its row ranges are followed, and a shard is
+            pending if it was computed from other shards, or if its source is pending.
     """
     if SIGNALS[origin.signal].once_per_teacher:
         return _cover(store, origin, [RowRange(0, 1)])
@@ -84,7 +106,7 @@ def find_coverage(
     if source is not None:
         ranges = sorted([entry.rows for entry in source.stored] + list(source.pending))
     stored = stored_ks(store, origin.signal_id) if origin.k else ()
-    for k in (each for each in stored if each >= origin.k):
+    for k in (stored_k for stored_k in stored if stored_k >= origin.k):
         larger = _cover(store, origin.model_copy(update={"k": k}), ranges, sources=sources)
         if larger.computed:
             return larger
@@ -92,7 +114,12 @@ def find_coverage(
 
 
 def origin_folder(store: Storage, origin: Origin) -> Storage:
-    """The folder of the signal that `origin` describes."""
+    """Return the folder of a signal.
+
+    Args:
+        store: the store.
+        origin: the signal.
+    """
     return signal_folder(store, origin.signal_id, k=origin.k)
 
 
@@ -100,23 +127,25 @@ def _cover(
     store: Storage, origin: Origin, ranges: Sequence[RowRange], *, sources: Mapping[int, str] | None = None
 ) -> Coverage:
     folder = origin_folder(store, origin)
-    files = folder.files()  # one request where each file would be one
+    files = folder.files()  # one request instead of one for each file
     manifest = find_manifest(folder) if MANIFEST in files else None
     if manifest is not None and sources is None and not SIGNALS[origin.signal].once_per_teacher:
         ranges = [entry.rows for entry in manifest.shards]
-    same = manifest is not None and [entry.rows for entry in manifest.shards] == list(ranges)
-    if manifest is not None and same and manifest.origin.serves(origin):
+    is_current = manifest is not None and [entry.rows for entry in manifest.shards] == list(ranges)
+    if manifest is not None and is_current and manifest.origin.serves(origin):
         lost = {entry.first for entry in lost_shards(files, manifest.shards)}
-        found = {entry.first: entry for entry in manifest.shards if entry.first not in lost}
+        entries = {entry.first: entry for entry in manifest.shards if entry.first not in lost}
     else:
         manifest = None
-        wanted = [(rows, None if sources is None else sources.get(rows.first, "pending")) for rows in ranges]
-        there = ((rows, source) for rows, source in wanted if rows.name in files)
-        looked = (find_shard(folder, rows, origin=origin, source=source) for rows, source in there)
-        found = {entry.first: entry for entry in looked if entry is not None}
+        requested = [
+            (rows, None if sources is None else sources.get(rows.first, "pending")) for rows in ranges
+        ]
+        existing = ((rows, source) for rows, source in requested if rows.name in files)
+        checked = (find_shard(folder, rows, origin=origin, source=source) for rows, source in existing)
+        entries = {entry.first: entry for entry in checked if entry is not None}
     if sources is not None:
-        found = {first: entry for first, entry in found.items() if entry.source == sources.get(first)}
-    pending = tuple(rows for rows in ranges if rows.first not in found)
+        entries = {first: entry for first, entry in entries.items() if entry.source == sources.get(first)}
+    pending = tuple(rows for rows in ranges if rows.first not in entries)
     committed = manifest is not None
     indexed = SIGNALS[origin.signal].once_per_teacher or (committed and INDEX in files)
-    return Coverage(folder, origin, tuple(found.values()), pending, committed, indexed)
+    return Coverage(folder, origin, tuple(entries.values()), pending, committed, indexed)

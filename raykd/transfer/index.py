@@ -1,8 +1,8 @@
-"""Where each sentence of a text is in the shards of one signal: a small file beside them, mapped by every process.
+"""The index of a signal: the place of each sentence in the shards, a small file that every process maps.
 
-With it a transfer set is opened without opening a shard. It follows from the shards' ranges and the sentences' lengths,
-is written before the manifest, and again by a precompute that finds it missing. A shard is compared with it when it is
-opened.
+With it a transfer set is opened without opening a shard. It follows from the shards' row ranges and the sentences'
+lengths. It is written before the manifest, and again by a precompute that finds it missing. A shard is compared with it
+when it is opened.
 
 Shapes: N sentences of a text (or of one shard), S shards.
 """
@@ -28,8 +28,12 @@ _COLUMNS = ("place", "start", "length")
 
 @dataclass(frozen=True)
 class Index:
-    """Of each sentence: its place among the sentences of its shard, its first list row there, and how many it has;
-    int32 [N] each.
+    """Places of the sentences of a text, int32 [N] each.
+
+    Attributes:
+        place_N: place among the sentences of its shard.
+        start_N: first list row in its shard.
+        length_N: number of list rows.
     """
 
     place_N: np.ndarray
@@ -38,7 +42,13 @@ class Index:
 
     @staticmethod
     def from_ranges(ranges: Sequence[RowRange], words_N: np.ndarray, rows_N: np.ndarray) -> Index:
-        """The index of shards of these ranges: `words_N` decides the order in a shard, `rows_N` are the list rows."""
+        """Return the index of shards with given row ranges.
+
+        Args:
+            ranges: rows of each shard.
+            words_N: words of each sentence, which decide the order in a shard.
+            rows_N: list rows of each sentence.
+        """
         place_N, start_N = np.zeros(len(words_N), np.int32), np.zeros(len(words_N), np.int32)
         for rows in ranges:
             order = shard_order(words_N[rows.first : rows.last])
@@ -48,9 +58,15 @@ class Index:
         return Index(place_N, start_N, rows_N.astype(np.int32))
 
     def agrees(self, rows: RowRange, sentence_N: np.ndarray, length_N: np.ndarray) -> bool:
-        """Whether the shard of `rows` holds its sentences where the index says, by its own two columns."""
+        """Return True if a shard agrees with the index.
+
+        Args:
+            rows: rows of the shard.
+            sentence_N: its column `sentence`.
+            length_N: its column `length`.
+        """
         place, start, length = (
-            each[rows.first : rows.last] for each in (self.place_N, self.start_N, self.length_N)
+            column[rows.first : rows.last] for column in (self.place_N, self.start_N, self.length_N)
         )
         starts_N = np.cumsum(length_N) - length_N
         return (
@@ -61,26 +77,38 @@ class Index:
 
 
 def shard_order(words_N: np.ndarray) -> np.ndarray:
-    """The order in which a shard holds its sentences: shortest first, equal ones as in the text."""
+    """Return the order of sentences in a shard: shortest first, equally long ones as in the text.
+
+    Args:
+        words_N: words of each sentence.
+    """
     return np.argsort(words_N, kind="stable")
 
 
 def write_index(folder: Storage, index: Index) -> None:
-    """Put the index beside its shards."""
+    """Write the index into a signal folder."""
     columns = (index.place_N, index.start_N, index.length_N)
     batch = pa.record_batch([pa.array(column) for column in columns], _COLUMNS)
     folder.write(INDEX, ipc_bytes(batch.replace_schema_metadata({_METADATA: content_hash(batch).encode()})))
 
 
 def read_index(folder: Storage, manifest: Manifest) -> Index:
-    """Map the index of a signal folder. Raises StoreError when it is missing, damaged or of other shards."""
+    """Map the index of a signal folder.
+
+    Args:
+        folder: the folder.
+        manifest: its manifest.
+
+    Raises:
+        StoreError: the index is missing, damaged or of other shards.
+    """
     name = f"{folder.address}/{INDEX}"
     try:
         batch = open_arrow(folder, INDEX)
         if (batch.schema.metadata or {}).get(_METADATA, b"").decode() != content_hash(batch):
-            raise ValueError("its content does not have its checksum")
+            raise ValueError("its content does not match its checksum")
         if batch.num_rows != manifest.rows:
-            raise ValueError(f"{batch.num_rows} sentences where the manifest has {manifest.rows}")
+            raise ValueError(f"it has {batch.num_rows} sentences, the manifest {manifest.rows}")
     except MissingError as error:
         raise StoreError(name, "the index of the shards is missing", RERUN_HINT) from error
     except (ValueError, OSError) as error:

@@ -1,7 +1,6 @@
-"""The manifest of one stored signal: what it is, and every shard with its size and checksum. Written last.
+"""The manifest of one stored signal: its origin, and every shard with size and checksum. Written last.
 
-No manifest, no transfer set: a folder without one was left by a killed precompute and is never read
-before it is finished.
+A folder without a manifest was left by a killed precompute, and is never read before it is finished.
 """
 
 from __future__ import annotations
@@ -20,10 +19,17 @@ RERUN_HINT = "run raykd precompute again"
 
 
 class Origin(Frozen):
-    """What a stored signal is: whose, for which text, of what shape. The same for all shards of a folder.
+    """The teacher, text and shape of a stored signal; the same for all shards of a folder.
 
-    `weights_sha256` is the checksum of the teacher's weights; `text_id`, `k`, `layer` and `decoding` are empty where
-    they do not apply.
+    Attributes:
+        signal: name of the signal.
+        layer: layer of hidden states; None for other signals.
+        teacher_id: identity of the teacher.
+        weights_sha256: checksum of the teacher's weights; empty in a plan made before they are known.
+        text_id: identity of the text; empty for a signal stored once per teacher.
+        tags: number of tags.
+        k: number of best paths; 0 for other signals.
+        decoding: identity of the decoding; empty where the signal does not depend on it.
     """
 
     signal: str
@@ -37,7 +43,7 @@ class Origin(Frozen):
 
     @property
     def need(self) -> Need:
-        """The need that the signal was stored for."""
+        """The need for the signal."""
         return Need(self.signal, self.k, self.layer)
 
     @property
@@ -45,17 +51,21 @@ class Origin(Frozen):
         """The identity of the stored signal."""
         return signal_id(self.need, teacher_id=self.teacher_id, text_id=self.text_id, decoding=self.decoding)
 
-    def serves(self, wanted: Origin) -> bool:
-        """Whether this is what is wanted. A plan made before the weights are known does not ask for them."""
-        weights = self.weights_sha256 if not wanted.weights_sha256 else wanted.weights_sha256
-        return self == wanted.model_copy(update={"weights_sha256": weights})
+    def serves(self, requested: Origin) -> bool:
+        """Return True for the requested signal; the checksum of weights may be missing in the request."""
+        weights = self.weights_sha256 if not requested.weights_sha256 else requested.weights_sha256
+        return self == requested.model_copy(update={"weights_sha256": weights})
 
 
 class ShardContent(Frozen):
-    """What a shard holds: its rows of the text (`first` included, `last` not), their tokens, and the largest error of
-    its encoding.
+    """The rows of one shard.
 
-    `source` is, for a derived shard, the sha256 of the shard that it was computed from.
+    Attributes:
+        first: first row of the text.
+        last: row after the last one.
+        tokens: tokens of all sentences.
+        largest_error: largest absolute error of the encoding.
+        source: sha256 of the shard that this one was derived from; empty where there is none.
     """
 
     first: int
@@ -66,7 +76,7 @@ class ShardContent(Frozen):
 
     @property
     def rows(self) -> RowRange:
-        """The rows of the text that the shard holds."""
+        """Rows of the text in the shard."""
         return RowRange(self.first, self.last)
 
 
@@ -79,9 +89,14 @@ class ShardEntry(ShardContent):
 
 
 class Manifest(Frozen):
-    """What one signal folder holds.
+    """The content of one signal folder.
 
-    `largest_error` is the largest absolute error of rounding to float16 or to 8 bits.
+    Attributes:
+        origin: the signal.
+        rows: number of sentences.
+        tokens: number of their tokens.
+        largest_error: largest absolute error of rounding to float16 or to 8 bits.
+        shards: the shard files.
     """
 
     origin: Origin
@@ -92,7 +107,7 @@ class Manifest(Frozen):
 
     @staticmethod
     def from_entries(origin: Origin, shards: Iterable[ShardEntry]) -> Manifest:
-        """The manifest of a folder that holds these shards and nothing else."""
+        """Return the manifest of a folder with these shards only."""
         entries = tuple(sorted(shards, key=lambda entry: entry.first))
         return Manifest(
             origin=origin,
@@ -109,29 +124,42 @@ class Manifest(Frozen):
 
 
 def write_manifest(folder: Storage, manifest: Manifest) -> None:
-    """Commit a signal folder: all its shards are there."""
+    """Write the manifest, which commits the folder: all its shards must exist."""
     folder.write_json(MANIFEST, manifest.model_dump(mode="json"))
 
 
 def read_manifest(folder: Storage) -> Manifest:
-    """The manifest of a signal folder. Raises StoreError when missing, damaged or of another store format."""
-    found = find_manifest(folder)
-    if found is None:
+    """Return the manifest of a signal folder.
+
+    Args:
+        folder: the folder.
+
+    Raises:
+        StoreError: it is missing, damaged or of another store format.
+    """
+    manifest = find_manifest(folder)
+    if manifest is None:
         name = f"{folder.address}/{MANIFEST}"
-        raise StoreError(name, "there is no manifest, so the signal was never finished", RERUN_HINT)
-    return found
+        raise StoreError(name, "the manifest is missing, so the signal was never finished", RERUN_HINT)
+    return manifest
 
 
 def find_manifest(folder: Storage) -> Manifest | None:
-    """The manifest of a signal folder, or None when it has none yet.
+    """Return the manifest of a signal folder, or None if it is not finished.
 
-    Raises StoreError when it is damaged or of another store format.
+    Raises:
+        StoreError: it is damaged or of another store format.
     """
     return folder.find_json(MANIFEST, lambda plain: Manifest.model_validate_json(json.dumps(plain)))
 
 
 def lost_shards(files: Mapping[str, Stamp], entries: Iterable[ShardEntry]) -> tuple[ShardEntry, ...]:
-    """The entries whose file is not among those of their folder, or not of the size it was written with."""
+    """Return the entries without a file, or with a file of another size.
+
+    Args:
+        files: files of the folder.
+        entries: the entries of its manifest.
+    """
     return tuple(
         entry for entry in entries if entry.name not in files or files[entry.name].bytes != entry.bytes
     )

@@ -1,6 +1,6 @@
 """Values per token of many sentences, gathered into padded batches without a Python step per sentence.
 
-One copy per mapped block that the batch touches, then one scatter into the padded array.
+One copy per mapped block of the batch, then one scatter into the padded array.
 
 Shapes: B batch, T time, P tokens of a block, W values per token (Y tags or K paths).
 """
@@ -22,10 +22,16 @@ def gather(
     start_B: Int[np.ndarray, " batch"],
     length_B: Int[np.ndarray, " batch"],
 ) -> np.ndarray:
-    """The values of B sentences padded with 0 to the longest: [B, T, W].
+    """Return the values of B sentences, padded with 0 to the longest: [B, T, W].
 
-    Sentence i has the rows `start_B[i]` to `start_B[i] + length_B[i]` of the block `block_of(block_B[i])` [P, W],
-    which has them: the places were checked when it was opened. All int64.
+    Sentence i has the rows `start_B[i]` to `start_B[i] + length_B[i]` of the block `block_of(block_B[i])`. These are
+    not checked here: they were checked when the block was opened.
+
+    Args:
+        block_of: returns the values [P, W] of a block.
+        block_B: the block of each sentence.
+        start_B: its first row in the block.
+        length_B: its number of rows.
     """
     order_B = np.argsort(block_B, kind="stable")
     length_S, start_S = length_B[order_B], start_B[order_B]

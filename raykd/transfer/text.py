@@ -1,8 +1,8 @@
-"""The sentences that a teacher reads, in the store under the hash of their content.
+"""Sentences for teachers, stored under the hash of their content.
 
-Tags, languages and file formats are no part of it: a teacher sees tokens only. So the same sentences from any source
-are one text, and sweeps that share a language share what its teacher gave. Sentences are found by 128-bit hashes, which
-are stored beside them.
+Tags, languages and file formats are no part of a text: a teacher sees tokens only. So the same sentences from any
+source are one text, and sweeps that share a language share the teacher's signals. Sentences are found by 128-bit
+hashes, which are stored beside them.
 """
 
 from __future__ import annotations
@@ -33,17 +33,30 @@ _SCHEMA = pa.schema({"tokens": _TYPE})
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences as lists of tokens, in the order of their rows; `id` is the hash of their content."""
+    """Sentences as lists of tokens, in the order of their rows.
+
+    Attributes:
+        id: hash of their content.
+        tokens: column of token lists.
+        lengths: tokens of each sentence [N].
+        folder: folder in the store; None for a text that is not stored.
+    """
 
     id: str
     tokens: pa.ChunkedArray
     lengths: np.ndarray
     folder: Storage | None = field(default=None, repr=False, compare=False)
-    """Where it is stored, if it is."""
 
     @staticmethod
     def from_tokens(tokens: pa.ChunkedArray | pa.Array | Sequence[Sequence[str]]) -> Text:
-        """A text from a `tokens` column or token lists. Raises ValueError for a null or empty sentence."""
+        """Return the text of a `tokens` column or of token lists.
+
+        Args:
+            tokens: the column or lists.
+
+        Raises:
+            ValueError: a sentence is null or empty.
+        """
         column = pa.array(tokens, _TYPE) if isinstance(tokens, Sequence) else tokens
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         column = column if column.type in _TYPES else column.cast(_TYPE)
@@ -55,7 +68,7 @@ class Text:
 
     @cached_property
     def hashes(self) -> np.ndarray:
-        """The hash of each sentence, uint64 [N, 2]; mapped where it is stored.
+        """Hashes of the sentences, uint64 [N, 2]; mapped for a stored text.
 
         Raises:
             StoreError: the stored hashes are damaged.
@@ -81,59 +94,76 @@ class Text:
 
     @staticmethod
     def union(texts: Sequence[Text]) -> Text:
-        """All sentences of `texts`, each once: the longest text as it is, then what only the others have."""
+        """Return all sentences of several texts, each once.
+
+        The longest text comes first, unchanged, followed by sentences that only the others have.
+
+        Args:
+            texts: the texts.
+        """
         largest = max(texts, key=len)
-        others = [text for text in texts if text.id != largest.id]
-        missing = _missing(largest, others)
+        smaller = [text for text in texts if text.id != largest.id]
+        missing = _missing(largest, smaller)
         if not any(map(len, missing)):
             return largest
-        kind = largest.tokens.type
-        more = to_mapped_table(pa.schema({"tokens": kind}), _batches(others, missing, kind))["tokens"]
-        return Text.from_tokens(pa.chunked_array([*largest.tokens.chunks, *more.chunks], kind))
+        token_type = largest.tokens.type
+        added = to_mapped_table(pa.schema({"tokens": token_type}), _batches(smaller, missing, token_type))[
+            "tokens"
+        ]
+        return Text.from_tokens(pa.chunked_array([*largest.tokens.chunks, *added.chunks], token_type))
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:
-        """For each hash of a sentence a row that holds it, -1 where there is none: int64 [N]."""
+        """Return a row for each hash, -1 where there is none: int64 [N].
+
+        Args:
+            hashes: hashes of sentences, uint64 [N, 2].
+        """
         return self._lookup.rows(hashes)
 
     @cached_property
     def first_rows(self) -> np.ndarray:
-        """The rows without those whose sentence stands in a row before: ascending, int64."""
+        """Rows without repeated sentences: the first of equal ones, ascending, int64."""
         return first_occurrences(number_distinct(self.hashes))
 
     def subset(self, rows: np.ndarray) -> Text:
-        """The text of these rows alone."""
-        kind = self.tokens.type
+        """Return the text of some rows."""
+        token_type = self.tokens.type
         return Text.from_tokens(
-            to_mapped_table(pa.schema({"tokens": kind}), _batches([self], [rows], kind))["tokens"]
+            to_mapped_table(pa.schema({"tokens": token_type}), _batches([self], [rows], token_type))["tokens"]
         )
 
     def sentences(self, rows: np.ndarray) -> list[list[str]]:
-        """The token lists of `rows`, in that order."""
+        """Return the token lists of `rows`, in that order."""
         return self._chunks.take(np.asarray(rows)).to_pylist()
 
 
-def _missing(largest: Text, others: Sequence[Text]) -> list[np.ndarray]:
-    """Of each of `others` the rows that neither `largest` nor a row before has."""
-    if not others:
+def _missing(largest: Text, smaller: Sequence[Text]) -> list[np.ndarray]:
+    """Return for smaller texts the rows with sentences that neither `largest` nor an earlier row has."""
+    if not smaller:
         return []
-    hashes = np.concatenate([text.hashes for text in others])
+    hashes = np.concatenate([text.hashes for text in smaller])
     rows = np.flatnonzero(largest._lookup.rows(hashes) < 0)
     rows = rows[first_occurrences(number_distinct(hashes[rows]))]
-    bounds = np.cumsum([0, *map(len, others)])
+    bounds = np.cumsum([0, *map(len, smaller)])
     return [rows[(rows >= first) & (rows < last)] - first for first, last in pairwise(bounds)]
 
 
 def _batches(
-    texts: Sequence[Text], rows: Sequence[np.ndarray], kind: pa.DataType
+    texts: Sequence[Text], rows: Sequence[np.ndarray], token_type: pa.DataType
 ) -> Iterator[pa.RecordBatch]:
-    for text, own in zip(texts, rows, strict=True):
-        for first in range(0, len(own), BLOCK):
-            tokens = text._chunks.take(own[first : first + BLOCK])
-            yield pa.record_batch({"tokens": tokens.cast(kind)})
+    for text, text_rows in zip(texts, rows, strict=True):
+        for first in range(0, len(text_rows), BLOCK):
+            tokens = text._chunks.take(text_rows[first : first + BLOCK])
+            yield pa.record_batch({"tokens": tokens.cast(token_type)})
 
 
 def write_text(store: Storage, text: Text) -> None:
-    """Put `text` into the store, with its hashes, unless it is there."""
+    """Write a text with hashes into the store, unless it is there.
+
+    Args:
+        store: the store.
+        text: the text.
+    """
     folder = store.child("transfer", text.id)
     if not folder.exists(HASHES):
         hashes = np.ascontiguousarray(text.hashes, "<u8").data.cast("B")
@@ -147,28 +177,46 @@ def write_text(store: Storage, text: Text) -> None:
 
 
 def open_text(store: Storage, text_id: str) -> Text:
-    """Map a stored text into memory. Raises StoreError when it is missing or does not match its id."""
+    """Map a stored text into memory.
+
+    Args:
+        store: the store.
+        text_id: identity of the text.
+
+    Raises:
+        StoreError: it is missing or does not match its identity.
+    """
     folder = store.child("transfer", text_id)
     name = f"{folder.address}/{TEXT}"
     try:
-        found, lengths, tokens = folder.read_local(TEXT, _read)
+        content_id, lengths, tokens = folder.read_local(TEXT, _read)
     except MissingError as error:
         raise StoreError(name, "the text is not in the store", "run raykd precompute again") from error
     except (pa.ArrowInvalid, OSError, ValueError) as error:
         raise _damaged(name, f"cannot be read ({error})") from error
-    if found != text_id:
+    if content_id != text_id:
         raise _damaged(name, "its content does not match its checksum")
-    return Text(found, tokens, lengths, folder)
+    return Text(content_id, tokens, lengths, folder)
 
 
 def _read(path: Path) -> tuple[str, np.ndarray, pa.ChunkedArray]:
-    # Not mapped: what is only hashed would stay in memory.
-    found, lengths = _id_and_lengths(batch["tokens"] for batch in read_batches(path))
-    return found, lengths, map_file(path)["tokens"]
+    # Hashed from batches, not from the mapped file: pages that are only hashed would stay in memory.
+    content_id, lengths = _id_and_lengths(batch["tokens"] for batch in read_batches(path))
+    return content_id, lengths, map_file(path)["tokens"]
 
 
 def read_hashes(folder: Storage) -> np.ndarray:
-    """The hashes that are stored beside a text, mapped: uint64 [N, 2]. Raises StoreError where they are damaged."""
+    """Map the stored hashes of a text.
+
+    Args:
+        folder: folder of the text.
+
+    Returns:
+        A hash for each sentence, uint64 [N, 2].
+
+    Raises:
+        StoreError: the hashes are damaged.
+    """
     name = f"{folder.address}/{HASHES}"
     try:
         content = folder.read_local(HASHES, lambda path: np.memmap(path, np.uint8, "r"))
@@ -185,25 +233,25 @@ def _damaged(name: str, problem: str) -> StoreError:
 
 
 def _id_and_lengths(chunks: Iterable[pa.Array]) -> tuple[str, np.ndarray]:
-    """The id of the sentences in `chunks`, and their lengths in tokens [N]."""
+    """Return the identity of the sentences in `chunks`, and their lengths in tokens [N]."""
     lengths, parts = [np.zeros(0, np.int64)], [hashlib.sha256() for _ in range(3)]
     for chunk in chunks:
         # A null list has no length; as an empty one it is refused with the others.
-        own = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        if np.any(own < 1):
-            raise ValueError("every sentence of a text needs at least one token")
-        lengths.append(own)
-        for part, values in zip(parts, (own, *_spellings(chunk.flatten())), strict=True):
+        chunk_lengths = chunk.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        if np.any(chunk_lengths < 1):
+            raise ValueError("a sentence of a text must have at least one token")
+        lengths.append(chunk_lengths)
+        for part, values in zip(parts, (chunk_lengths, *_spellings(chunk.flatten())), strict=True):
             part.update(np.ascontiguousarray(values).data)
-    every = np.concatenate(lengths)
+    all_lengths = np.concatenate(lengths)
     # Lengths are hashed with the bytes: ["ab"] and ["a", "b"] are different texts.
     content = hashlib.sha256(b"".join(part.digest() for part in parts))
-    plain = {"format": FORMAT, "sentences": len(every), "sha256": content.hexdigest()}
-    return identity("text", plain), every
+    content_fields = {"format": FORMAT, "sentences": len(all_lengths), "sha256": content.hexdigest()}
+    return identity("text", content_fields), all_lengths
 
 
 def _spellings(words: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The byte length of every token, int64, and the bytes of all."""
+    """Return the byte lengths of the tokens, int64, and the bytes of all tokens."""
     if words.null_count:
         raise ValueError("a token of a text must not be null")
     if not len(words):

@@ -1,4 +1,4 @@
-"""A transfer set: the signals of several teachers joined over one training table, gathered into batches.
+"""A transfer set: the signals of several teachers for one training table, gathered into batches.
 
 Each teacher covers some rows of the table, in the order of its text; every row has at most one teacher.
 
@@ -27,13 +27,17 @@ from raykd.transfer.signal_store import SignalStore, open_kbest
 from raykd.transfer.windows import ShardKey, Units, windows_of
 
 REMOTE_THREADS = 4
-"""Threads that fetch ahead from an object store, where a request waits longer than it computes; else it is one."""
+"""Threads that prefetch from an object store, where most time is waiting; from local files one thread is enough."""
 
 
 @dataclass(frozen=True)
 class TeacherRows:
-    """Which rows of the training table a teacher covers, and by which rows of the text that its signals are for; by
-    its first rows where these are not given.
+    """Rows of the training table covered by one teacher, and the matching rows of the text of its signals.
+
+    Attributes:
+        source: the signals.
+        rows: rows of the training table.
+        text_rows: rows of the text; None: the first ones, in order.
     """
 
     source: Source
@@ -42,23 +46,25 @@ class TeacherRows:
 
     @property
     def source_rows(self) -> np.ndarray:
-        """The rows of the text, for each of `rows`."""
+        """Rows of the text, in the order of `rows`."""
         return np.arange(len(self.rows)) if self.text_rows is None else self.text_rows
 
 
 @runtime_checkable
 class Source(Protocol):
-    """The signals of one teacher for one text: `Need.name` → signal id."""
+    """The signals of one teacher for one text."""
 
     @property
-    def folders(self) -> Mapping[str, str]: ...
+    def folders(self) -> Mapping[str, str]:
+        """Ids of the stored signals by `Need.name`."""
+        ...
 
 
 class TransferSet:
-    """What the teachers of one run give for its training table. Build it with `open`, end it with `close`.
+    """The teachers' signals for the training table of one run. Build it with `open`, end it with `close`.
 
-    Opening it opens no shard but what is stored once per teacher: a shard is compared with its checksum when it is
-    first used. Of each row only its teacher and its row of that teacher's text are kept.
+    Opening it opens no shards but those of signals stored once per teacher. A shard is compared with its checksum when
+    it is first used. In memory each row has only its teacher and its row of that teacher's text.
     """
 
     def __init__(
@@ -82,19 +88,25 @@ class TransferSet:
 
     @staticmethod
     def open(storage: Storage, covered: Iterable[TeacherRows], needs: Iterable[Need]) -> TransferSet:
-        """Open what serves `needs`, or what they derive from, of every teacher.
+        """Open the signals of all teachers for some needs, directly or derived.
 
-        Raises StoreError when a part is missing or damaged; SignalError when teachers have not the same tags, cover the
-        same rows, or store fewer sentences than they cover.
+        Args:
+            storage: the store.
+            covered: rows and signals of each teacher.
+            needs: needs of the objective.
+
+        Raises:
+            StoreError: a signal is missing or damaged.
+            SignalError: teachers have different tags, cover the same rows, or store fewer sentences than they cover.
         """
-        joined, wanted = tuple(covered), tuple(needs)
-        teacher_G = _teacher_of_rows([each.rows for each in joined])
-        stores = [_open_source(storage, each.source, wanted) for each in joined]
+        joined, needed = tuple(covered), tuple(needs)
+        teacher_G = _teacher_of_rows([part.rows for part in joined])
+        stores = [_open_source(storage, part.source, needed) for part in joined]
         _check(joined, stores)
         return TransferSet(teacher_G, joined, stores)
 
     def hidden_size(self, layer: int) -> int:
-        """Components of the stored hidden states of `layer`."""
+        """Return the number of components of the stored hidden states of a layer."""
         need, teacher = next(
             (need, teacher)
             for teacher, opened in enumerate(self._stores)
@@ -104,30 +116,47 @@ class TransferSet:
         return self._shards.get((teacher, need, 0))[0].shape[1]
 
     def bytes_of(self, rows: np.ndarray) -> int:
-        """Bytes of all that is stored for these rows of the training table, with the rest of their shards."""
+        """Return the bytes of all signals for some rows of the training table, with the rest of their shards."""
         return int(self._units.bytes_U[np.unique(self._units.unit_of_rows(*self._located(rows)))].sum())
 
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
-        """The windows of an epoch over these rows of the training table: for each the places in `rows`, ascending.
+        """Return the windows of an epoch: for each its places in `rows`, ascending.
 
-        All rows are one window where their signals take less than `WINDOW_BYTES`. A function of what is stored, seed
-        and epoch alone. Raises SignalError when no teacher covers one of the rows.
+        All rows are one window if their signals take less than `WINDOW_BYTES`. The windows depend on the stored
+        signals, seed and epoch only.
+
+        Args:
+            rows: rows of the training table.
+            seed: seed of the order.
+            epoch: number of the epoch.
+            shuffle: order windows at random.
+
+        Raises:
+            SignalError: no teacher covers one of the rows.
         """
         unit_N = self._units.unit_of_rows(*self._located(rows))
         return windows_of(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
 
     def prefetch(self, windows: Sequence[np.ndarray]) -> None:
-        """The rows of these windows are read next, one window after the other: their shards are fetched in the
-        background, and all others are let go of.
+        """Load the shards of the next windows in the background, and drop all others.
+
+        Args:
+            windows: rows of each window, in the order in which windows are read.
         """
         units = (np.unique(self._units.unit_of_rows(*self._located(rows))).tolist() for rows in windows)
-        keys = (key for window in units for unit in window for key in self._units.shards(unit))
+        keys = (key for window_units in units for unit in window_units for key in self._units.shards(unit))
         self._shards.prefetch(dict.fromkeys(keys))
 
     def gather(self, sentence_rows: np.ndarray, device: torch.device | str = "cpu") -> TeacherBatch:
-        """What the teachers give for these rows of the training table, padded, on `device`.
+        """Return the teachers' signals for a batch, padded.
 
-        Raises SignalError when no teacher covers one of the rows, StoreError when a shard is missing or damaged.
+        Args:
+            sentence_rows: rows of the training table.
+            device: device of the tensors.
+
+        Raises:
+            SignalError: no teacher covers one of the rows.
+            StoreError: a shard is missing or damaged.
         """
         teacher_B, text_rows_B = self._located(np.asarray(sentence_rows, np.int64))
         values = {
@@ -146,7 +175,7 @@ class TransferSet:
         self._shards.close()
 
     def _located(self, rows_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The teacher of each row, and its row of that teacher's text."""
+        """Return teachers and text rows for rows of the training table."""
         teacher_B = self._teacher_G[rows_B]
         if (teacher_B < 0).any():
             row = int(rows_B[np.argmax(teacher_B < 0)])
@@ -163,12 +192,12 @@ class TransferSet:
         self, need: Need, teacher_B: np.ndarray, text_rows_B: np.ndarray, device: torch.device | str
     ) -> Any:
         signal = SIGNALS[need.signal]
-        where_4B = np.empty((4, len(teacher_B)), np.int64)
+        places_4B = np.empty((4, len(teacher_B)), np.int64)
         for teacher in np.unique(teacher_B).tolist():
-            own_B = teacher_B == teacher
-            where_4B[:, own_B] = self._stores[teacher][need].locate(text_rows_B[own_B])
-        shard_B, place_B, start_B, length_B = where_4B
-        # One number for a teacher and a shard of it.
+            of_teacher_B = teacher_B == teacher
+            places_4B[:, of_teacher_B] = self._stores[teacher][need].locate(text_rows_B[of_teacher_B])
+        shard_B, place_B, start_B, length_B = places_4B
+        # One number for the teacher and its shard.
         block_B = teacher_B.astype(np.int64) << 32 | shard_B
         parts = []
         for number, column in enumerate(signal.columns):
@@ -186,15 +215,15 @@ class TransferSet:
 
 
 def _once(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
-    """The columns of a signal that is stored once per teacher, one row for each teacher."""
+    """Return the columns of a signal stored once per teacher, one row for each teacher."""
     parts = zip(*(store.load(0) for store in stores), strict=True)
     return tuple(torch.from_numpy(np.concatenate(part)) for part in parts)
 
 
 def _text_rows(covered: Sequence[TeacherRows], rows: int) -> np.ndarray:
     text_row_G = np.zeros(rows, np.int32)
-    for each in covered:
-        text_row_G[each.rows] = each.source_rows
+    for part in covered:
+        text_row_G[part.rows] = part.source_rows
     return text_row_G
 
 
@@ -212,10 +241,10 @@ def _open_source(storage: Storage, source: Source, needs: Sequence[Need]) -> dic
     stores: dict[Need, SignalStore] = {}
     # K-best last: it must have been computed from the emissions that are read with it.
     for need in sorted(
-        signals_to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda each: each.k
+        signals_to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda need: need.k
     ):
         if need.k:
-            opened = {own.signal: store.manifest for own, store in stores.items()}
+            opened = {opened_need.signal: store.manifest for opened_need, store in stores.items()}
             first = next((opened[name] for name in SIGNALS[need.signal].sources if name in opened), None)
             stores[need] = open_kbest(storage, source.folders[need.name], need.k, source=first)
         else:
@@ -229,10 +258,10 @@ def _check(joined: Sequence[TeacherRows], stores: Sequence[Mapping[Need, SignalS
         raise SignalError(
             f"the teachers of one transfer set must have the same tags, got {sorted(tags)} tags"
         )
-    for each, opened in zip(joined, stores, strict=True):
-        wanted = int(each.source_rows.max(initial=-1)) + 1
+    for part, opened in zip(joined, stores, strict=True):
+        sentences = int(part.source_rows.max(initial=-1)) + 1
         for need, store in opened.items():
-            if not SIGNALS[need.signal].once_per_teacher and wanted > store.manifest.rows:
+            if not SIGNALS[need.signal].once_per_teacher and sentences > store.manifest.rows:
                 raise SignalError(
-                    f"{store.folder.address} covers {store.manifest.rows} sentences, fewer than {wanted}"
+                    f"{store.folder.address} covers {store.manifest.rows} sentences, fewer than {sentences}"
                 )

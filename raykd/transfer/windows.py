@@ -1,8 +1,7 @@
-"""The windows of an epoch: where the signals of a transfer set are larger than memory should hold, an epoch goes
-through a few shards at a time, in random order.
+"""The windows of an epoch: groups of shards that are in memory together, in random order.
 
-A unit is the rows of one shard of a teacher's largest signal; the shards of its other signals go with it. Units are
-what is ordered at random and grouped.
+Windows serve transfer sets that are larger than memory should hold. A unit is the rows of one shard of a teacher's
+largest signal, with the shards of its other signals. Units are shuffled and grouped into windows.
 
 Shapes: U units of all teachers, N rows that an epoch is planned for.
 """
@@ -18,11 +17,11 @@ from raykd.signals import SIGNALS, Need
 from raykd.transfer.signal_store import SignalStore
 
 WINDOW_BYTES = 2**30
-"""The most that the signals of one window take; the next window is fetched meanwhile, so twice as much is resident. It
-decides the order of sentences, so it is no setting: a run would not be the same on a smaller machine."""
+"""Largest size of the signals of one window. The next window is fetched meanwhile, so twice as much is resident. It
+decides the order of sentences, so it is no setting: a run would differ on a smaller machine."""
 
 ShardKey = tuple[int, Need, int]
-"""A teacher, its signal and the number of a shard."""
+"""A teacher, one of its signals, and the number of a shard."""
 
 
 class Units:
@@ -44,42 +43,55 @@ class Units:
         )
 
     def unit_of_rows(self, teacher_N: np.ndarray, text_rows_N: np.ndarray) -> np.ndarray:
-        """The unit of each row, by its teacher and its row of that teacher's text [N]."""
+        """Return the units of rows [N].
+
+        Args:
+            teacher_N: the teacher of each row.
+            text_rows_N: its row of that teacher's text.
+        """
         unit_N = np.zeros(len(teacher_N), np.int32)
         for teacher, store in enumerate(self._largest):
             if store is not None:
-                own_N = teacher_N == teacher
-                unit_N[own_N] = self._base[teacher] + store.shards_of(text_rows_N[own_N])
+                of_teacher_N = teacher_N == teacher
+                unit_N[of_teacher_N] = self._base[teacher] + store.shards_of(text_rows_N[of_teacher_N])
         return unit_N
 
     def shards(self, unit: int) -> list[ShardKey]:
-        """The shards that hold something of a unit."""
+        """Return the shards with rows of a unit."""
         teacher = int(np.searchsorted(self._base, unit, side="right")) - 1
         largest = self._largest[teacher]
         if largest is None:
             return []
         rows = largest.manifest.shards[unit - int(self._base[teacher])].rows
-        found = []
+        keys = []
         for need, store in self._stores[teacher].items():
             first, last = store.shards_of(np.array([rows.first, rows.last - 1])).tolist()
-            found += [(teacher, need, number) for number in range(first, last + 1)]
-        return found
+            keys += [(teacher, need, number) for number in range(first, last + 1)]
+        return keys
 
     def _bytes(self, teacher: int) -> list[int]:
-        """Bytes of each unit of a teacher: its shard, and as much of the other signals as its sentences have of all."""
+        """Return the bytes of a teacher's units: the shard, and a share of the other signals."""
         largest = self._largest[teacher]
         if largest is None:
             return []
-        others = sum(
+        other_bytes_per_row = sum(
             store.manifest.bytes / max(store.manifest.rows, 1)
             for store in self._stores[teacher].values()
             if store is not largest
         )
-        return [entry.bytes + int(others * len(entry.rows)) for entry in largest.manifest.shards]
+        return [entry.bytes + int(other_bytes_per_row * len(entry.rows)) for entry in largest.manifest.shards]
 
 
 def windows_of(units: Units, unit_N: np.ndarray, *, seed: int, epoch: int, shuffle: bool) -> list[np.ndarray]:
-    """The windows of one epoch: of each the places in `unit_N`, ascending; all places, where there is one window."""
+    """Return the windows of one epoch: for each its places in `unit_N`, ascending.
+
+    Args:
+        units: the units of the transfer set.
+        unit_N: the unit of each row.
+        seed: seed of the order.
+        epoch: number of the epoch.
+        shuffle: order windows at random.
+    """
     present = np.flatnonzero(np.bincount(unit_N, minlength=len(units.bytes_U)))
     sizes = units.bytes_U[present] if len(units.bytes_U) else np.zeros(len(present), np.int64)
     groups = plan_windows(sizes, max_bytes=WINDOW_BYTES, seed=seed, epoch=epoch, shuffle=shuffle)

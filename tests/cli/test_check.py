@@ -198,9 +198,9 @@ def test_folders_of_checkpoints_that_are_not_there_are_named(tmp_path, capsys):
     teachers = f"{{kind: hf_token_classifier, path: {tmp_path}/techer, fine_tune: true}}"
     call("check", given(tmp_path, teachers, f'{{kind: pretrained, path: "{tmp_path}/small-{{seed}}"}}'))
     shown = " ".join(capsys.readouterr().err.split())
-    assert f"teachers.path: {tmp_path}/techer: is no folder; did you mean {tmp_path}/teacher?" in shown
-    assert f"student.path: {tmp_path}/small-4: is no folder; did you mean {tmp_path}/small-3?" in shown
-    assert "small-3: is no folder" not in shown
+    assert f"teachers.path: {tmp_path}/techer: is not a folder; did you mean {tmp_path}/teacher?" in shown
+    assert f"student.path: {tmp_path}/small-4: is not a folder; did you mean {tmp_path}/small-3?" in shown
+    assert "small-3: is not a folder" not in shown
 
 
 def of_spacy(folder):
@@ -226,12 +226,12 @@ def of_encoder(folder):
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (of_spacy, "is a pipeline of spaCy, no checkpoint of Transformers; give a folder with config.json"),
+    (of_spacy, "is a spaCy pipeline, not a checkpoint of Transformers; give a folder with config.json"),
     (Path.mkdir, "has no config.json; give a folder"),
     (without_type, "its config.json names no model_type"),
     (without_weights, "holds no weights in safetensors"),
     (without_tokenizer, "has no tokenizer (tokenizer.json)"),
-    (of_encoder, "has no trained head: it is a BertModel, not ForTokenClassification; set fine_tune: true"),
+    (of_encoder, "has no trained head: its class is BertModel, not ForTokenClassification; set fine_tune: true"),
 ])  # fmt: skip
 def test_what_is_given_to_a_teacher_is_opened(tmp_path, capsys, make, problem):
     make(tmp_path / "given")
@@ -248,7 +248,7 @@ def test_a_checkpoint_that_can_be_fine_tuned_is_valid(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("student", "key", "problem"), [
-    ("contextual: {path: X}", "contextual.path", "is a pipeline of spaCy"),
+    ("contextual: {path: X}", "contextual.path", "is a spaCy pipeline"),
     ("vocabulary: {kind: pretrained, path: X}", "vocabulary.path", "has no tokenizer"),
     ("embeddings: {kind: vectors, path: X}", "embeddings.path", "cannot be read"),
     ("embeddings: {kind: vectors, path: X/meta.json}", "embeddings.path", "its first line is no word with its"),

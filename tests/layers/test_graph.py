@@ -119,14 +119,14 @@ def test_of_equal_labellings_the_same_one(B, T, Y, unit, seed):
 
 
 def test_spelling_that_the_batch_lacks_is_an_error():
-    with pytest.raises(ValueError, match="reads characters, character_lengths, the batch has none"):
+    with pytest.raises(ValueError, match="reads characters, character_lengths, which the batch lacks"):
         graph_inputs(make_batch(characters=False))
     assert set(graph_inputs(make_batch(characters=False), ["pieces"])) == {"pieces"}
 
 
 def test_what_has_no_graph_is_refused():
     tagger = drawn(0, tags=3, embedding_dim=2, hidden_dim=2)
-    with pytest.raises(ExportError, match="the mean of several models; export one of them"):
+    with pytest.raises(ExportError, match="the mean of several models has no ONNX form"):
         Ensemble([tagger], combine="scores").to_onnx()
     tagger.context = torch.nn.Identity()
     with pytest.raises(ExportError, match="reads frozen encoders"):

@@ -90,11 +90,11 @@ def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
         (
             (*IOB2, "B-MISC", "I-MISC"),
             {},
-            r"labels that are no tags of the corpus \(B-MISC, I-MISC\); rename",
+            r"labels that are not among the tags of the corpus \(B-MISC, I-MISC\); rename",
         ),
         (("O", "B-per", "I-per", "B-LOC", "I-LOC"), {}, r"no label for B-PER, I-PER and has labels .*B-per"),
         (("O", "B-PER", "I-PER", "E-PER", "S-PER"), {}, r"no label for B-LOC, I-LOC, E-LOC, S-LOC"),
-        (IOB2, {"B-ORG": "O"}, r"has no label 'B-ORG'; labels may name O, B-PER"),
+        (IOB2, {"B-ORG": "O"}, r"has no label 'B-ORG'; choose from O, B-PER"),
     ],
 )
 def test_labels_that_do_not_correspond_are_refused_with_a_hint(labels, renamed, message):

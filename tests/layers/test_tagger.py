@@ -63,7 +63,7 @@ def test_characters_distinguish_words_that_pieces_do_not():
 
 
 def test_a_batch_without_characters_is_refused_where_they_are_read():
-    with pytest.raises(ValueError, match="the batch has none"):
+    with pytest.raises(ValueError, match="which the batch lacks"):
         make_tagger(**SPELLING)(make_batch(characters=False))
 
 

@@ -40,9 +40,9 @@ def test_a_word_has_its_vector_its_lower_cases_or_zeros(tmp_path, name, header, 
     [
         ("Anna 1 2\nhaus 3\n", r"no table of 2 components a word .*Expected 3 columns, got 2"),
         ("Anna 1 2\nhaus 3 x\n", r"no table of 2 components a word .*invalid value 'x'"),
-        ("5 2\nAnna 1 2\n", "has 1 words where its first line says 5"),
-        ("Anna\n", "its first line is no word with its components"),
-        ("", "its first line is no word with its components"),
+        ("5 2\nAnna 1 2\n", "has 1 words, but its first line says 5"),
+        ("Anna\n", "its first line is not a word with its components"),
+        ("", "its first line is not a word with its components"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused_with_its_name(tmp_path, text, problem):

@@ -58,11 +58,11 @@ def test_a_projection_counts_in_size_and_shape():
 
 def test_the_teachers_width_has_to_be_known_before_a_student_is_built():
     student = BiLSTMStudent(embedding_dim=4, hidden_dim=6, projection="teacher")
-    with pytest.raises(ValueError, match="projection: teacher stands for a number"):
+    with pytest.raises(ValueError, match="the teacher's width has not been filled in"):
         student.build(BuildInputs(vocabulary_size=9, tag_set=TAGS))
 
 
 def test_what_reads_nothing_is_refused():
-    with pytest.raises(ValidationError, match="it reads nothing; give embedding_dim"):
+    with pytest.raises(ValidationError, match="the model has no input; set embedding_dim"):
         BiLSTMStudent(embedding_dim=0, hidden_dim=4)
     assert BiLSTMStudent(embedding_dim=0, hidden_dim=4, character_dim=3).reads_characters

@@ -44,7 +44,7 @@ def test_what_it_decodes_is_valid_bioes_with_the_score_that_viterbi_gives():
 
 
 def test_flat_tags_are_refused():
-    with pytest.raises(ValueError, match="spelt by BIOES tags; the tag set is flat"):
+    with pytest.raises(ValueError, match="spans need BIOES tags; the tag set is flat"):
         build(FLAT.tag_set(["NOUN", "VERB"]))
 
 

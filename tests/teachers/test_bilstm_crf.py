@@ -31,7 +31,7 @@ def test_word_dropout_is_off_in_evaluation():
 
 def test_a_teacher_reads_something():
     with pytest.raises(
-        ValidationError, match="it reads nothing; give embedding_dim, character_dim or contextual"
+        ValidationError, match="the model has no input; set embedding_dim, character_dim or contextual"
     ):
         BiLSTMCRFTeacher(embedding_dim=0, character_dim=0)
 

@@ -129,7 +129,7 @@ def test_nameless_labels_are_refused_until_named(tmp_path):
 
 
 def test_no_checkpoint_is_refused_by_name():
-    with pytest.raises(StoreError, match=r"no_such_owner/name: is no folder, and was not found"):
+    with pytest.raises(StoreError, match=r"no_such_owner/name: is not a folder, and was not found"):
         HFTokenClassifierTeacher(path="no_such_owner/name").build(BuildInputs(tag_set=NER))
 
 
@@ -138,11 +138,11 @@ def test_a_folder_that_is_written_otherwise_is_not_asked_for_on_the_hub(tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.snapshot_download", None)
     for path, message in (
-        ("encoders/techer", "encoders/techer: is no folder; did you mean encoders/teacher?"),
-        ("encoders/bert", "is no folder; encoders has teacher; give the folder"),
-        ("/no/such/folder", "/no/such/folder: is no folder; give the folder of a checkpoint"),
-        ("./bert", "is no folder; . has encoders"),
-        ("a/b/c", "a/b/c: is no folder"),
+        ("encoders/techer", "encoders/techer: is not a folder; did you mean encoders/teacher?"),
+        ("encoders/bert", "is not a folder; encoders has teacher; give the folder"),
+        ("/no/such/folder", "/no/such/folder: is not a folder; give the folder of a checkpoint"),
+        ("./bert", "is not a folder; . has encoders"),
+        ("a/b/c", "a/b/c: is not a folder"),
     ):
         with pytest.raises(StoreError, match=re.escape(message)):
             HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER))

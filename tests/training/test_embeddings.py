@@ -272,7 +272,7 @@ def test_a_checkpoint_that_is_too_narrow(given, tmp_path):
     for kind, size, hint in (
         ("teacher", 12, "set student.embedding_dim: 16, or use svd or pca"),
         ("svd", 17, "set student.embedding_dim to at most 16"),
-        ("ppa", 10, "of the teacher's 16 components ppa removes 14, and of the student's 10 as many"),
+        ("ppa", 10, "ppa removes 14 of the teacher's 16 components and 14 of the student's 10"),
     ):
         asked = recipe(teachers=checkpoint_teacher(given), student={**of(kind), "embedding_dim": size})
         assert not recipe_faults(asked)
@@ -290,9 +290,9 @@ EACH, ALL = {"scope": "language"}, {"scope": "all"}
         ({**ALL, "count": 2}, {}, "kind", "the mean of 2 teachers has none; set teachers.count: 1"),
         (ALL, {"vocabulary": {"kind": "wordpiece"}}, "kind", "pieces are not the teacher's; set student.vocabulary"),
         (ALL, of("svd", weights="pretrained"), "weights", "'bilstm_crf' starts from no checkpoint; set weights"),
-        (EACH, {**EACH, "embedding_dim": 9}, "kind", "have 6 components, which cannot become 9; set student."),
+        (EACH, {**EACH, "embedding_dim": 9}, "kind", "have 6 components, too few for the student's 9; set student."),
         (ALL, of("teacher"), "kind", "have 6 components, the student's 4; set student.embedding_dim: 6, or use"),
-        (ALL, of("ppa"), "kind", "of the teacher's 6 components ppa removes 14"),
+        (ALL, of("ppa"), "kind", "ppa removes 14 of the teacher's 6 components"),
         ({**ALL, "embedding_dim": 0}, {}, "kind", "have 0 components"),
     ],
     ids=str,
@@ -324,7 +324,7 @@ def test_all_weights_of_another_run_leave_nothing_to_start_from():
 
 
 def test_a_student_without_embeddings_has_none_to_start():
-    with pytest.raises(ValueError, match="embeddings start somewhere, and it has none: set embedding_dim"):
+    with pytest.raises(ValueError, match="embeddings needs embedding_dim above 0"):
         recipe(student={**of("svd"), "embedding_dim": 0, "character_dim": 3})
 
 

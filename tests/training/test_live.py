@@ -238,7 +238,7 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     AutoTokenizer.from_pretrained(encoders / "teacher").save_pretrained(bare)
     given = {"kind": "hf_masked_lm", "path": str(bare)}
     asked = distilling(root, encoders, teachers=given)
-    with pytest.raises(StoreError, match="no trained head of a masked language model"):
+    with pytest.raises(StoreError, match="no trained masked-language-model head"):
         train_teachers(prepare(asked, Storage(str(tmp_path / "one"))))
     trained = {
         **given, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
