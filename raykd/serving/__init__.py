@@ -1,1 +1,1 @@
-"""What runs outside the house: an exported model as a labeller of text."""
+"""Serving: an exported model as a labeller of text, without the rest of raykd."""

@@ -1,4 +1,4 @@
-"""Texts of several requests are labelled together, in a thread beside the event loop."""
+"""Batching of several requests' texts, labelled together in a thread beside the event loop."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from raykd.serving.labeller import Labelled, Labeller, Text
 
 MAX_BATCH, MAX_WAIT_MS = 32, 2.0
-"""Texts that are labelled together, and how many milliseconds one may wait for others."""
+"""Texts that are labelled together, and milliseconds that a text may wait for others."""
 MAX_WAITING_TEXTS, MAX_WAITING_CHARACTERS = 10_000, 2**20
-"""So many texts may wait, with so many characters in all; requests beyond are refused."""
+"""Texts that may wait, and their characters in all; further requests are refused."""
 MAX_BATCH_CHARACTERS = 2**16
-"""Of a batch at most, as padded: its texts times the characters of the longest. A longer text is alone."""
+"""Most characters of a padded batch: texts times the characters of the longest. A longer text is labelled alone."""
 
 
 class BusyError(Exception):
-    """Too many texts wait already."""
+    """Too many texts are waiting."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,21 @@ class _Request:
     text: Text
     characters: int
     since: float
-    """Seconds of the event loop's clock."""
+    """Arrival in seconds of the event loop's clock."""
     result: asyncio.Future[Labelled]
 
 
 class Batcher:
-    """Labels texts in batches. A batch begins when it has `max_batch` texts, or when its first has waited
-    `max_wait_ms` and nothing else is being labelled.
+    """Labels texts in batches.
 
-    `on_batch` is called with the number of texts of each batch.
+    A batch begins when it has `max_batch` texts, or when its first text has waited `max_wait_ms` and no other batch is
+    being labelled.
+
+    Args:
+        labeller: The model.
+        max_batch: Texts of a batch, at most.
+        max_wait_ms: Milliseconds that a text may wait for others.
+        on_batch: Called with the number of texts of each batch.
     """
 
     def __init__(
@@ -48,26 +54,33 @@ class Batcher:
         self._arrived = asyncio.Event()
 
     async def label(self, texts: Sequence[Text]) -> list[Labelled]:
-        """What the model says of each text. Raises BusyError where too many wait."""
+        """Label texts in the next batches.
+
+        Args:
+            texts: Texts, or their words.
+
+        Raises:
+            BusyError: Too many texts are waiting.
+        """
         loop = asyncio.get_running_loop()
-        own = [_Request(text, _characters(text), loop.time(), loop.create_future()) for text in texts]
-        together = [*self._waiting, *own]
+        requests = [_Request(text, _characters(text), loop.time(), loop.create_future()) for text in texts]
+        waiting = [*self._waiting, *requests]
         if (
-            len(together) > MAX_WAITING_TEXTS
-            or sum(each.characters for each in together) > MAX_WAITING_CHARACTERS
+            len(waiting) > MAX_WAITING_TEXTS
+            or sum(request.characters for request in waiting) > MAX_WAITING_CHARACTERS
         ):
             raise BusyError
-        self._waiting.extend(own)
+        self._waiting.extend(requests)
         self._arrived.set()
-        # Where one fails, the results of the others must be collected too.
-        found = await asyncio.gather(*(each.result for each in own), return_exceptions=True)
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-        return [each for each in found if isinstance(each, Labelled)]
+        # If one text fails, the results of the others must be collected too.
+        results = await asyncio.gather(*(request.result for request in requests), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, Labelled)]
 
     async def run(self) -> None:
-        """Label what comes, until cancelled."""
+        """Label arriving texts until cancelled."""
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, thread_name_prefix="raykd-labels") as thread:
             while True:
@@ -75,14 +88,16 @@ class Batcher:
                 if not batch:
                     continue
                 self.on_batch(len(batch))
-                found = await loop.run_in_executor(thread, self._labelled, [each.text for each in batch])
-                for each, result in zip(batch, found, strict=True):
-                    if each.result.done():  # its client has gone
+                results = await loop.run_in_executor(
+                    thread, self._label_or_errors, [request.text for request in batch]
+                )
+                for request, result in zip(batch, results, strict=True):
+                    if request.result.done():  # the client has disconnected
                         continue
                     if isinstance(result, Exception):
-                        each.result.set_exception(result)
+                        request.result.set_exception(result)
                     else:
-                        each.result.set_result(result)
+                        request.result.set_result(result)
 
     async def _next(self) -> list[_Request]:
         while not self._waiting:
@@ -95,8 +110,8 @@ class Batcher:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     await self._arrived.wait()
-        # Those whose client has gone are not labelled.
-        self._waiting = deque(each for each in self._waiting if not each.result.done())
+        # Texts of clients that have disconnected are not labelled.
+        self._waiting = deque(request for request in self._waiting if not request.result.done())
         if not self._waiting:
             return []
         batch, longest = [self._waiting.popleft()], 0
@@ -107,14 +122,14 @@ class Batcher:
             batch.append(self._waiting.popleft())
         return batch
 
-    def _labelled(self, texts: list[Text]) -> list[Labelled | Exception]:
+    def _label_or_errors(self, texts: list[Text]) -> list[Labelled | Exception]:
         try:
             return list(self.labeller(texts, batch=self.max_batch))
         except Exception as error:
             if len(texts) == 1:
                 return [error]
-            # One request's fault must not be another's.
-            return [self._labelled([text])[0] for text in texts]
+            # A faulty text must not fail the requests batched with it: label the texts one by one.
+            return [self._label_or_errors([text])[0] for text in texts]
 
 
 def _characters(text: Text) -> int:

@@ -1,4 +1,4 @@
-"""What a server counts, in the form that Prometheus reads."""
+"""Counts of a server, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Monitor:
-    """The counts of one server, which middleware and batches add to. They start at 0."""
+    """Counts of one server, added to by middleware and batches. They start at 0."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -34,27 +34,38 @@ class Monitor:
         )
 
     def record_request(self, path: str, status: int, seconds: float) -> None:
-        """A request has been answered."""
-        path = path if path in PATHS else "other"  # what clients invent must not become series
+        """Count an answered request.
+
+        Args:
+            path: Path of the request; unknown paths are counted together.
+            status: HTTP status of the answer.
+            seconds: Time from the first byte of the request to the end of the answer.
+        """
+        path = path if path in PATHS else "other"  # a client's invented paths must not become series
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
     def record_batch(self, texts: int) -> None:
-        """A batch of so many texts is labelled."""
+        """Count a labelled batch.
+
+        Args:
+            texts: Texts of the batch.
+        """
         self._texts.observe(texts)
 
     def prometheus_text(self) -> bytes:
-        """All counts."""
+        """Return all counts."""
         return generate_latest(self.registry)
 
 
 class RequestCounter:
-    """ASGI middleware that gives each request to a monitor."""
+    """ASGI middleware: records requests in a monitor."""
 
     def __init__(self, app: Any, *, monitor: Monitor):
         self.app, self.monitor = app, monitor
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a request and record its status and duration."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""An exported model in the form of Transformers' pipelines, without Transformers; `raykd.pipeline` makes one."""
+"""An exported model with the interface of Transformers' pipelines, without Transformers; see `raykd.pipeline`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Pair = Mapping[str, str]
 TASKS = {
     "token-classification": "word", "ner": "word", "text-classification": "sentence", "sentiment-analysis": "sentence"
 }  # fmt: skip
-"""Name of a pipeline → what gets a label."""
+"""Name of a pipeline to the unit that gets a label."""
 
 
 class Pipeline:
-    """Call it with a text, or with texts; see `raykd.pipeline`."""
+    """Labels one text or several; see `raykd.pipeline`."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Pipeline:
             raise ValueError(f"unknown task {task!r} ({', '.join(TASKS)})")
         if aggregation_strategy in ("first", "average", "max"):
             problem = f"aggregation_strategy {aggregation_strategy!r} joins the labels of a word's pieces"
-            raise ValueError(f"{problem}, and here a word has one label; use 'simple'")
+            raise ValueError(f"{problem}, but here each word has one label; use 'simple'")
         if aggregation_strategy not in ("none", "simple"):
             raise ValueError(f"unknown aggregation_strategy {aggregation_strategy!r} (none, simple)")
         self.task, self.batch_size, self.grouped = task, batch_size, aggregation_strategy == "simple"
         self.labeller = load(model, file=model_file(int8=int8), threads=threads, split=split)
         if self.labeller.trees is not None:
-            problem = f"{model}: the model parses, and Transformers has no pipeline of trees"
+            problem = f"{model}: the model is a parser, and Transformers has no pipeline for trees"
             raise LabellerError(f"{problem}; use raykd.load({str(model)!r}).parse")
         if TASKS[task] != self.labeller.unit:
             fitting = next(name for name, unit in TASKS.items() if unit == self.labeller.unit)
@@ -48,23 +48,32 @@ class Pipeline:
             raise LabellerError(f"{problem}, which {task!r} does not; use {fitting!r}")
 
     def __call__(self, inputs: str | Pair | Iterable[str | Pair]) -> Any:
-        """A list of dictionaries for a text; for texts a list of these lists (of token classification) or of the
-        dictionaries (of text classification). Words without a label (O) are left out. A pair of texts is a dictionary
-        with `text` and `text_pair`.
+        """Label a text, or texts.
+
+        Args:
+            inputs: A text or an iterable of texts. A pair of texts is a dictionary with `text` and `text_pair`.
+
+        Returns:
+            For a text, a list of dictionaries. For texts, a list of these lists (token classification) or of
+            dictionaries (text classification). Words without a label (O) are left out.
         """
         texts: Any = [inputs] if isinstance(inputs, str | Mapping) else inputs
         refuse_no_texts(texts)
-        said = self.labeller(
+        labelled = self.labeller(
             (_text(text, pairs=self.labeller.pairs) for text in texts), batch=self.batch_size
         )
         if self.labeller.unit == "sentence":
-            return [{"label": each.label, "score": each.probability} for each in said]
-        found = [self._grouped(each) if self.grouped else _of_words(each) for each in said]
-        return found[0] if isinstance(inputs, str) else found
+            return [{"label": result.label, "score": result.probability} for result in labelled]
+        described = [self._grouped(result) if self.grouped else _word_entities(result) for result in labelled]
+        return described[0] if isinstance(inputs, str) else described
 
-    def _grouped(self, said: Labelled) -> list[dict[str, Any]]:
-        """The spans; of a task whose labels are of single words each word is a group."""
-        spans = said.spans if self.labeller.has_spans else [word for word in said.words if word.label != "O"]
+    def _grouped(self, labelled: Labelled) -> list[dict[str, Any]]:
+        """Return the spans; with labels of single words each word is a group."""
+        spans = (
+            labelled.spans
+            if self.labeller.has_spans
+            else [word for word in labelled.words if word.label != "O"]
+        )
         return [
             {
                 "entity_group": span.label, "score": span.probability, "word": span.text, "start": span.start,
@@ -84,12 +93,12 @@ def _text(text: Any, *, pairs: bool) -> Any:
     return join_pair(text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
 
 
-def _of_words(said: Labelled) -> list[dict[str, Any]]:
+def _word_entities(labelled: Labelled) -> list[dict[str, Any]]:
     return [
         {
             "entity": word.label, "score": word.probability, "index": number, "word": word.text,
             "start": word.start, "end": word.end,
         }
-        for number, word in enumerate(said.words, start=1)
+        for number, word in enumerate(labelled.words, start=1)
         if word.label != "O"
     ]  # fmt: skip

@@ -1,11 +1,12 @@
-"""An exported model behind HTTP: `POST /predict`, `GET /health`, `GET /metrics`. `raykd serve` runs it, as does any
-ASGI server:
+"""An exported model behind HTTP: `POST /predict`, `GET /health`, `GET /metrics`.
+
+`raykd serve` runs it, as does any ASGI server:
 
     RAYKD_MODEL=student uvicorn --factory raykd.serving.server:create_app
 
 A parser whose labels name parts of speech gets these with the request, or from the model in RAYKD_POS. RAYKD_SPLIT says
-how texts are split into words.
-What is wrong with a request is answered with a status of 4xx and {"detail": one sentence}, too large a body with 413.
+how texts are split into words. A faulty request is answered with a status of 4xx and {"detail": one sentence}, a body
+that is too large with 413.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from raykd.serving.labeller import Labelled, Labeller, LabellerError, Text, chec
 from raykd.serving.monitoring import Monitor, RequestCounter
 
 MODEL = "RAYKD_MODEL"
-"""The environment variable that has the folder of the model where `create_app` is given none."""
+"""Environment variable with the folder of the model, for `create_app` without arguments."""
 POS = "RAYKD_POS"
-"""And of the model that gives a parser its parts of speech, where it needs one."""
+"""Environment variable with the folder of the model that gives a parser its parts of speech."""
 SPLIT = "RAYKD_SPLIT"
-"""And how texts are split into words, where that is not as the export says."""
+"""Environment variable with the way to split texts into words, if it differs from the export's."""
 API = "1"
-"""The version of the requests and answers."""
+"""Version of the requests and answers."""
 MAX_TEXTS, MAX_CHARACTERS, MAX_TOGETHER, MAX_BODY = 1000, 20_000, 200_000, 4 * 2**20
-"""Of one request: texts, characters of each and of all, bytes of its body."""
+"""Limits of one request: texts, characters of a text, characters of all texts, bytes of the body."""
 NEEDS_POS = (
     "the model reads parts of speech: send tokens with pos, or start the server with a model of them (--pos)"
 )
@@ -47,7 +48,7 @@ EXAMPLE: dict[str, Any] = {"texts": ["Ada Lovelace lives in London."]}
 
 
 class Texts(BaseModel):
-    """What is to be labelled: texts, or sentences that are split into words already."""
+    """Texts to label, or sentences that are split into words already."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
@@ -63,45 +64,55 @@ class Texts(BaseModel):
     def _within_limits(self) -> Texts:
         if (self.texts is None) == (self.tokens is None):
             raise ValueError("give either texts or tokens")
-        name, each = ("texts", self.texts) if self.tokens is None else ("tokens", self.tokens)
-        if not each:
+        name, texts = ("texts", self.texts) if self.tokens is None else ("tokens", self.tokens)
+        if not texts:
             raise ValueError(f"{name} is empty; give one at least")
-        if len(each) > MAX_TEXTS:
-            raise ValueError(f"{len(each):,} {name}, and one request may have {MAX_TEXTS:,}; send several")
-        for number, text in enumerate(each):
+        if len(texts) > MAX_TEXTS:
+            raise ValueError(f"{len(texts):,} {name}, and one request may have {MAX_TEXTS:,}; send several")
+        for number, text in enumerate(texts):
             if problem := _problem(text):
                 raise ValueError(f"{name}.{number} {problem}")
-        together = sum(len(word) for text in each for word in text)
-        if together > MAX_TOGETHER:
-            problem = f"{together:,} characters, and one request may have {MAX_TOGETHER:,}"
+        characters = sum(len(word) for text in texts for word in text)
+        if characters > MAX_TOGETHER:
+            problem = f"{characters:,} characters, and one request may have {MAX_TOGETHER:,}"
             raise ValueError(f"{name}: {problem}; send several")
         if self.pos is not None and [*map(len, self.pos)] != [*map(len, self.tokens or ())]:
             raise ValueError("pos: give one part of speech for each word of tokens")
         return self
 
     def for_labeller(self, labeller: Labeller) -> Sequence[Text]:
-        """What is given to `labeller`. Raises ValueError where a parser lacks parts of speech, or does not know one."""
-        given: Sequence[Text] = self.texts or self.tokens or ()
+        """Return the texts in the form read by `labeller`.
+
+        Args:
+            labeller: The model.
+
+        Raises:
+            ValueError: A parser lacks parts of speech or does not know one, or a text is no pair.
+        """
+        texts: Sequence[Text] = self.texts or self.tokens or ()
         if labeller.trees is None or not labeller.trees.reads_pos:
             if self.pos is not None:
                 raise ValueError("pos has no effect: the model reads words alone; leave it out")
-            for text in given if labeller.pairs else ():
+            for text in texts if labeller.pairs else ():
                 check_pair(text)  # pyright: ignore[reportArgumentType]
-            return given
+            return texts
         if self.pos is None or self.tokens is None:
             if labeller.needs_pos:
                 raise ValueError(NEEDS_POS)
-            return given
-        for number, (words, own) in enumerate(zip(self.tokens, self.pos, strict=True)):
+            return texts
+        for number, (words, pos_tags) in enumerate(zip(self.tokens, self.pos, strict=True)):
             try:
-                labeller.trees.check_pos(words, own, tagged=False)
+                labeller.trees.check_pos(words, pos_tags, tagged=False)
             except ValueError as error:
                 raise ValueError(f"pos.{number}: {error}") from None
-        return [list(zip(words, own, strict=True)) for words, own in zip(self.tokens, self.pos, strict=True)]
+        return [
+            list(zip(words, pos_tags, strict=True))
+            for words, pos_tags in zip(self.tokens, self.pos, strict=True)
+        ]
 
 
 def _problem(text: str | list[str]) -> str | None:
-    """What is wrong with one text, or with its words."""
+    """Describe the fault of a text or of a word; None without a fault."""
     if isinstance(text, list) and not (text and all(text)):
         return f"has {'an empty word' if text else 'no words'}; remove it"
     whole = "".join(text)
@@ -117,14 +128,14 @@ def _problem(text: str | list[str]) -> str | None:
 
 
 class Answer(BaseModel):
-    """What the model says of each text, in their order."""
+    """Labels of the texts, in their order."""
 
     model: str = Field(description="The id of the run that trained it.")
     results: list[Labelled]
 
 
 class Health(BaseModel):
-    """The model that answers."""
+    """The answering model."""
 
     status: str
     model: str = Field(description="The id of the run that trained it.")
@@ -145,15 +156,15 @@ def create_app(
     max_batch: int = MAX_BATCH,
     max_wait_ms: float = MAX_WAIT_MS,
 ) -> FastAPI:
-    """The ASGI application of an exported model.
+    """Return the ASGI application of an exported model.
 
     Args:
-        model: the folder of the export, or what `load` made of it; None: the folder in RAYKD_MODEL.
-        max_batch: texts that are labelled together.
-        max_wait_ms: milliseconds that a text may wait for others.
+        model: Folder of the export, or a model returned by `load`; None: the folder in RAYKD_MODEL.
+        max_batch: Texts that are labelled together.
+        max_wait_ms: Milliseconds that a text may wait for others.
 
     Raises:
-        LabellerError: there is no such model.
+        LabellerError: There is no such model.
     """
     folder = os.environ.get(MODEL) if model is None else model
     if folder is None:
@@ -176,25 +187,27 @@ def create_app(
 
     app = FastAPI(title="raykd", version=API, lifespan=labelling)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
-    app.add_middleware(_Limited)  # outside of the former, whose own answer has no sentence
+    app.add_middleware(
+        _BodyLimit
+    )  # outermost, because the answer of RequestBodyLimitMiddleware has no sentence
     app.add_middleware(RequestCounter, monitor=monitor)
     app.add_exception_handler(413, _too_large)
-    app.add_exception_handler(RequestValidationError, _refused)
+    app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(BusyError, _busy)
     card = labeller.card
 
     @app.post("/predict", response_model_exclude_none=True)
-    async def predict(asked: Texts) -> Answer:
+    async def predict(request: Texts) -> Answer:
         """Label texts, or sentences of words."""
         try:
-            given = asked.for_labeller(labeller)
+            labeller_texts = request.for_labeller(labeller)
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
-        return Answer(model=card["run"], results=await app.state.batcher.label(given))
+        return Answer(model=card["run"], results=await app.state.batcher.label(labeller_texts))
 
     @app.get("/health")
     async def health() -> Health:
-        """Whether the model answers, and which it is."""
+        """State and identity of the model."""
         return Health(
             status="ok", model=card["run"], file=labeller.file, task=card["task"],
             languages=card.get("languages") or [], labels=list(labeller.labels), split=labeller.split,
@@ -203,14 +216,14 @@ def create_app(
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        """Requests, latencies, sizes of batches and the process, as Prometheus reads them."""
+        """Requests, latencies, batch sizes and the process, in the format of Prometheus."""
         return Response(monitor.prometheus_text(), media_type=monitor.content_type)
 
     return app
 
 
-class _Limited:
-    """ASGI middleware that answers requests which announce too large a body before it is sent."""
+class _BodyLimit:
+    """ASGI middleware: refuses requests that announce too large a body before the body arrives."""
 
     def __init__(self, app: Any):
         self.app = app
@@ -226,25 +239,25 @@ def _too_large(*_: Any) -> Response:
     return JSONResponse({"detail": detail}, 413)
 
 
-def _refused(_: Request, error: Any) -> Response:
-    faults = [_sentence(each) for each in error.errors()]
+def _validation_error(_: Request, error: Any) -> Response:
+    faults = [_fault_message(fault) for fault in error.errors()]
     more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
     return JSONResponse({"detail": "; ".join(faults[:3]) + more}, 422)
 
 
-def _sentence(fault: dict[str, Any]) -> str:
+def _fault_message(fault: dict[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"the body is not JSON ({fault['ctx']['error']})"
-    # A key may have half of a surrogate pair, which an answer cannot have.
-    where = ".".join(map(str, fault["loc"][1:])).encode(errors="backslashreplace").decode()
-    if not where and fault["type"] != "value_error":
+    # A key may contain half of a surrogate pair, which JSON in UTF-8 cannot.
+    key = ".".join(map(str, fault["loc"][1:])).encode(errors="backslashreplace").decode()
+    if not key and fault["type"] != "value_error":
         return f"{FORM} with the header Content-Type: application/json"
     if fault["type"] == "extra_forbidden":
-        near = get_close_matches(where, Texts.model_fields, n=1)
-        return f"{where}: unknown key; {f'did you mean {near[0]}? ' if near else ''}{FORM}"
+        nearest = get_close_matches(key, Texts.model_fields, n=1)
+        return f"{key}: unknown key; {f'did you mean {nearest[0]}? ' if nearest else ''}{FORM}"
     message = fault["msg"].removeprefix("Value error, ")
     message += f"; {FORM}" if fault["type"] in ("list_type", "string_type") else ""
-    return f"{where}: {message}" if where else message
+    return f"{key}: {message}" if key else message
 
 
 def _busy(_: Request, __: Any) -> Response:

@@ -1,11 +1,11 @@
 """An exported model as a component of spaCy: `nlp.add_pipe("raykd", config={"model": "student"})`.
 
-The words are spaCy's own tokens; with `"split": "whitespace"` (or `"signs"`) the labeller splits the text, and a label
-is that of all tokens of a word. Span tasks add to `doc.ents`, where entities of components before stay; labels of words
-are `token.tag_`, and `token.pos_` where all labels are universal parts of speech; labels of whole texts `doc.cats`.
-Where sentences are set (by `sentencizer`, `senter` or a parser before it), the model reads sentence by sentence. Trees
-are `token.head` and `token.dep_`; a parser whose labels name parts of speech reads `token.pos_` (or `token.tag_`, where
-it learnt from those of a treebank of its own), or those that another exported model gives: `"pos": "tagger"`.
+The words are spaCy's tokens. With `"split": "whitespace"` (or `"signs"`) the labeller splits the text, and all tokens
+of a word get its label. Span tasks add to `doc.ents`; entities of earlier components stay. Labels of words become
+`token.tag_`, and `token.pos_` if all labels are universal parts of speech; labels of whole texts become `doc.cats`. If
+sentences are set (by an earlier `sentencizer`, `senter` or parser), the model reads sentence by sentence. Trees become
+`token.head` and `token.dep_`. A parser whose labels name parts of speech reads `token.pos_` (or `token.tag_`, if it was
+trained on the treebank's parts of speech), or gets them from another exported model: `"pos": "tagger"`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,12 @@ from raykd.serving.labeller import (
 def make(
     nlp: Language, name: str, model: str, int8: bool, threads: int, pos: str | None, split: str | None
 ) -> Component:
-    """The component of the exported model in the folder `model`, of a parser with that of parts of speech in `pos`; the
-    pipeline's configuration keeps their paths.
-    """
+    """Return the component of the exported model in the folder `model`; the pipeline's configuration keeps paths."""
     return Component(model, int8=int8, threads=threads, pos=pos, split=split)
 
 
 class Component:
-    """Labels documents; `make` is how spaCy gets one."""
+    """Labels documents; spaCy gets one from `make`."""
 
     def __init__(
         self,
@@ -72,11 +70,12 @@ class Component:
         return partial(Component, **self._options), (str(self.labeller.folder),)
 
     def __call__(self, doc: Doc) -> Doc:
+        """Label one document."""
         self._set([doc])
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 32) -> Iterator[Doc]:
-        """Documents in their order, `batch_size` of them labelled together."""
+        """Label documents in order, `batch_size` of them together."""
         for docs in minibatch(stream, batch_size):
             self._set(docs)
             yield from docs
@@ -94,26 +93,26 @@ class Component:
         sentences = [words for part in parts if (words := self._words_of(part))]
         labels = self.labeller.label([text for text, _ in words] for words in sentences)
         spans: dict[Doc, list[Span]] = {doc: [] for doc in docs}
-        for words, own_labels in zip(sentences, labels, strict=True):
+        for words, word_labels in zip(sentences, labels, strict=True):
             if self.labeller.has_spans:
                 doc = words[0][1].doc
                 spans[doc] += [
                     Span(doc, words[first][1].start, words[last][1].end, label)
-                    for first, last, label in decode_spans(own_labels)
+                    for first, last, label in decode_spans(word_labels)
                 ]
             else:
-                self._set_tags(words, own_labels)
-        for doc, found in spans.items() if self.labeller.has_spans else ():
-            _add_entities(doc, found)
+                self._set_tags(words, word_labels)
+        for doc, doc_spans in spans.items() if self.labeller.has_spans else ():
+            _add_entities(doc, doc_spans)
 
     def _words_of(self, part: Any) -> list[tuple[str, Span]]:
-        """The words of a document or a sentence, each with its tokens."""
+        """Return the words of a document or a sentence, each with its tokens."""
         if self._split is None:
             return [(token.text, token.doc[token.i : token.i + 1]) for token in _visible(part)]
         start = part[0].idx if len(part) else 0
         places = word_places(part.text, self._split)
         tokens = [part.doc.char_span(start + a, start + b, alignment_mode="expand") for a, b in places]
-        return [(part.text[a:b], own) for (a, b), own in zip(places, tokens, strict=True)]
+        return [(part.text[a:b], word_tokens) for (a, b), word_tokens in zip(places, tokens, strict=True)]
 
     def _set_tags(self, words: Sequence[tuple[str, Span]], labels: Sequence[str]) -> None:
         # The last word first: a token that two words share has the label of the first.
@@ -124,42 +123,44 @@ class Component:
                     token.pos_ = label
 
     def _set_trees(self, docs: Sequence[Doc], tokens: Sequence[Sequence[Token]]) -> None:
-        """Heads and relations; a root is its own head, and what is invisible hangs on the word before it."""
-        pos = [self._pos(own) for own in tokens] if self.labeller.needs_pos else None
+        """Set heads and relations; a root is its own head, and an invisible token depends on the word before it."""
+        pos = [self._pos(sentence) for sentence in tokens] if self.labeller.needs_pos else None
         heads: dict[Doc, list[int]] = {doc: [] for doc in docs}
         relations: dict[Doc, list[str]] = {}
         for doc in docs:
             words = [token.i for token in _visible(doc)]
             first = words[0] if words else 0
             heads[doc] = [max((word for word in words if word < token.i), default=first) for token in doc]
-            relations[doc] = ["dep"] * len(doc)  # what spaCy's own parsers call that of white space
-        for own, tree in zip(tokens, self.labeller.parse([_words(own) for own in tokens], pos), strict=True):
-            doc = own[0].doc
-            for token, (head, relation) in zip(own, tree, strict=True):
-                heads[doc][token.i] = own[head - 1].i if head else token.i
+            relations[doc] = ["dep"] * len(doc)  # what spaCy's sentence parsers call that of white space
+        for sentence, tree in zip(
+            tokens, self.labeller.parse([_words(sentence) for sentence in tokens], pos), strict=True
+        ):
+            doc = sentence[0].doc
+            for token, (head, relation) in zip(sentence, tree, strict=True):
+                heads[doc][token.i] = sentence[head - 1].i if head else token.i
                 relations[doc][token.i] = relation if head else "ROOT"
         for doc in docs:
-            given = [(head - place) % 2**64 for place, head in enumerate(heads[doc])]
+            offsets = [(head - place) % 2**64 for place, head in enumerate(heads[doc])]
             names = [doc.vocab.strings.add(name) for name in relations[doc]]
-            values: Any = np.array([given, names], np.uint64).T.reshape(-1, 2)
+            values: Any = np.array([offsets, names], np.uint64).T.reshape(-1, 2)
             doc.from_array(["HEAD", "DEP"], values)
 
     def _pos(self, tokens: Sequence[Token]) -> list[str]:
         universal = self.labeller.card["trees"]["pos"] == "upos"
-        found = [token.pos_ if universal else token.tag_ for token in tokens]
-        if missing := [token.text for token, own in zip(tokens, found, strict=True) if not own]:
+        pos = [token.pos_ if universal else token.tag_ for token in tokens]
+        if missing := [token.text for token, name in zip(tokens, pos, strict=True) if not name]:
             problem = f"{missing[0]!r} has no part of speech, which the model reads"
             hint = 'set them by a component before it, or config={"pos": DIR}, an export of a student of task pos'
             raise ValueError(f"{problem}; {hint}")
-        return found
+        return pos
 
     def _set_cats(self, docs: Sequence[Doc]) -> None:
-        # As in training, not by spaCy's tokens.
+        # Split as in training, not by spaCy's tokens.
         words = [words_in(doc.text, WHITESPACE) for doc in docs]
-        found = iter(self.labeller.probabilities(own for own in words if own))
-        for doc, own in zip(docs, words, strict=True):
-            if own:
-                doc.cats = dict(zip(self.labeller.labels, next(found)[0].tolist(), strict=True))
+        probabilities = iter(self.labeller.probabilities(doc_words for doc_words in words if doc_words))
+        for doc, doc_words in zip(docs, words, strict=True):
+            if doc_words:
+                doc.cats = dict(zip(self.labeller.labels, next(probabilities)[0].tolist(), strict=True))
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
@@ -167,19 +168,19 @@ def _words(tokens: Sequence[Token]) -> list[str]:
 
 
 def _visible(part: Iterable[Token]) -> list[Token]:
-    """The tokens of a document or a sentence but white space and invisible signs."""
+    """Return the tokens of a document or a sentence without white space and invisible signs."""
     return [token for token in part if words_in(token.text, WHITESPACE)]
 
 
 def _add_entities(doc: Doc, spans: Iterable[Span]) -> None:
-    """Add entities that overlap none of a component before, as spaCy's own `ner` does."""
+    """Add entities without overlap with earlier components' entities, as spaCy's `ner` does."""
     # A beginning without a type is a token that a component has blocked.
-    taken = {token.i for token in doc if token.ent_type or token.ent_iob_ == "B"}
+    occupied = {token.i for token in doc if token.ent_type or token.ent_iob_ == "B"}
     added: list[Span] = []
     for span in spans:
         places = range(span.start, span.end)
-        if taken.isdisjoint(places):
+        if occupied.isdisjoint(places):
             added.append(span)
-            taken.update(places)
-    outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in taken]
+            occupied.update(places)
+    outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in occupied]
     doc.set_ents(added, outside=outside, default="unmodified")

@@ -334,5 +334,5 @@ def test_raw_divergence_is_that_of_keras():
 def test_the_precision_decides_what_is_stored_and_a_projection_of_another_width_is_refused():
     assert Representation(layer=7).needs == (Need("hidden", layer=7),)
     assert Representation(layer=7, precision="int8").needs == (Need("hidden_int8", layer=7),)
-    with pytest.raises(RunError, match=r"layer 1 has 6 components, .* projection 4; set .* or to 6"):
+    with pytest.raises(RunError, match=r"layer 1 has 6 components .* projection 4; set .* or to 6"):
         Representation().build(Sizes(3, {-1: 4}, frozenset({-1})), Sizes(3, {1: 6}))

@@ -119,7 +119,7 @@ def test_the_best_tree_repairs_independent_heads():
 
 def test_without_a_compiler_the_error_says_what_to_repair(monkeypatch):
     monkeypatch.setattr(engine, "kernels", lambda arcs, operation: None)
-    with pytest.raises(RuntimeError, match="repair numba"):
+    with pytest.raises(RuntimeError, match="reinstall numba"):
         best_trees(Arcs(torch.zeros(1, 2, 3), torch.tensor([2])))
 
 

@@ -1,5 +1,6 @@
-"""A model that `raykd export` wrote, as a labeller of text. This folder lies beside the model too: it needs onnxruntime
-and numpy, and nothing of raykd.
+"""An exported model as a labeller of text.
+
+This folder also lies beside every exported model. It needs onnxruntime and numpy, and nothing of raykd.
 
     from labeller import load            # in raykd: raykd.load(DIR)
     label = load("student")

@@ -1,4 +1,4 @@
-"""The files of an exported folder, and how they are read."""
+"""Files of an exported folder, and their readers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,28 @@ CARD, LABELS, VOCABULARY, WEIGHTS = "export.json", "labels.json", "vocabulary.js
 
 
 class LabellerError(Exception):
-    """A fault of an exported folder, or of what is asked of it, with a hint."""
+    """A fault of an exported folder, or of a request to it, with a hint."""
 
 
 def model_file(*, int8: bool) -> str:
-    """The file of the model in 8 bits, or of that in float32."""
+    """Return the name of the model's file.
+
+    Args:
+        int8: True for the model in 8 bits, False for float32.
+    """
     return INT8 if int8 else FLOAT32
 
 
 def read_json(folder: Path, name: str) -> Any:
-    """The content of a JSON file. Raises LabellerError where it is missing or damaged."""
+    """Return the content of a JSON file.
+
+    Args:
+        folder: Folder of the export.
+        name: Name of the file.
+
+    Raises:
+        LabellerError: The file is missing or damaged.
+    """
     file = folder / name
     try:
         return json.loads(file.read_text(encoding="utf-8"))
@@ -37,7 +49,7 @@ def read_json(folder: Path, name: str) -> Any:
 
 
 def read_chain(folder: Path) -> Chain:
-    """The chain of a CRF, from the weights: a safetensors file is a JSON header and raw numbers."""
+    """Return the chain of a CRF from the weights: a safetensors file is a JSON header and raw numbers."""
     with open(folder / WEIGHTS, "rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(size))

@@ -12,16 +12,21 @@ import numpy as np
 
 
 class Chain(NamedTuple):
-    """Scores of labels that follow each other, and of those that begin and end a sentence."""
+    """Scores of neighbouring labels, and of labels that begin and end a sentence."""
 
     transitions_YY: np.ndarray
-    """From a label to the next."""
+    """Score of a label followed by another, [from, to]."""
     start_Y: np.ndarray
     end_Y: np.ndarray
 
 
 def legal_chain(stored: Mapping[str, Any], count: int) -> Chain:
-    """Which of `count` labels may follow each other, begin and end a sentence: 0 where they may, −∞ where not."""
+    """Return scores of 0 for legal pairs, first and last labels, −∞ for illegal ones.
+
+    Args:
+        stored: Content of `legal` in `labels.json`.
+        count: Number of labels.
+    """
 
     def scores(allowed: Sequence[int]) -> np.ndarray:
         scores_Y = np.full(count, -np.inf)
@@ -32,16 +37,19 @@ def legal_chain(stored: Mapping[str, Any], count: int) -> Chain:
     return Chain(transitions_YY, scores(stored["first"]), scores(stored["last"]))
 
 
-def sum_of_chains(one: Chain | None, other: Chain | None) -> Chain | None:
-    """A chain with the scores of both; None has none."""
-    if one is None or other is None:
-        return one or other
-    return Chain(*(a + b for a, b in zip(one, other, strict=True)))
+def sum_of_chains(first: Chain | None, second: Chain | None) -> Chain | None:
+    """Return a chain with the scores of both added; None has no scores."""
+    if first is None or second is None:
+        return first or second
+    return Chain(*(a + b for a, b in zip(first, second, strict=True)))
 
 
 class Lattice:
-    """The distribution over the labellings of one sentence, in float64, from scores [T, Y]. Without a `chain` each
-    label stands by itself.
+    """Distribution over the labellings of one sentence, in float64.
+
+    Args:
+        scores_TY: Scores of the labels.
+        chain: Scores of neighbouring labels; None: labels are independent.
     """
 
     def __init__(self, scores_TY: np.ndarray, chain: Chain | None):
@@ -61,13 +69,18 @@ class Lattice:
         self._log_z = log_sum(forward[-1] + end_Y, 0)
 
     def marginals(self) -> np.ndarray:
-        """The probability of each label of each word [T, Y]."""
+        """Return the probabilities of all labels by word [T, Y]."""
         if self.chain is None:
             return np.exp(self.scores_TY)
         return np.exp(self._forward_TY + self._backward_TY - self._log_z)
 
     def probability(self, first: int, path: np.ndarray) -> float:
-        """The probability that the words from `first` on have the labels of `path`."""
+        """Return the probability of the labels `path` for the words from `first` on.
+
+        Args:
+            first: Number of the first word.
+            path: Labels.
+        """
         last = first + len(path) - 1
         total = self.scores_TY[range(first + 1, last + 1), path[1:]].sum()
         if self.chain is None:
@@ -78,8 +91,11 @@ class Lattice:
 
 
 def best_path(scores_TY: np.ndarray, chain: Chain | None) -> np.ndarray:
-    """The best labelling [T] of one sentence, as the model's graph finds it: by Viterbi with a `chain`, else the best
-    label of each word. Of equals the first label counts.
+    """Return the best labelling [T] of one sentence, as the model's graph finds it; among equals the first label wins.
+
+    Args:
+        scores_TY: Scores of the labels.
+        chain: Scores of neighbouring labels, for Viterbi; None: the best label of each word.
     """
     if chain is None:
         return scores_TY.argmax(-1)
@@ -96,8 +112,8 @@ def best_path(scores_TY: np.ndarray, chain: Chain | None) -> np.ndarray:
 
 
 def log_sum(scores: np.ndarray, axis: int) -> np.ndarray:
-    """The logarithm of the sum of exponentials along `axis`; −∞ where all are."""
-    most = scores.max(axis, keepdims=True)
-    most = np.where(np.isfinite(most), most, 0.0)
+    """Return the logarithm of the sum of exponentials along `axis`; −∞ if all are −∞."""
+    peak = scores.max(axis, keepdims=True)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
     with np.errstate(divide="ignore"):
-        return np.squeeze(most, axis) + np.log(np.exp(scores - most).sum(axis))
+        return np.squeeze(peak, axis) + np.log(np.exp(scores - peak).sum(axis))

@@ -30,21 +30,21 @@ def load(
     pos: str | Path | None = None,
     split: str | None = None,
 ) -> Labeller:
-    """The model in a folder that `raykd export` wrote.
+    """Load a model from a folder written by `raykd export`.
 
     Args:
-        folder: it has `export.json`.
-        file: `model.onnx`, or `model-int8.onnx`: a quarter of the size, some labels differ (`export.json` says how
+        folder: Folder with `export.json`.
+        file: `model.onnx`, or `model-int8.onnx`: a quarter of the size, but some labels differ (`export.json` says how
             many).
-        threads: of the processor.
-        pos: of a model that parses, the folder of one of task `pos`: it gives the parts of speech of what comes
-            without them.
-        split: how texts are split into words: `signs`, at white space and at signs, or `whitespace`, at white space
-            alone. Default: as the export says.
+        threads: Threads of the processor.
+        pos: For a parser, the folder of a model of task `pos`, which gives parts of speech to input without them.
+        split: Way to split texts into words: `signs`, at white space and at signs, or `whitespace`, at white space
+            alone; None: as the export says.
 
     Raises:
-        LabellerError: a file is missing or another than was exported, or a package is; or `pos` is not such a model, or
-            of no use; or `split` is unknown, or not that of the training of a model with one label for a text.
+        LabellerError: A file is missing or differs from the exported one; a package is missing; `pos` is not such a
+            model, or is of no use; or `split` is unknown, or differs from the training of a model with one label per
+            text.
     """
     model = Labeller(Path(folder), file=file, threads=threads, split=split)
     if pos is not None:
@@ -92,21 +92,21 @@ class Labeller:
         )
 
     def __reduce__(self) -> tuple[Callable[..., Labeller], tuple[Any, ...]]:
-        # Another process opens the files again: a session of ONNX Runtime cannot be sent there.
+        # A session of ONNX Runtime cannot be pickled, so another process opens the files again.
         return _reopen, (self.folder, self.file, self._threads, self.split, self.tagger)
 
     @property
     def needs_pos(self) -> bool:
-        """Whether sentences must come with parts of speech: it parses, its labels name them, and it has no tagger."""
+        """True if sentences must come with parts of speech: a parser whose labels name them, without a tagger."""
         return self.trees is not None and self.trees.reads_pos and self.tagger is None
 
     def set_tagger(self, tagger: Labeller) -> None:
-        """Have `tagger` give the parts of speech of what comes without; it raises what `check_tagger` raises."""
+        """Let `tagger` give missing parts of speech. Raises the errors of `check_tagger`."""
         self.check_tagger(tagger)
         self.tagger = tagger
 
     def check_tagger(self, tagger: Labeller) -> None:
-        """Raise LabellerError where `tagger` does not give the parts of speech that the labels name."""
+        """Raise LabellerError unless `tagger` gives the parts of speech named by the labels."""
         if self.trees is None or not self.trees.reads_pos:
             problem = "its labels name no parts of speech, so that a model of these has no effect"
             raise LabellerError(f"{self.folder}: {problem}; leave it out")
@@ -125,16 +125,21 @@ class Labeller:
     def __call__(self, text: Iterable[Text], *, batch: int = 32) -> Iterator[Labelled]: ...
 
     def __call__(self, text: str | Iterable[Text], *, batch: int = 32) -> Labelled | Iterator[Labelled]:
-        """What the model says of a text (`Labelled`), or of each of several (an iterator, in their order).
+        """Label a text (returns `Labelled`) or several (returns an iterator, in their order).
 
-        Texts are read in batches of similar length, `batch` at once, as they come: any number of them. A text has one
-        sentence or a few (to a parser one); it is split into words as `split` says. A text among several may
-        also be a list of its words, which are then taken as they are: its `text` has a space between them. Where a
-        parser needs parts of speech and has no model of them, it is a list of pairs, a word and its part of speech. A
-        pair of texts, for a model of these, is one text with a tab between the two.
+        Texts are read as they come, in batches of similar length: any number of them. A text has one sentence or a few;
+        a parser reads one.
 
-        Raises what `parse` raises where the model parses, and what `check_pair` raises of pairs; TypeError where a text
-        is neither a string nor words, and ValueError where it is not Unicode.
+        Args:
+            text: A text, or an iterable of texts. In an iterable, a text may also be a list of its words, which are
+                then taken as they are (the result's `text` has a space between them), or a list of pairs of a word and
+                its part of speech, for a parser that needs them. A pair of texts is one text with a tab between the
+                two.
+            batch: Texts that are read together.
+
+        Raises:
+            TypeError: A text is neither a string nor words.
+            ValueError: A text is not Unicode, or not in the form required by `parse` or `check_pair`.
         """
         if isinstance(text, str):
             return next(self._describe([text], batch))
@@ -148,12 +153,18 @@ class Labeller:
         *,
         batch: int = 32,
     ) -> list[list[tuple[int, str]]]:
-        """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
-        relation. It has one root. A model whose labels name parts of speech needs these, `pos`: one for every word.
+        """Return the trees of sentences: (head, relation) by word; head 0 is the root, h the h-th word.
+
+        Each tree has one root.
+
+        Args:
+            sentences: Sentences, lists of words.
+            pos: Parts of speech, one for every word, for a model whose labels name them.
+            batch: Sentences that are read together.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words; or the model does not parse.
-            ValueError: a sentence has no words, or parts of speech are missing or unknown.
+            TypeError: A sentence is a string, not a list of words; or the model does not parse.
+            ValueError: A sentence has no words, or parts of speech are missing or unknown.
         """
         return [[(arc.head, arc.relation) for arc in arcs] for arcs in self.arcs(sentences, pos, batch=batch)]
 
@@ -164,49 +175,83 @@ class Labeller:
         *,
         batch: int = 32,
     ) -> list[list[Arc]]:
-        """What `parse` gives, with probabilities, and whether a head was changed to make a tree."""
+        """Return the trees of `parse` with probabilities, and whether a head was changed to make a tree.
+
+        Args:
+            sentences: Sentences, lists of words.
+            pos: Parts of speech, as in `parse`.
+            batch: Sentences that are read together.
+
+        Raises:
+            TypeError: As `parse`.
+            ValueError: As `parse`.
+        """
         if self.trees is None:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no trees; call label")
         checked = checked_sentences(sentences)
         stated = (
             [None] * len(checked) if pos is None else [tags if tags is None else list(tags) for tags in pos]
         )
-        complete = self._with_tagged(checked, stated, batch)
-        scored = zip(self._reader.read(checked, batch), complete, strict=True)
-        return [self.trees.arcs(scores_TY, tags) for (_, scores_TY), tags in scored]
+        complete = self._complete_pos(checked, stated, batch)
+        results = zip(self._reader.read(checked, batch), complete, strict=True)
+        return [self.trees.arcs(scores_TY, tags) for (_, scores_TY), tags in results]
 
     def label(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[list[str]]:
-        """The labels of each sentence, a list of words: one per word, or one for a task that labels whole texts; of a
-        model that parses those that say its heads, which `parse` reads, of utterances their slots. A pair of texts is
-        the words of both, with a tab as a word between them.
+        """Return the labels of sentences: one per word, or one for a task that labels whole texts.
+
+        A parser's labels encode heads; use `parse` to read them. Utterances have their slots.
+
+        Args:
+            sentences: Sentences, lists of words. A pair of texts is the words of both, with a tab as a word between
+                them.
+            batch: Sentences that are read together.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words.
-            ValueError: a sentence has no words, or is no pair where the model labels pairs.
+            TypeError: A sentence is a string, not a list of words.
+            ValueError: A sentence has no words, or is no pair although the model labels pairs.
         """
-        named = self._named(sentences, batch)
-        return [slots for _, *slots in named] if self.utterances else named
+        labels = self._best_labels(sentences, batch)
+        return [slots for _, *slots in labels] if self.utterances else labels
 
     def intents_and_slots(
         self, sentences: Iterable[Iterable[str]], *, batch: int = 32
     ) -> list[tuple[str, list[str]]]:
-        """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags. It raises
-        what `label` raises, and TypeError where the model gives no intents.
+        """Return the intents of utterances, and the slots of their words as BIOES tags.
+
+        Args:
+            sentences: Utterances, lists of words.
+            batch: Sentences that are read together.
+
+        Raises:
+            TypeError: The model gives no intents, or as `label`.
+            ValueError: As `label`.
         """
         if not self.utterances:
             raise TypeError(f"{self.folder}: task {self.card['task']!r} predicts no intents; call label")
-        return [(intent.removeprefix(INTENT), slots) for intent, *slots in self._named(sentences, batch)]
+        return [
+            (intent.removeprefix(INTENT), slots) for intent, *slots in self._best_labels(sentences, batch)
+        ]
 
     def probabilities(self, sentences: Iterable[Iterable[str]], *, batch: int = 32) -> list[np.ndarray]:
-        """The probability of each label, in the order of `labels`, for each word of each sentence, a list of words:
-        float64 [T, Y], or [1, Y] for a task that labels whole texts. It raises what `label` raises.
+        """Return the probabilities of all labels, in the order of `labels`, for each sentence.
+
+        Args:
+            sentences: Sentences, lists of words.
+            batch: Sentences that are read together.
+
+        Returns:
+            For each sentence float64 [T, Y], or [1, Y] for a task that labels whole texts.
+
+        Raises:
+            TypeError: As `label`.
+            ValueError: As `label`.
         """
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         marginals = [Lattice(scores_TY, self._chain).marginals() for _, scores_TY in scored]
         return [marginals_TY[1:] for marginals_TY in marginals] if self.utterances else marginals
 
-    def _named(self, sentences: Iterable[Iterable[str]], batch: int) -> list[list[str]]:
-        """The best labels of each sentence; of an utterance the intent's first."""
+    def _best_labels(self, sentences: Iterable[Iterable[str]], batch: int) -> list[list[str]]:
+        """Return the best labels of sentences; for an utterance the intent's first."""
         scored = self._reader.read(checked_sentences(sentences, pairs=self.pairs), batch)
         return [[self.labels[y] for y in best_T] for best_T, _ in scored]
 
@@ -219,12 +264,12 @@ class Labeller:
             sentences = [[text[a:b] for a, b in places] for text, places, _ in filled]
             pos: PosOf = [pos for _, _, pos in filled]
             if self.trees is not None:
-                pos = self._with_tagged(sentences, pos, batch)
+                pos = self._complete_pos(sentences, pos, batch)
             results = zip(pos, self._reader.read(sentences, batch), strict=True)
             for text, places, _ in block:
-                yield self._described(text, places, *next(results)) if places else Labelled(text)
+                yield self._describe_one(text, places, *next(results)) if places else Labelled(text)
 
-    def _described(
+    def _describe_one(
         self, text: str, places: Places, pos: Sequence[str] | None, scored: LabelsAndScores
     ) -> Labelled:
         best_T, scores_TY = scored
@@ -235,8 +280,8 @@ class Labeller:
             return describe_sentence(text, self.labels, best_T, lattice)
         return describe_words(text, places, self.labels, best_T, lattice, spans=self.has_spans)
 
-    def _with_tagged(self, sentences: Sentences, stated: PosOf, batch: int) -> PosOf:
-        """The parts of speech that a parser reads: those that are stated, or else the tagger's."""
+    def _complete_pos(self, sentences: Sentences, stated: PosOf, batch: int) -> PosOf:
+        """Return the parts of speech for a parser: the given ones, or else the tagger's."""
         if len(stated) != len(sentences):
             raise ValueError(f"{len(sentences)} sentences, and parts of speech of {len(stated)}")
         if self.trees is None or not self.trees.reads_pos:
@@ -253,7 +298,7 @@ class Labeller:
 
 
 def _split(folder: Path, card: Mapping[str, Any], split: str | None) -> str:
-    """How a model's texts are split: as `split` says, or else its export."""
+    """Return the way to split a model's texts: `split`, or else the export's."""
     if split is not None and split not in SPLITS:
         raise LabellerError(f"split: {split!r} is unknown; use {' or '.join(map(repr, SPLITS))}")
     # Training splits texts with one label each at white space.

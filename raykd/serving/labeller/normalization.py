@@ -1,4 +1,4 @@
-"""Normalization of words, and their division before pieces are looked up, as the package `tokenizers` does both."""
+"""Normalization and division of words before the look-up of pieces, as in the package `tokenizers`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ IDEOGRAPH = (
 
 
 class UnsupportedError(Exception):
-    """A part of a tokenizer that only the package `tokenizers` has."""
+    """A part of a tokenizer implemented in the package `tokenizers` alone."""
 
 
 def normalizer(definition: Mapping[str, Any] | None) -> Callable[[str], str]:
-    """A tokenizer's normalization of a word. Raises UnsupportedError where its kind is not written here."""
+    """Return a tokenizer's normalization of a word.
+
+    Args:
+        definition: `normalizer` in the tokenizer's JSON.
+
+    Raises:
+        UnsupportedError: This kind is not implemented here.
+    """
     if definition is None:
         return lambda word: word
     kind = definition["type"]
@@ -40,8 +47,13 @@ def normalizer(definition: Mapping[str, Any] | None) -> Callable[[str], str]:
 
 
 def pre_tokenizer(definition: Mapping[str, Any] | None) -> Callable[[str], list[str]]:
-    """A tokenizer's division of a normalized word into parts, each of which its model splits into pieces. Raises
-    UnsupportedError where its kind is not written here.
+    """Return a tokenizer's division of a normalized word into parts, which the model splits into pieces.
+
+    Args:
+        definition: `pre_tokenizer` in the tokenizer's JSON.
+
+    Raises:
+        UnsupportedError: This kind is not implemented here.
     """
     if definition is None:
         return lambda word: [word] if word else []
@@ -54,7 +66,7 @@ def pre_tokenizer(definition: Mapping[str, Any] | None) -> Callable[[str], list[
     if kind == "WhitespaceSplit":
         return str.split
     if kind == "BertPreTokenizer":
-        return lambda word: [part for spaced in word.split() for part in _split_at_signs(spaced)]
+        return lambda word: [part for spaced in word.split() for part in _split_word_at_signs(spaced)]
     if kind == "Metaspace" and definition.get("prepend_scheme", "always") == "always":
         mark, several = definition["replacement"], definition.get("split", True)
 
@@ -70,15 +82,15 @@ def pre_tokenizer(definition: Mapping[str, Any] | None) -> Callable[[str], list[
 
 
 def _nmt(word: str) -> str:
-    """SentencePiece's `nmt`: control characters are removed, and white space of any kind is a space."""
+    """Normalize as SentencePiece's `nmt`: remove control characters, and turn any white space into a space."""
     removed = {*range(1, 9), 11, *range(14, 32), 127, 143, 159}
     spaces = {9, 10, 12, 13, 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD}
-    kept = (letter for letter in word if ord(letter) not in removed)
-    return "".join(" " if ord(letter) in spaces else letter for letter in kept)
+    letters = (letter for letter in word if ord(letter) not in removed)
+    return "".join(" " if ord(letter) in spaces else letter for letter in letters)
 
 
 def _lower(word: str) -> str:
-    # Letter by letter: a sigma at the end of a word is one like any other.
+    # Letter by letter, as `tokenizers` does: str.lower would write a final sigma differently.
     return "".join(map(str.lower, word))
 
 
@@ -93,10 +105,10 @@ _NORMALIZERS: Mapping[str, Callable[[str], str]] = {
 
 def _bert_normal(word: str, options: Mapping[str, Any]) -> str:
     if options["clean_text"]:
-        kept = (
+        letters = (
             c for c in word if c not in "\0\ufffd" and (c in "\t\n\r" or unicodedata.category(c)[0] != "C")
         )
-        word = "".join(" " if c.isspace() else c for c in kept)
+        word = "".join(" " if c.isspace() else c for c in letters)
     if options["handle_chinese_chars"]:
         word = re.sub(IDEOGRAPH, r" \g<0> ", word)
     if options["strip_accents"] or (options["strip_accents"] is None and options["lowercase"]):
@@ -104,8 +116,8 @@ def _bert_normal(word: str, options: Mapping[str, Any]) -> str:
     return _lower(word) if options["lowercase"] else word
 
 
-def _split_at_signs(word: str) -> list[str]:
-    """The parts of a word before, between and after its signs, and each sign as a part."""
+def _split_word_at_signs(word: str) -> list[str]:
+    """Split a word at signs; each sign is a part too."""
     parts, rest = [], ""
     for c in word:
         if (c.isascii() and not c.isalnum() and c.isprintable()) or unicodedata.category(c)[0] == "P":

@@ -1,4 +1,4 @@
-"""Words as the numbers that a model reads: their pieces, their characters, and the inputs of a batch.
+"""Words as numbers for a model: pieces, characters, and the inputs of a batch.
 
 Shapes: B sentences, P pieces, T words, C characters of a word.
 """
@@ -18,16 +18,20 @@ from .signs import NORMALIZATION, normalize_word
 from .words import SEPARATOR, UTTERANCE, Sentences
 
 Split = Callable[[str], list[int]]
-"""Gives the ids of a word's pieces, or of its characters."""
+"""Returns the ids of a word's pieces, or of its characters."""
 REMEMBERED_WORDS = 2**18
-"""Words whose pieces are remembered."""
+"""Words whose pieces are cached."""
 
 
 def splitter(stored: str, *, unknown: int) -> Split:
-    """The division of a word into the ids of its pieces, from the JSON of a vocabulary; `unknown` where it has none.
+    """Return the function from a word to the ids of the pieces.
+
+    Args:
+        stored: JSON of the vocabulary.
+        unknown: Id for a word without pieces.
 
     Raises:
-        UnsupportedError: it is a tokenizer of a kind that is not written here.
+        UnsupportedError: The tokenizer is of a kind that is not implemented here.
     """
     content = json.loads(stored)
     normal = _normalization(content)
@@ -55,13 +59,21 @@ def splitter(stored: str, *, unknown: int) -> Split:
 
 
 def _normalization(content: Mapping[str, Any]) -> Callable[[str], str]:
-    """The form in which a vocabulary of raykd's own looks words up."""
+    """Return the word normalization of a raykd vocabulary."""
     # One that an earlier version built has words as they came.
     return normalize_word if content.get("normalization") == NORMALIZATION else str
 
 
 def with_package(stored: str, *, unknown: int) -> Split:
-    """The same by the package `tokenizers`. Raises LabellerError where it is not installed."""
+    """Return the same function as `splitter`, implemented by the package `tokenizers`.
+
+    Args:
+        stored: JSON of the vocabulary.
+        unknown: Id for a word without pieces.
+
+    Raises:
+        LabellerError: The package is not installed.
+    """
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -74,7 +86,7 @@ def with_package(stored: str, *, unknown: int) -> Split:
 
 
 def with_special_words(split: Split, special: Mapping[str, Any]) -> Split:
-    """`split` that remembers words, and knows those which stand for no word of a text."""
+    """Return `split` with a cache, and with the special words that stand for no word of a text."""
 
     @lru_cache(REMEMBERED_WORDS)
     def split_any(word: str) -> list[int]:
@@ -87,8 +99,11 @@ def with_special_words(split: Split, special: Mapping[str, Any]) -> Split:
 
 
 def wordpiece(ids: Mapping[str, int], *, unknown: int, mark: str = "##", longest: int = 100) -> Split:
-    """The longest piece that a word begins with, then that of the rest; unknown as a whole where a rest has none."""
-    most = max(map(len, ids), default=0)
+    """Return a greedy splitter: the longest piece at the start of a word, then of the rest, and so on.
+
+    A word with a rest that begins with no piece is unknown as a whole.
+    """
+    longest_piece = max(map(len, ids), default=0)
 
     def split(word: str) -> list[int]:
         if len(word) > longest:
@@ -96,7 +111,7 @@ def wordpiece(ids: Mapping[str, int], *, unknown: int, mark: str = "##", longest
         rows, first = [], 0
         while first < len(word):
             before = mark if first else ""
-            for last in range(min(len(word), first + most), first, -1):
+            for last in range(min(len(word), first + longest_piece), first, -1):
                 row = ids.get(before + word[first:last])
                 if row is not None:
                     break
@@ -110,21 +125,21 @@ def wordpiece(ids: Mapping[str, int], *, unknown: int, mark: str = "##", longest
 
 
 def unigram(vocab: Sequence[tuple[str, float]], *, unknown: int) -> Split:
-    """The pieces of a word with the largest sum of scores; neighbouring unknown characters are one unknown piece."""
+    """Return a splitter into the pieces with the largest sum of scores; unknown characters in a row are one piece."""
     rows = {piece: row for row, (piece, _) in enumerate(vocab)}
     scores = [score for _, score in vocab]
-    most, missing = max(map(len, rows)), min(scores) - 10.0
+    longest_piece, missing = max(map(len, rows)), min(scores) - 10.0
 
     def split(word: str) -> list[int]:
         best: list[tuple[float, int, int]] = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(word)
         for first in range(len(word)):
             so_far = best[first][0]
-            for last in range(first + 1, min(len(word), first + most) + 1):
+            for last in range(first + 1, min(len(word), first + longest_piece) + 1):
                 row = rows.get(word[first:last])
                 if row is not None and (row != unknown) and so_far + scores[row] > best[last][0]:
                     best[last] = (so_far + scores[row], first, row)
-            alone = rows.get(word[first : first + 1])
-            if (alone is None or alone == unknown) and so_far + missing > best[first + 1][0]:
+            single = rows.get(word[first : first + 1])
+            if (single is None or single == unknown) and so_far + missing > best[first + 1][0]:
                 best[first + 1] = (so_far + missing, first, unknown)
         pieces: list[int] = []
         last = len(word)
@@ -139,7 +154,11 @@ def unigram(vocab: Sequence[tuple[str, float]], *, unknown: int) -> Split:
 
 
 def speller(stored: str) -> Split:
-    """The division of a word into the ids of its characters; of a long word the first and the last."""
+    """Return the function from a word to the ids of the characters; of a long word the first and the last.
+
+    Args:
+        stored: JSON of the vocabulary.
+    """
     content = json.loads(stored)
     ids = {letter: row for row, letter in enumerate(content["characters"], start=2)}
     tail = content["longest"] // 2
@@ -156,24 +175,36 @@ def speller(stored: str) -> Split:
 
 
 def truncate(words: Sequence[str], row: list[list[int]], width: int) -> list[int]:
-    """The pieces that are read of a text that may be too long; of a pair those of both texts, of which the longer one
-    loses its end first.
+    """Return the pieces of a text, truncated to `width`.
+
+    Of a pair, the longer text loses its end first.
+
+    Args:
+        words: Words of the text; a pair has a separator.
+        row: Pieces of each word.
+        width: Most pieces.
     """
     place = words.index(SEPARATOR) if SEPARATOR in words else len(row)
-    one, between, other = (
+    first, between, second = (
         [piece for pieces in part for piece in pieces]
         for part in (row[:place], row[place : place + 1], row[place + 1 :])
     )
     room = width - len(between)
-    half = room - room // 2 if len(one) > len(other) else room // 2
-    kept = max(room - len(other), half)
-    return [*one[:kept], *between, *other[: room - min(kept, len(one))]]
+    half = room - room // 2 if len(first) > len(second) else room // 2
+    first_size = max(room - len(second), half)
+    return [*first[:first_size], *between, *second[: room - min(first_size, len(first))]]
 
 
 def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The inputs of a batch from the pieces of each word of each sentence: `pieces` [B, P], their count
-    `piece_lengths` [B], the place of each word's first piece `first` [B, T], and the count of words `lengths` [B]. A
-    word without pieces is read at the piece before it.
+    """Return the inputs of a batch. A word without pieces is read at the piece before it.
+
+    Args:
+        rows: Pieces of each word of each sentence.
+        special: Special pieces of the model.
+
+    Returns:
+        `pieces` [B, P], their count `piece_lengths` [B], the place of each word's first piece `first` [B, T], and the
+        count of words `lengths` [B].
     """
     prefix, suffix = special["prefix"], special["suffix"]
     flat = [[*prefix, *(id for pieces in row for id in pieces), *suffix] for row in rows]
@@ -188,8 +219,14 @@ def model_inputs(rows: Sequence[list[list[int]]], special: Mapping[str, Any]) ->
 
 
 def character_inputs(sentences: Sentences, spell: Split) -> dict[str, np.ndarray]:
-    """The inputs of a batch of models that read characters: `characters` [B, T, C], zero on padding, and their counts
-    `character_lengths` [B, T].
+    """Return the character inputs of a batch.
+
+    Args:
+        sentences: Words of each sentence.
+        spell: Maps a word to character ids.
+
+    Returns:
+        `characters` [B, T, C], zero on padding, and their counts `character_lengths` [B, T].
     """
     spelt = [[spell(word) for word in words] for words in sentences]
     counts_BT = _padded([[len(ids) for ids in row] for row in spelt], 0)

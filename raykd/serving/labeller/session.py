@@ -1,4 +1,4 @@
-"""The model's graph in ONNX Runtime, and how sentences are put into batches, or into windows, for it.
+"""The model's graph in ONNX Runtime, and the division of sentences into batches or windows for it.
 
 Shapes: B sentences of a batch, W windows, P pieces, T words, Y labels.
 """
@@ -19,18 +19,18 @@ from .pieces import Split, character_inputs, model_inputs, truncate
 from .words import UTTERANCE, Sentences
 
 BATCH_PIECES = 2**9
-"""Pieces that are read at once, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
+"""Most pieces of a batch, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
 LONG_TEXT_PIECES = 2**11
-"""A text of more pieces is read alone, and its memory is then given back."""
+"""Pieces from which the memory of a text, which is read alone, is given back."""
 LabelsAndScores = tuple[np.ndarray, np.ndarray]
-"""The best labels [T] and the scores [T, Y] of a sentence."""
+"""Best labels [T] and scores [T, Y] of a sentence."""
 
 
 class Session:
     """One model file in ONNX Runtime."""
 
     def __init__(self, folder: Path, name: str, size: int | None, threads: int):
-        """Raises LabellerError where the file is missing or does not have `size` bytes, or onnxruntime is missing."""
+        """Raise LabellerError if the file is missing or does not have `size` bytes, or onnxruntime is missing."""
         file = folder / name
         if not file.is_file():
             raise LabellerError(
@@ -48,26 +48,34 @@ class Session:
         self._session = open_session(self._file, self._threads)
         import onnxruntime
 
-        self._giving_back = onnxruntime.RunOptions()
-        self._giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        self._shrinking = onnxruntime.RunOptions()
+        self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """The best labels [B, T] and the scores [B, T, Y]; after a long text memory is given back to the system."""
+        """Return the best labels [B, T] and the scores [B, T, Y]; a long text's memory is given back to the system."""
         if self._process != os.getpid():
             self._open()  # threads do not come along into a process that was forked
-        options = self._giving_back if inputs["pieces"].size > LONG_TEXT_PIECES else None
+        options = self._shrinking if inputs["pieces"].size > LONG_TEXT_PIECES else None
         return self._session.run(["labels", "scores"], {name: inputs[name] for name in self.inputs}, options)
 
 
 def open_session(model: str | bytes, threads: int) -> Any:
-    """A model, its file or the bytes of it, in ONNX Runtime. Raises LabellerError where onnxruntime is missing."""
-    # It reports to its makers from its import on where this is not set; "0" leaves that as it is.
+    """Open a model in ONNX Runtime.
+
+    Args:
+        model: File of the model, or its bytes.
+        threads: Threads of the processor.
+
+    Raises:
+        LabellerError: onnxruntime is missing.
+    """
+    # Without this variable onnxruntime sends telemetry from its import on; "0" leaves it so.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
 
         if os.environ["ORT_DISABLE_TELEMETRY"] != "0":
-            onnxruntime.disable_telemetry_events()  # of one that was imported before
+            onnxruntime.disable_telemetry_events()  # if it was imported before the variable was set
     except ImportError:
         raise LabellerError("onnxruntime is not installed; run pip install onnxruntime numpy") from None
     options = onnxruntime.SessionOptions()
@@ -99,8 +107,13 @@ class Reader:
     """The scores by which the best labelling is found where a sentence is read in windows."""
 
     def read(self, sentences: Sentences, batch: int) -> list[LabelsAndScores]:
-        """The best labels and the scores of each sentence, read in batches of similar length; of an utterance T is one
-        more than its words, the intent first.
+        """Return the best labels and the scores of sentences, read in batches of similar length.
+
+        For an utterance T is one more than its words, the intent first.
+
+        Args:
+            sentences: Words of each sentence.
+            batch: Sentences that are read together.
         """
         if self.utterances:
             sentences = [[UTTERANCE, *words] for words in sentences]
@@ -129,10 +142,9 @@ class Reader:
         return [(best_BT[b, :n], scores_BTY[b, :n]) for b, n in enumerate(counts)]
 
     def _read_long(self, words: Sequence[str], row: list[list[int]], width: int) -> LabelsAndScores:
-        """One sentence of any length. Where it has more pieces than the model reads, it is read in windows that overlap
-        by half, and each piece's scores are from the window in which the nearer cut is farthest; of a text with one
-        label the beginning is read, of a pair those of both.
-        """
+        """Read one sentence of any length, in overlapping windows if it has more pieces than the model reads."""
+        # Windows overlap by half; a piece's scores come from the window in which the nearer cut is farthest. A text
+        # with one label is cut to its beginning, a pair to both beginnings.
         if self.one_label:
             return self._run([(words, [truncate(words, row, width)])])[0]
         # An utterance's first word has no piece of its own where a model has such a limit.
@@ -152,8 +164,13 @@ class Reader:
 
 
 def batches_by_size(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
-    """The places of `sizes`, from the smallest on, `batch` at once and of PADDED pieces together, as padded, at most;
-    a larger one is alone.
+    """Yield batches of the places of `sizes`, from the smallest on.
+
+    A batch has up to `batch` entries and BATCH_PIECES padded pieces; a larger entry is alone in its batch.
+
+    Args:
+        sizes: Pieces of each sentence.
+        batch: Most sentences of a batch.
     """
     places: list[int] = []
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
@@ -166,12 +183,12 @@ def batches_by_size(sizes: Sequence[int], batch: int) -> Iterator[list[int]]:
 
 
 def window_starts(pieces: int, width: int) -> list[int]:
-    """The first piece of each window of `width` pieces. Windows overlap by half, and the last ends with the text."""
+    """Return the first pieces of windows of `width` pieces. Windows overlap by half; the last ends with the text."""
     return [*range(0, pieces - width, max(1, width // 2)), pieces - width]
 
 
 def best_windows(starts: Sequence[int], pieces: int, width: int) -> np.ndarray:
-    """The window [P] in which each piece is farthest from the nearer cut; the ends of the text are no cuts."""
+    """Return, by piece [P], the window with the farthest nearer cut; the ends of the text are no cuts."""
     place_P, starts_W1 = np.arange(pieces), np.array(starts)[:, None]
     before_WP = np.where(starts_W1 == 0, pieces, place_P - starts_W1)
     after_WP = np.where(starts_W1 + width == pieces, pieces, starts_W1 + width - 1 - place_P)

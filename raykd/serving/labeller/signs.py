@@ -1,4 +1,4 @@
-"""Where the words of running text are, and the form in which vocabularies look words up.
+"""Places of the words in running text, and the normal form of words in vocabularies.
 
 Invisible signs (soft hyphens, zero-width spaces, marks of direction, byte order marks) are no words and cut none in
 two: words are those of the visible text, and their places count in the text as it came.
@@ -14,18 +14,18 @@ SIGNS, WHITESPACE = "signs", "whitespace"
 SPLITS = (SIGNS, WHITESPACE)
 """Ways to split a text into words: at white space and at signs; or at white space alone."""
 NORMALIZATION = "NFC"
-"""The Unicode form of the words in vocabularies of raykd's own."""
+"""Unicode form of the words in raykd's vocabularies."""
 Places = Sequence[tuple[int, int]]
 """Start and end of each word of a text, in characters."""
 
 
 def _between(*ranges: str) -> set[str]:
-    """The signs of ranges, each written as its first and its last sign."""
+    """Return the signs of ranges, each written as its first and its last sign."""
     return {chr(place) for first, last in ranges for place in range(ord(first), ord(last) + 1)}
 
 
 def _class(signs: Iterable[str]) -> str:
-    """The signs as the inside of a character class, neighbours as ranges."""
+    """Return the signs as the inside of a character class, neighbours as ranges."""
     places = sorted(map(ord, signs))
     firsts = [place for i, place in enumerate(places) if i == 0 or place != places[i - 1] + 1]
     lasts = [place for i, place in enumerate(places, 1) if i == len(places) or place + 1 != places[i]]
@@ -91,10 +91,11 @@ _INVISIBLE = re.compile(rf"(\U0001f3f4[{_TAGS}]+)|[{_class(_HIDDEN)}]+")
 
 
 def word_places(text: str, split: str = SIGNS) -> Places:
-    """The place of each word of `text`, in its order.
+    """Return the places of the words of `text`, in order.
 
     Args:
-        split: one of `SPLITS`.
+        text: Any text.
+        split: One of `SPLITS`.
     """
     if not _INVISIBLE.search(text):
         return [match.span() for match in _PATTERNS[split].finditer(text)]
@@ -111,12 +112,16 @@ def word_places(text: str, split: str = SIGNS) -> Places:
 
 
 def words_in(text: str, split: str = SIGNS) -> list[str]:
-    """The words of `text`; see `word_places`."""
+    """Return the words of `text`; see `word_places`."""
     return [text[first:last] for first, last in word_places(text, split)]
 
 
 def normalize_word(word: str) -> str:
-    """A word as vocabularies of raykd's own look it up: in NFC, without invisible signs."""
+    """Return a word in the form of raykd's vocabularies: in NFC, without invisible signs.
+
+    Args:
+        word: Any word.
+    """
     if word.isascii() and word.isprintable():
         return word
     return unicodedata.normalize(NORMALIZATION, _INVISIBLE.sub(lambda match: match[1] or "", word))

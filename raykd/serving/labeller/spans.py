@@ -11,16 +11,21 @@ from .lattice import Lattice
 from .signs import Places
 
 INTENT = "intent:"
-"""The beginning of the label of the word in front of an utterance."""
+"""Prefix of an intent's label, that of the word in front of an utterance."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A word of a text with its label, or a span of words. `start` and `end` count characters of the text.
+    """A labelled word of a text, or a labelled span of words.
 
-    `probability`, between 0 and 1, is under the model, of a CRF over all labellings: of a word its label's marginal, of
-    a span that of exactly its words, its label and its two ends. Of a word of a parse `label` is its relation, and
-    `probability` that of its head and its relation.
+    Attributes:
+        text: The word or words.
+        start: First character in the text.
+        end: End in the text, in characters.
+        label: The label; for a word of a parse its relation.
+        probability: Probability under the model, for a CRF over all labellings: of a word its label's marginal, of a
+            span that of exactly its words, its label and its two ends. For a word of a parse, that of head and
+            relation.
     """
 
     text: str
@@ -32,9 +37,15 @@ class Span:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A text with what the model says of it: words and spans, words and their heads where the model parses (0 the root,
-    h the h-th word), or one label where the task labels whole texts. Of an utterance the label is its intent, and its
-    spans are its slots.
+    """A labelled text.
+
+    Attributes:
+        text: The text.
+        words: Words with their labels.
+        spans: Spans; for an utterance its slots.
+        label: Label of the text if the task labels whole texts; for an utterance its intent.
+        probability: Probability of `label`.
+        heads: Head of each word if the model parses: 0 the root, h the h-th word.
     """
 
     text: str
@@ -46,8 +57,13 @@ class Labelled:
 
 
 def decode_spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """(first word, last word, name) of each span in BIOES labels, in order. A span begins at B or S, after O, E or S,
-    and where the name changes; it ends before the next beginning, at O, and after E or S.
+    """Return (first word, last word, name) of each span in BIOES labels, in order.
+
+    A span begins at B or S, after O, E or S, and where the name changes; it ends before the next beginning, at O, and
+    after E or S.
+
+    Args:
+        labels: BIOES labels of the words.
     """
     spans: list[tuple[int, int, str]] = []
     first, open_name = 0, None
@@ -69,7 +85,7 @@ def decode_spans(labels: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def describe_sentence(text: str, labels: tuple[str, ...], best_T: np.ndarray, lattice: Lattice) -> Labelled:
-    """A text with its one label."""
+    """Return a text with the one label."""
     label = best_T[0]
     return Labelled(text, label=labels[label], probability=float(lattice.marginals()[0, label]))
 
@@ -77,8 +93,9 @@ def describe_sentence(text: str, labels: tuple[str, ...], best_T: np.ndarray, la
 def describe_words(
     text: str, places: Places, labels: tuple[str, ...], best_T: np.ndarray, lattice: Lattice, *, spans: bool
 ) -> Labelled:
-    """A text with the labels of its words and, with `spans`, the spans that these say. `best_T` has one label more than
-    there are words where the text is an utterance: its intent, the first.
+    """Return a text with the words' labels and, with `spans`, the spans of these labels.
+
+    `best_T` has one label more than there are words if the text is an utterance: its intent, the first.
     """
     marginals_TY = lattice.marginals()
     front = len(best_T) - len(places)

@@ -1,4 +1,4 @@
-"""Labels as dependency trees: the heads and relations that they mean, and the best tree of scored heads.
+"""Labels as dependency trees: their heads and relations, and the best tree of scored heads.
 
 Shapes: T words, Y labels, C codes of heads, H = T + 1 heads that a word may have (0 the root, h the h-th word).
 """
@@ -21,7 +21,7 @@ UPOS = frozenset((
 ))  # fmt: skip
 """The parts of speech of Universal Dependencies."""
 FORBIDDEN = -1e4
-"""Log-probability of a head that no label means."""
+"""Log-probability of a head without a label."""
 
 
 class Arc(NamedTuple):
@@ -31,14 +31,18 @@ class Arc(NamedTuple):
     """0 the root, h the h-th word."""
     relation: str
     probability: float
-    """Of head and relation together; 0 where only the tree needs this head, and no label means it."""
+    """Probability of head and relation together; 0 if only the tree needs this head, and no label stands for it."""
     repaired: bool
     """Whether another head is the best for this word alone, and the best heads together are no tree."""
 
 
 class TreeLabels:
-    """The meaning of a parser's labels: `offset@POS@relation` names a head by its place, or by its part of speech
-    (Strzyz et al., NAACL 2019), and a relation. `stored` is the content of `labels.json`.
+    """Meaning of a parser's labels: `offset@POS@relation` names a head and a relation.
+
+    The head is named by its place, or by its part of speech (Strzyz et al., NAACL 2019).
+
+    Args:
+        stored: Content of `labels.json`.
     """
 
     def __init__(self, stored: Mapping[str, Any]):
@@ -60,12 +64,16 @@ class TreeLabels:
 
     @property
     def reads_pos(self) -> bool:
-        """Whether the heads that labels mean depend on parts of speech."""
+        """True if the heads of labels depend on parts of speech."""
         return self.encoding == "relative_pos"
 
     def check_pos(self, words: Sequence[str], pos: Sequence[str] | None, *, tagged: bool) -> None:
-        """Raise ValueError where they are not known parts of speech, one for each word; none may be there if
-        `tagged`.
+        """Raise ValueError unless `pos` has one known part of speech per word; None is valid if `tagged`.
+
+        Args:
+            words: Words of a sentence.
+            pos: Their parts of speech.
+            tagged: Whether a tagger adds missing parts of speech.
         """
         if pos is None:
             if tagged:
@@ -77,14 +85,19 @@ class TreeLabels:
             raise ValueError(f"unknown part of speech {unknown[0]!r} ({', '.join(self.treebank_pos)})")
 
     def arcs(self, scores_TY: np.ndarray, pos: Sequence[str] | None) -> list[Arc]:
-        """The tree that labels with these scores say: each word's best head where these are a tree with one root, else
-        the best tree. A head counts by the best label that means it.
+        """Return the tree for scored labels: the best heads if these are a tree with one root, else the best tree.
+
+        The score of a head is that of its best label.
+
+        Args:
+            scores_TY: Scores of the labels.
+            pos: Parts of speech of the words, if labels name them.
         """
         scores_TY = scores_TY.astype(np.float64)
         scores_TY -= log_sum(scores_TY, 1)[:, None]
         codes_TH = self._codes(len(scores_TY), pos)
         by_code_TC = np.maximum.reduceat(scores_TY[:, self._by_code], self._first_C, axis=1)
-        # What has no code is read behind the last one.
+        # Heads without a code (−1) read the added last column.
         by_code_TC = np.pad(by_code_TC, ((0, 0), (0, 1)), constant_values=FORBIDDEN)
         scores_TH = np.take_along_axis(by_code_TC, codes_TH, 1)
         words_T = np.arange(len(scores_TH))
@@ -102,7 +115,7 @@ class TreeLabels:
         return arcs
 
     def _codes(self, words: int, pos: Sequence[str] | None) -> np.ndarray:
-        """The code of each head of each word [T, H]: the place in `_keys_C`, −1 where no label means it."""
+        """Return the codes of all heads by word [T, H]: the place in `_keys_C`, −1 if no label stands for it."""
         t_T1, h_T = np.arange(words)[:, None], np.arange(words)
         if self.reads_pos:
             marks_T = np.array([self.pos.index(name) for name in pos or ()])
@@ -117,16 +130,20 @@ class TreeLabels:
             root = self._keys(0, self._root)
         keys_TH = np.concatenate([np.full((words, 1), root), self._keys(offsets_TT, marks_T)], 1)
         places_TH = np.searchsorted(self._keys_C, keys_TH).clip(max=len(self._keys_C) - 1)
-        known_TH = self._keys_C[places_TH] == keys_TH
-        known_TH[h_T, h_T + 1] = False
-        return np.where(known_TH, places_TH, -1)
+        has_code_TH = self._keys_C[places_TH] == keys_TH
+        has_code_TH[h_T, h_T + 1] = False
+        return np.where(has_code_TH, places_TH, -1)
 
     def _keys(self, offsets: Any, marks: Any) -> Any:
         return offsets * (self._root + 2) + marks
 
 
 def is_tree(heads_T: np.ndarray) -> bool:
-    """Whether heads (0 the root) have one root, and every word leads to it."""
+    """Return True if heads (0 the root) have one root, and every word leads to it.
+
+    Args:
+        heads_T: Head of each word.
+    """
     up_H = np.concatenate([[0], heads_T])
     for _ in range(len(up_H).bit_length()):  # each pass doubles the number of arcs that are followed
         up_H = up_H[up_H]
@@ -134,12 +151,14 @@ def is_tree(heads_T: np.ndarray) -> bool:
 
 
 def best_tree(scores_TH: np.ndarray) -> np.ndarray:
-    """The heads [T] of the tree with one root whose scores add up to most (Chu & Liu 1965; Edmonds 1967): −∞ for a word
-    under itself, else finite.
+    """Return the heads [T] of the tree with one root and the largest sum of scores (Chu & Liu 1965; Edmonds 1967).
 
-    From a word along best heads: where the path comes back to itself, the cycle becomes a group, whose arc from a head
-    is worth what it adds to the cycle. In the end groups are opened, the last first. One more arc of the root costs
-    more than all other arcs can bring.
+    Follow the best heads from each word. If the path comes back to itself, the cycle becomes a group, whose arc from a
+    head is worth the score that it adds to the cycle. In the end groups are opened, the last first. One more arc of the
+    root costs more than all other arcs can bring.
+
+    Args:
+        scores_TH: Scores, −∞ for a word under itself, else finite.
     """
     count = len(scores_TH)
     finite = scores_TH[np.isfinite(scores_TH)]
@@ -150,11 +169,11 @@ def best_tree(scores_TH: np.ndarray) -> np.ndarray:
     group_H = np.arange(count + 1)
     chosen: dict[int, int] = {}
     parent: dict[int, int] = {}
-    done = {0}
+    finished = {0}
     for word in range(1, count + 1):
         path: list[int] = []
         x = int(group_H[word])
-        while x not in done:
+        while x not in finished:
             if x not in path:
                 path.append(x)
             chosen[x] = int(np.where(group_H == x, -np.inf, gains[x]).argmax())
@@ -168,7 +187,7 @@ def best_tree(scores_TH: np.ndarray) -> np.ndarray:
                 into[x] = np.stack([into[y] for y in cycle])[best_H, np.arange(count + 1)]
                 parent.update(dict.fromkeys(cycle, x))
                 group_H[np.isin(group_H, cycle)] = x
-        done.update(path)
+        finished.update(path)
     for x in range(len(gains), count, -1):
         y = int(into[x][chosen[x]])
         while y != x:
@@ -178,7 +197,7 @@ def best_tree(scores_TH: np.ndarray) -> np.ndarray:
 
 
 def describe_tree(text: str, places: Places, arcs: Sequence[Arc]) -> Labelled:
-    """A text with the head and the relation of each word."""
+    """Return a text with heads and relations of the words."""
     words = [
         Span(text[a:b], a, b, arc.relation, arc.probability) for (a, b), arc in zip(places, arcs, strict=True)
     ]
