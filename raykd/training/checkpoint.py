@@ -1,4 +1,4 @@
-"""Checkpoints: where a run is, kept in its folder, so that a run that was interrupted ends with the same weights."""
+"""Checkpoints: the position of a run, stored in its folder, so that an interrupted run ends with the same weights."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from raykd.structures.device import to_cpu
 DIGEST = 32
 
 State: TypeAlias = dict[str, Any]
-"""What PyTorch calls a state: tensors, numbers, and lists and mappings of these, by name."""
+"""A state in PyTorch's sense: tensors, numbers, and lists and mappings of these, by name."""
 
 
 @dataclass
 class Progress:
-    """Where a run is: all that a checkpoint holds beside the states of its `Stateful` objects."""
+    """The position of a run: everything in a checkpoint but the states of the `Stateful` objects."""
 
     stage: int = 0
     step: int = 0
-    """Of the stage: which layer groups are trained."""
+    """Step of the stage; it decides which layer groups are trained."""
     first_epoch: int = 0
-    """The epoch with which the step began."""
+    """First epoch of the step."""
     epoch: int = 0
     """Counted over all stages."""
     batch: int = 0
     steps: int = 0
     """Optimiser steps of the finished epochs of the step."""
     all_steps: int = 0
-    """The same over all stages."""
+    """Optimiser steps of the finished epochs of all stages."""
     sums: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     best: float = -float("inf")
@@ -50,16 +50,18 @@ class Progress:
 
 
 class Stateful(Protocol):
-    """What a checkpoint holds the state of: model, loss, optimiser, learning rate, gradient scaler."""
+    """An object with a state for the checkpoint: model, loss, optimiser, learning rate, gradient scaler."""
 
-    def state_dict(self) -> State: ...
+    def state_dict(self) -> State:
+        """Return the state."""
 
-    def load_state_dict(self, state: State, /) -> object: ...
+    def load_state_dict(self, state: State, /) -> object:
+        """Set a state returned by `state_dict`."""
 
 
 def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, Stateful]) -> None:
     """Replace the checkpoint in `folder`."""
-    state = {"progress": vars(progress), **{name: each.state_dict() for name, each in states.items()}}
+    state = {"progress": vars(progress), **{name: stateful.state_dict() for name, stateful in states.items()}}
     buffer = io.BytesIO()
     torch.save(to_cpu(state), buffer)
     state_bytes = buffer.getvalue()
@@ -67,26 +69,32 @@ def write_checkpoint(folder: Storage, progress: Progress, states: Mapping[str, S
 
 
 def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, dict[str, State]] | None:
-    """Where the run was, and the states by the names they were written with; None where there is no checkpoint.
+    """Return the position of a run and the states by name; None if there is no checkpoint.
+
+    Args:
+        folder: of the run.
+        device: on which the tensors of the states are placed.
 
     Raises:
         StoreError: the checkpoint is damaged.
-        OtherVersionError: it is whole, and cannot be read.
+        OtherVersionError: the checkpoint is undamaged but cannot be read.
     """
-    found = folder.find(CHECKPOINT)
-    if found is None:
+    checkpoint = folder.find(CHECKPOINT)
+    if checkpoint is None:
         return None
-    data = memoryview(found)
+    data = memoryview(checkpoint)
     digest, state_bytes = data[:DIGEST], data[DIGEST:]
     if sha256(state_bytes).digest() != digest:
         name, hint = f"{folder.address}/{CHECKPOINT}", "remove it: the run then starts from its beginning"
-        raise StoreError(name, "the checkpoint is damaged: its checksum is not the one it begins with", hint)
+        raise StoreError(
+            name, "the checkpoint is damaged: its checksum differs from the one at its beginning", hint
+        )
     try:
         state = torch.load(io.BytesIO(state_bytes), map_location=device, weights_only=True)
         return Progress(**state.pop("progress")), state
     except torch.OutOfMemoryError:
         raise
-    # It has its checksum, so nothing of it was damaged.
+    # The checksum was right, so the file is not damaged: another version wrote it.
     except (UnpicklingError, RuntimeError, TypeError, LookupError, AttributeError, ValueError) as error:
         reason = str(error).split("\n")[0]
         problem = f"the checkpoint is of another version of raykd or of PyTorch ({reason})"
@@ -95,9 +103,13 @@ def read_checkpoint(folder: Storage, device: torch.device) -> tuple[Progress, di
 
 
 def reported_epochs(folder: Storage) -> list[PlainObject]:
-    """The metrics of the epochs after which a run, interrupted or stopped, goes on; none where it would begin anew."""
+    """Return the metrics of the epochs in the checkpoint; none if the run would start from its beginning.
+
+    Args:
+        folder: of the run, interrupted or stopped.
+    """
     try:
-        found = read_checkpoint(folder, torch.device("cpu"))
+        checkpoint = read_checkpoint(folder, torch.device("cpu"))
     except StoreError:
-        return []  # the run says so itself
-    return [] if found is None else found[0].history
+        return []  # the run raises this error itself when it is resumed
+    return [] if checkpoint is None else checkpoint[0].history

@@ -1,4 +1,4 @@
-"""What one run trains on: encoded text, labels and teacher signals, mapped from the store, cut into global batches."""
+"""The data of a run: encoded text, labels and teacher signals, mapped from the store and cut into global batches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a corpus, encoded for a model."""
+    """One part of a corpus, encoded for a model.
+
+    Attributes:
+        languages: Language of each sentence [N].
+    """
 
     form: LabelForm
     text: EncodedText | MaskedText | TeacherForcedText
@@ -51,18 +55,19 @@ class Part:
         return len(self.languages)
 
     def for_epoch(self, seed: int, epoch: int, rows: np.ndarray) -> tuple[Part, np.ndarray]:
-        """The part as it is read in an epoch, and where its `rows` are there: of a language model other pieces are
-        masked in each epoch, and in each copy of a sentence.
+        """Return the part for an epoch, and the positions of `rows` in it.
+
+        In the text of a masked language model other pieces are masked in each epoch, and in each copy of a sentence.
         """
         if not isinstance(self.text, MaskedText):
             return self, rows
         copies = len(np.unique(rows)) < len(rows)
         text = self.text.for_epoch(seed, epoch, rows if copies else None)
-        own = np.arange(len(rows)) if copies else rows
-        return replace(self, text=text, labels=HiddenPieces(text)), own
+        positions = np.arange(len(rows)) if copies else rows
+        return replace(self, text=text, labels=HiddenPieces(text)), positions
 
     def with_decoder_input(self) -> Part:
-        """The part as it is trained on: a decoder is given the steps that it learns."""
+        """Return the part for training: a decoder that generates steps gets the correct steps as its input."""
         if not self.form.generates:
             return self
         return replace(
@@ -80,12 +85,12 @@ class Batch:
 
 
 class TrainingData:
-    """The sentences a stage is trained on, with labels and teacher signals, addressed by row."""
+    """The sentences of a stage, with labels and teacher signals, addressed by row."""
 
     def __init__(self, part: Part, transfer: TransferSet | None, rows: np.ndarray | None = None):
         self.part, self.transfer = part, transfer
         self.rows = np.arange(len(part)) if rows is None else rows
-        """The rows of `part` that the stage is trained on."""
+        """Rows of `part` on which the stage is trained."""
         self._window_G = np.zeros(len(part), np.int32)
         self._windows: list[np.ndarray] = []
         self._window = -1
@@ -93,16 +98,24 @@ class TrainingData:
     def plan(
         self, rows: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True
     ) -> list[np.ndarray]:
-        """The global batches of an epoch over `rows`, window by window where the signals are more than one."""
+        """Return the global batches of an epoch over `rows`, window by window if there are signals.
+
+        Args:
+            rows: of the part.
+            batch_tokens: pieces of a global batch, padding included.
+            seed: decides the order, with the epoch.
+            epoch: counted over all stages.
+            shuffle: false for the order of the rows.
+        """
         self.part, rows = self.part.for_epoch(seed, epoch, rows)
         lengths, windows = self.part.text.piece_lengths[rows], [np.arange(len(rows))]
         if self._signals:
-            # What else is read is read by the windows of the largest.
+            # Several signals share one order, so the windows of the largest serve all.
             largest = max(self._signals, key=lambda signals: signals.bytes_of(rows))
             windows = largest.plan(rows, seed=seed, epoch=epoch, shuffle=shuffle)
         self._windows, self._window = [rows[window] for window in windows], -1
-        for number, own in enumerate(self._windows):
-            self._window_G[own] = number
+        for number, window_rows in enumerate(self._windows):
+            self._window_G[window_rows] = number
         cut = partial(plan_batches, batch_tokens=batch_tokens, seed=seed, epoch=epoch, shuffle=shuffle)
         return [
             rows[window[batch]]
@@ -111,12 +124,12 @@ class TrainingData:
         ]
 
     def close(self) -> None:
-        """Let go of the signals."""
+        """Release the signals."""
         for signals in self._signals:
             signals.close()
 
     def _go_to(self, window: int) -> None:
-        """Where another window begins, let go of the last one and fetch ahead. A batch is of one window."""
+        """When a new window begins, release the last one and prefetch the next; a batch belongs to one window."""
         if self._windows and window != self._window:
             self._window = window
             for signals in self._signals:
@@ -124,29 +137,38 @@ class TrainingData:
 
     @property
     def _signals(self) -> list[TransferSet | EncoderRows]:
-        """All that is read beside text and labels: what teachers give, and each frozen encoder."""
+        """All readers of stored tensors: the teachers' signals, and the features of the frozen encoders."""
         features = self.part.text.features
         encoders = features.encoders if isinstance(features, StoredFeatures) else ()
         return [*([] if self.transfer is None else [self.transfer]), *encoders]
 
     def gather(self, rows: np.ndarray, device: torch.device) -> Batch:
-        """The batch of `rows` of the part, padded, on `device`."""
+        """Return the batch of `rows` of the part, padded, on `device`.
+
+        Args:
+            rows: of the part, all in one window.
+            device: of the returned tensors.
+        """
         self._go_to(int(self._window_G[rows[0]]))
         text = self.part.text.gather(rows).to(device)
         targets = self.part.labels.gather(rows).to(device)
-        with deferred_checks():  # what is stored was looked at when it was stored
+        with deferred_checks():  # values were validated when they were stored
             teacher = TeacherBatch() if self.transfer is None else self.transfer.gather(rows, device)
             return Batch(text, targets, self._on_labels(teacher, rows))
 
     def _on_labels(self, teacher: TeacherBatch, rows: np.ndarray) -> TeacherBatch:
-        """With a parser's arcs as the student's labels say them."""
+        """The signals with a parser's arcs expressed in the student's labels."""
         if teacher.arcs is None:
             return teacher
         return replace(teacher, on_labels=self.part.form.arcs_on_labels(self.part.labels, teacher.arcs, rows))
 
 
 def sentence_languages(table: pa.Table) -> np.ndarray:
-    """The language of each sentence; a name that occurs often is held once."""
+    """Return the languages of the sentences [N]; equal names share one string.
+
+    Args:
+        table: sentences with a column `language`.
+    """
     column = table["language"].combine_chunks().dictionary_encode()
     names = np.asarray(column.dictionary.to_pylist(), dtype=object)
     return names[column.indices.to_numpy(zero_copy_only=False)]
@@ -154,12 +176,22 @@ def sentence_languages(table: pa.Table) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def cached_corpus(store_uri: str, corpus_id: str) -> Corpus:
-    """The stored corpus, mapped once per process: reused actors train many students on it."""
+    """Return a stored corpus, mapped once per process: reused actors train many students on it.
+
+    Args:
+        store_uri: of the store.
+        corpus_id: of the corpus.
+    """
     return open_corpus(Storage(store_uri), corpus_id)
 
 
 def run_labels(store_uri: str, run: Run) -> Labels:
-    """What the run's model predicts."""
+    """Return the labels of a run's model.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+    """
     if run.labels_id:
         return read_labels(store_uri, run.labels_id)
     form = TASKS[run.task].form
@@ -169,9 +201,15 @@ def run_labels(store_uri: str, run: Run) -> Labels:
 
 
 def encoded_part(store_uri: str, run: Run, *names: str) -> Part:
-    """These parts of the run's corpus, one after the other, encoded for its model."""
-    own = (run.corpus_id, run.vocabulary_id, run.labels_id, run.task)
-    return _cached_part(store_uri, *own, encoder_ids(run), names)
+    """Return parts of the run's corpus, one after the other, encoded for its model.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+        names: of the parts ("train", "dev", …).
+    """
+    ids = (run.corpus_id, run.vocabulary_id, run.labels_id, run.task)
+    return _cached_part(store_uri, *ids, encoder_ids(run), names)
 
 
 @lru_cache(maxsize=8)
@@ -191,19 +229,32 @@ def _cached_part(
     form = TASKS[task].form
     table = pa.concat_tables([corpus.parts[name].select(form.columns) for name in names])
     if form.hides_pieces:
-        hiding = MaskedText(text, vocabulary.pieces.special, vocabulary.pieces.size)
-        return Part(form, hiding, HiddenPieces(hiding), sentence_languages(table))
+        masked_text = MaskedText(text, vocabulary.pieces.special, vocabulary.pieces.size)
+        return Part(form, masked_text, HiddenPieces(masked_text), sentence_languages(table))
     labels: Labels = read_labels(store_uri, labels_id) if labels_id else corpus.tag_set
     features = FeatureReader(storage, encoders).find(table["tokens"])
-    context = () if features is not None else tuple(encode_text(table, own) for own in vocabulary.context)
+    context = (
+        ()
+        if features is not None
+        else tuple(encode_text(table, context_vocabulary) for context_vocabulary in vocabulary.context)
+    )
     text = replace(text, features=features, context=context)
     return Part(form, text, form.targets(table, pos=corpus.pos, labels=labels), sentence_languages(table))
 
 
 def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str) -> TrainingData:
-    """What one stage of `run` is trained on: its `text` (labelled, unlabelled or all) with the signals it `needs`."""
-    beside = any(stage["text"] != "labelled" for stage in run.stages)
-    part = encoded_part(store_uri, run, "train", *(["unlabelled"] if beside else [])).with_decoder_input()
+    """Return the training data of one stage: its text with the stored signals.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+        needs: the stored signals that the stage reads.
+        text: "labelled", "unlabelled" or "all".
+    """
+    reads_unlabelled = any(stage["text"] != "labelled" for stage in run.stages)
+    part = encoded_part(
+        store_uri, run, "train", *(["unlabelled"] if reads_unlabelled else [])
+    ).with_decoder_input()
     labelled = cached_corpus(store_uri, run.corpus_id).parts["train"].num_rows
     rows = {
         "labelled": np.arange(labelled), "unlabelled": np.arange(labelled, len(part)), "all": np.arange(len(part)),
@@ -214,7 +265,7 @@ def training_data(store_uri: str, run: Run, needs: Sequence[Need], *, text: str)
 
 
 def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequence[Need]) -> TransferSet:
-    """Join the signals of each teacher over the rows of the training table whose language it covers."""
+    """Join the signals of all teachers; a teacher covers the rows of the training table in its languages."""
     storage = Storage(store_uri)
     covered = []
     for source in run.sources:
@@ -227,15 +278,13 @@ def open_transfer(store_uri: str, run: Run, languages: np.ndarray, needs: Sequen
 def _rows_in_stored_text(
     storage: Storage, run: Run, languages: tuple[str, ...], text_id: str
 ) -> np.ndarray | None:
-    """Where the sentences of the run's own text are in the larger text that the signals were computed for."""
+    """Positions of the run's sentences in the larger text of the signals; None if the run's text is the same."""
     if not text_id:
         return None
-    parts, wanted = (
-        cached_corpus(storage.uri, run.corpus_id).parts,
-        pc.field("language").isin(list(languages)),
-    )
+    parts = cached_corpus(storage.uri, run.corpus_id).parts
+    in_languages = pc.field("language").isin(list(languages))
     hashes = [
-        sentence_hashes(pa.table(batch).filter(wanted)["tokens"])
+        sentence_hashes(pa.table(batch).filter(in_languages)["tokens"])
         for name in ("train", "unlabelled")
         for batch in parts[name].select(["tokens", "language"]).to_batches()
     ]

@@ -1,6 +1,4 @@
-"""The device on which work computes: the one that its role was given. How much a model reads on it at once, and whether
-equal work gives equal bits.
-"""
+"""The device of a process, its batch size for labelling, and deterministic computation."""
 
 from __future__ import annotations
 
@@ -13,33 +11,36 @@ import torch
 from raykd.errors import RunError
 
 CPU_PIECES = 1000
-"""The pieces of a batch, padding included, that a model reads when it labels on a CPU. Its caches hold few: in batches
-of 8000 a Transformer takes 1.7 times as long there, and a second-order parser three times."""
+"""Pieces of a batch, padding included, when a model labels on a CPU. The caches of a CPU are small: in batches of 8000
+a Transformer takes 1.7 times as long, and a second-order parser three times."""
 GPU_PIECES = 8192
-"""The most that it reads on another device. Of a shard of 2,000 sentences 16 % is padding then, with twice as many
-pieces 32 %."""
+"""Largest batch on another device. Of a shard of 2,000 sentences 16 % is then padding; with twice as many pieces it
+would be 32 %."""
 SAME_PIECES = 2048
-"""The same on a GPU where results must be equal bit by bit, whatever memory is free."""
+"""Pieces of a batch on a GPU if results must be equal bit by bit, so that free memory does not matter."""
 BYTES_PER_PIECE = 2**20
-"""Of a GPU's memory, more than a piece needs: all states of 24 layers of 1,024 components are 100 KiB in float32, and
-what a layer computes from one to the next is some 50 KiB."""
+"""GPU memory for one piece, on the safe side: all states of 24 layers of 1,024 components are 100 KiB in float32, and
+the intermediate values of a layer some 50 KiB."""
 NO_ALGORITHM = "does not have a deterministic implementation"
-"""In PyTorch's errors."""
+"""Part of PyTorch's error."""
 WORKSPACE, DETERMINISTIC_WORKSPACES = "CUBLAS_WORKSPACE_CONFIG", (":4096:8", ":16:8")
-"""The variable that says how cuBLAS works, and those of its values with which it is deterministic."""
+"""The environment variable of cuBLAS's workspace, and the values with which cuBLAS is deterministic."""
 
 
 def assigned_device(gpus: float) -> torch.device:
-    """Return the device of a process whose role was given so many GPUs, or a part of one: `gpus_per_worker`.
+    """Return the device of a process by the GPUs of its role.
 
-    Ray shows a process that asked for GPUs its own alone, and one that asked for none all of them.
+    Ray shows a process with GPUs only its own GPUs, and a process without any all of them.
+
+    Args:
+        gpus: number of GPUs, or the part of one (`gpus_per_worker`).
 
     Raises:
-        RunError: it was given a GPU, and PyTorch sees none.
+        RunError: the process has a GPU, and PyTorch sees none.
     """
     if not gpus:
         return torch.device("cpu")
-    # cuBLAS reads it when it starts, and runs that are to be deterministic come after others in one process.
+    # cuBLAS reads the variable when it starts, and a deterministic run may come after others in one process.
     os.environ.setdefault(WORKSPACE, DETERMINISTIC_WORKSPACES[0])
     if not torch.cuda.is_available():
         raise RunError(
@@ -51,10 +52,14 @@ def assigned_device(gpus: float) -> torch.device:
 
 @contextmanager
 def deterministic(device: torch.device, *, enabled: bool) -> Iterator[None]:
-    """Compute with deterministic algorithms alone where that is `wanted`; afterwards the process is as it was.
+    """Use only deterministic algorithms in the body; restore the process's settings afterwards.
+
+    Args:
+        device: of the computation.
+        enabled: false: change nothing.
 
     Raises:
-        RunError: an operation has no such algorithm, or cuBLAS was told to work otherwise.
+        RunError: an operation has no deterministic algorithm, or cuBLAS is configured otherwise.
     """
     if not enabled:
         yield
@@ -89,20 +94,21 @@ def deterministic(device: torch.device, *, enabled: bool) -> Iterator[None]:
 
 
 def piece_budget(device: torch.device, *, share: float = 1.0) -> int:
-    """Return how many pieces, padding included, a model reads at once when it labels on a device.
+    """Return the number of pieces, padding included, that a model reads at once when it labels.
 
-    On a GPU they follow the memory that is free, in powers of two: so batches stay the same while it changes a little.
+    On a GPU the budget is a power of two that fits into the free memory, so that batches stay the same while the free
+    memory changes a little.
 
     Args:
-        device: on which the model is already.
-        share: the part of the device that the process was given; more than 1 is 1.
+        device: with the model on it already.
+        share: the share of the device that belongs to the process; values above 1 count as 1.
     """
     if device.type != "cuda":
         return CPU_PIECES if device.type == "cpu" else GPU_PIECES
     if torch.are_deterministic_algorithms_enabled():
         return SAME_PIECES
     free, total = torch.cuda.mem_get_info(device)
-    # PyTorch keeps memory that tensors have given back.
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    pieces = int(min(free + kept, min(share, 1.0) * total)) // BYTES_PER_PIECE
+    # PyTorch reserves the memory of freed tensors, and uses it again.
+    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    pieces = int(min(free + reserved, min(share, 1.0) * total)) // BYTES_PER_PIECE
     return min(GPU_PIECES, 2 ** max(0, pieces.bit_length() - 1))

@@ -1,4 +1,4 @@
-"""Where a student's vectors of pieces start: rows of its teacher's or of a file, made as narrow as its own once.
+"""Initial embeddings of a student: rows of its teacher's embeddings or of a file, reduced once to the student's width.
 
 <store>/embeddings/<id>/rows.safetensors, embeddings.json        the manifest last
 """
@@ -35,20 +35,29 @@ FORMAT = 1
 
 
 def initialise_embeddings(model: Model, storage: Storage, run: Run) -> None:
-    """Give `model`, the untrained one of `run`, the vectors of pieces that it starts from; others stay as drawn.
+    """Set the initial embeddings of the untrained model of `run`; pieces without a vector stay random.
+
+    Args:
+        model: changed in place.
+        storage: of the run.
+        run: the run.
 
     Raises:
-        StoreError: a part of the store is damaged, what is given changed, or it has none of the pieces.
+        StoreError: a part of the store is damaged, the source has changed, or it has none of the pieces.
     """
     if run.model.get("embeddings") is None:
         return
-    found, rows_NE = _stored(storage, run)
+    pieces_N, vectors_NE = _find_or_compute(storage, run)
     with torch.no_grad():
-        model.embedding_matrix()[found] = rows_NE
+        model.embedding_matrix()[pieces_N] = vectors_NE
 
 
 def embeddings_id(run: Run) -> str:
-    """The name of what `run` starts from."""
+    """Return the identity of a run's initial embeddings.
+
+    Args:
+        run: the run.
+    """
     return identity(
         "embeddings",
         {
@@ -62,11 +71,14 @@ def embeddings_id(run: Run) -> str:
 
 
 def embedding_source(student: Student, teachers: Mapping[str, Run]) -> dict[str, str] | None:
-    """Whose vectors those of `student`, a pinned configuration, start from: as `Run.embeddings_from`. `teachers`: name
-    → run of those that cover its languages.
+    """Return the source of a student's initial embeddings, as in `Run.embeddings_from`; None if they have no teacher.
+
+    Args:
+        student: a pinned configuration.
+        teachers: name → run of the teachers of the student's languages.
 
     Raises:
-        StoreError: they cannot become as wide as the student's.
+        StoreError: the vectors cannot be reduced to the student's width.
     """
     start = student.embeddings
     if isinstance(start, VectorEmbeddings):
@@ -76,7 +88,7 @@ def embedding_source(student: Student, teachers: Mapping[str, Run]) -> dict[str,
         return None
     if not isinstance(start, FromTeacher):
         return None
-    # Where several teachers cover the languages, their checkpoint is one: `recipe_faults` refuses all else.
+    # If several teachers cover the languages, they share one checkpoint: `recipe_faults` refuses all else.
     name, teacher = next(iter(teachers.items()))
     if fault := start.fault(student.embedding_dim or 0, model_config(teacher).embedding_dim or 0):
         raise StoreError(name, *fault)
@@ -86,7 +98,14 @@ def embedding_source(student: Student, teachers: Mapping[str, Run]) -> dict[str,
 
 
 def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
-    """The pieces [N] that a run starts with, and their vectors [N, E]. Raises StoreError where they are damaged."""
+    """Return the pieces [N] with initial vectors, and the vectors [N, E].
+
+    Args:
+        folder: of the embeddings.
+
+    Raises:
+        StoreError: the files are damaged.
+    """
     manifest = folder.read_json(EMBEDDINGS_MANIFEST)
     data = folder.read(ROWS)
     try:
@@ -98,14 +117,14 @@ def open_embeddings(folder: Storage) -> tuple[torch.Tensor, torch.Tensor]:
     return stored["pieces"], stored["vectors"]
 
 
-def _stored(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
+def _find_or_compute(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     name = embeddings_id(run)
     folder = storage.child(EMBEDDINGS, name)
     if not folder.exists(EMBEDDINGS_MANIFEST):
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
         with node_lock(identity("lock", {"store": storage.uri, "name": name})):
             if not folder.exists(EMBEDDINGS_MANIFEST):
-                _write(folder, *_computed(storage, run))
+                _write(folder, *_compute(storage, run))
     return open_embeddings(folder)
 
 
@@ -115,45 +134,45 @@ def _write(folder: Storage, pieces_N: torch.Tensor, vectors_NE: torch.Tensor) ->
     folder.write_json(EMBEDDINGS_MANIFEST, {"rows_sha256": sha256(data).hexdigest()})
 
 
-def _computed(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
+def _compute(storage: Storage, run: Run) -> tuple[torch.Tensor, torch.Tensor]:
     start = validate_plain(StudentConfig, run.model).embeddings
-    own = open_vocabulary(storage, run.vocabulary_id).pieces
+    student_pieces = open_vocabulary(storage, run.vocabulary_id).pieces
     if isinstance(start, VectorEmbeddings):
-        return _of_file(start.vectors, piece_texts(own))
+        return _vectors_of_file(start.vectors, piece_texts(student_pieces))
     if not isinstance(start, FromTeacher):
-        raise TypeError("what is drawn at random starts from no vectors")
-    matrix_VD, rows = _of_teacher(storage, run, own)
+        raise TypeError("random embeddings have no source")
+    matrix_VD, rows = _teacher_rows(storage, run, student_pieces)
     # A checkpoint's tokenizer may have pieces that were added to it later.
-    found = np.flatnonzero((rows >= 0) & (rows < len(matrix_VD)))
-    if not len(found):
+    shared_pieces = np.flatnonzero((rows >= 0) & (rows < len(matrix_VD)))
+    if not len(shared_pieces):
         raise StoreError(
-            _origin(run), "has none of the student's pieces", "set student.vocabulary: {kind: teacher}"
+            _source_name(run), "has none of the student's pieces", "set student.vocabulary: {kind: teacher}"
         )
-    vectors_ND = matrix_VD[torch.from_numpy(rows[found])]
-    return torch.from_numpy(found), start.reduce(vectors_ND, run.model["embedding_dim"])
+    vectors_ND = matrix_VD[torch.from_numpy(rows[shared_pieces])]
+    return torch.from_numpy(shared_pieces), start.reduce(vectors_ND, run.model["embedding_dim"])
 
 
-def _of_teacher(storage: Storage, run: Run, own: Vocabulary) -> tuple[torch.Tensor, np.ndarray]:
-    """The teacher's matrix, and the row in it of each piece of the student, -1 where there is none."""
-    given = run.embeddings_from or {}
-    if "teacher_id" not in given:
-        if not isinstance(own, HFVocabulary):
-            raise TypeError("only a checkpoint's own vocabulary has rows in it")
-        return embedding_matrix(given["path"], given["checksum"]), checkpoint_rows(own)
-    teacher = storage.read_json(f"teachers/{given['teacher_id']}/{MODEL}", Run.from_plain)
+def _teacher_rows(storage: Storage, run: Run, student_pieces: Vocabulary) -> tuple[torch.Tensor, np.ndarray]:
+    """The teacher's embedding matrix, and the row of each student's piece in it, -1 if it has none."""
+    source = run.embeddings_from or {}
+    if "teacher_id" not in source:
+        if not isinstance(student_pieces, HFVocabulary):
+            raise TypeError("a checkpoint has rows for its own vocabulary only")
+        return embedding_matrix(source["path"], source["checksum"]), checkpoint_rows(student_pieces)
+    teacher = storage.read_json(f"teachers/{source['teacher_id']}/{MODEL}", Run.from_plain)
     matrix_VD = load_model(storage, teacher).embedding_matrix().detach()
-    return matrix_VD, matching_rows(open_vocabulary(storage, teacher.vocabulary_id).pieces, own)
+    return matrix_VD, matching_rows(open_vocabulary(storage, teacher.vocabulary_id).pieces, student_pieces)
 
 
-def _of_file(file: WordVectorsConfig, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-    known = file.vocabulary()
-    ids = known.pieces(texts).values
-    found = np.flatnonzero(ids != known.special.unknown)
-    if not len(found):
-        raise StoreError(file.vectors, "has none of the student's pieces", "use words or pieces that it has")
-    return torch.from_numpy(found), torch.from_numpy(file.build().vectors_of(ids[found]))
+def _vectors_of_file(file: WordVectorsConfig, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    vocabulary = file.vocabulary()
+    ids = vocabulary.pieces(texts).values
+    pieces = np.flatnonzero(ids != vocabulary.special.unknown)
+    if not len(pieces):
+        raise StoreError(file.vectors, "has none of the student's pieces", "use words or pieces of this file")
+    return torch.from_numpy(pieces), torch.from_numpy(file.build().vectors_of(ids[pieces]))
 
 
-def _origin(run: Run) -> str:
-    given = run.embeddings_from or {}
-    return given.get("teacher_id") or given["path"]
+def _source_name(run: Run) -> str:
+    source = run.embeddings_from or {}
+    return source.get("teacher_id") or source["path"]

@@ -1,4 +1,4 @@
-"""The report of an epoch, as launchers, the search and the tracking server are given it."""
+"""The report of an epoch, for launchers, the search and the tracking server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raykd.identity import PlainObject
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What one epoch did. Losses are means per sentence over the epoch, by the objective's kind."""
+    """The results of one epoch. Losses are means per sentence over the epoch, by the objective's kind."""
 
     epoch: int
     """Counted over all stages."""
@@ -20,7 +20,7 @@ class EpochReport:
     """Optimiser steps until its end, over all stages."""
     stage: int
     step: int
-    """Of the stage: where layers are unfrozen, each step trains more of them."""
+    """Step of the stage: if layers are unfrozen, each step trains more of them."""
     layers: Literal["all"] | tuple[str, ...]
     """The layer groups that train."""
     kd_weight: float
@@ -31,10 +31,10 @@ class EpochReport:
     dev: Score
     held_out_loss: float | None = None
     tokens: int = 0
-    """That the epoch trained on, over all workers."""
+    """Tokens of the epoch, over all workers."""
 
     def metrics(self) -> PlainObject:
-        """Metric name → value, as logged and as kept in the run's history."""
+        """Return the metrics by name, as logged and as stored in the run's history."""
         held_out = {} if self.held_out_loss is None else {"held_out_loss": self.held_out_loss}
         return {
             "epoch": self.epoch, "steps": self.steps, "stage": self.stage, "step": self.step,

@@ -1,4 +1,4 @@
-"""Decode a part of the corpus and score it by the task's metric, per language."""
+"""Evaluation: decode a part of the corpus and score it by the task's metric, for each language."""
 
 from __future__ import annotations
 
@@ -27,14 +27,20 @@ from raykd.training.worker import Worker
 
 
 def evaluation_batches(lengths: np.ndarray, device: torch.device, *, share: float = 1.0) -> list[np.ndarray]:
-    """The batches in which sentences of these lengths, in pieces, are labelled on this `share` of a `device`."""
-    most = piece_budget(device, share=share)
-    return plan_batches(lengths, batch_tokens=most, seed=0, epoch=0, shuffle=False)
+    """Return the batches for labelling sentences, as arrays of positions.
+
+    Args:
+        lengths: of the sentences, in pieces [N].
+        device: of the model.
+        share: the share of the device that belongs to the process.
+    """
+    budget = piece_budget(device, share=share)
+    return plan_batches(lengths, batch_tokens=budget, seed=0, epoch=0, shuffle=False)
 
 
 Labelling = TypeVar("Labelling")
 Decode = Callable[[Output, np.ndarray], Sequence[Labelling]]
-"""From an output and the rows of its sentences in the text to the best labelling, or tree, of each."""
+"""Maps an output, and the rows of its sentences in the text, to the best labelling or tree of each sentence."""
 
 
 def predict(
@@ -44,42 +50,57 @@ def predict(
     *,
     worker: Worker,
 ) -> list[Labelling]:
-    """The best labels of every sentence, decoded by all workers together; every worker gets the whole list.
+    """Return the best labellings of the sentences, in order; all workers decode together, and each gets the whole list.
 
-    Scores are computed in float32, as the exported file computes them, whatever precision teachers are read in.
+    Scores are computed in float32, as in the exported file, whatever precision teachers use elsewhere.
+
+    Args:
+        model: set to evaluation mode.
+        text: the sentences.
+        decode: finds the best labellings of a batch.
+        worker: of this process.
     """
     model.eval()
     plan = evaluation_batches(text.piece_lengths, worker.device, share=worker.share)
-    found: list[tuple[int, Labelling]] = []
+    labellings: list[tuple[int, Labelling]] = []
     with torch.inference_mode(), _in_float32(model):
         for rows in with_progress(plan[worker.rank :: worker.world]):
             output = model(text.gather(rows).to(worker.device))
-            found += zip(map(int, rows), decode(output, rows), strict=True)
+            labellings += zip(map(int, rows), decode(output, rows), strict=True)
     if worker.grouped:
         gathered: list[Any] = [None] * worker.world
-        dist.all_gather_object(gathered, found)
-        found = [item for items in gathered for item in items]
-    return [path for _, path in sorted(found, key=lambda item: item[0])]
+        dist.all_gather_object(gathered, labellings)
+        labellings = [item for items in gathered for item in items]
+    return [labelling for _, labelling in sorted(labellings, key=lambda item: item[0])]
 
 
 @contextmanager
 def _in_float32(model: Model) -> Iterator[None]:
-    reading: dict[HFTagger, Any] = {
-        own: own.precision for own in model.modules() if isinstance(own, HFTagger)
+    precisions: dict[HFTagger, Any] = {
+        tagger: tagger.precision for tagger in model.modules() if isinstance(tagger, HFTagger)
     }
-    for own in reading:
-        own.precision = "float32"
+    for tagger in precisions:
+        tagger.precision = "float32"
     try:
         yield
     finally:
-        for own, precision in reading.items():
-            own.precision = precision
+        for tagger, precision in precisions.items():
+            tagger.precision = precision
 
 
 def score_part(
     model: Model, part: Part, task: Task, tag_set: TagSet, *, worker: Worker, targets: Collection[str] = ()
 ) -> Mapping[Group, Score]:
-    """The scores of `model` on `part`: over source languages and, where the corpus has any, over the `targets`."""
+    """Return the scores of a model on a part of the corpus: over source languages and, if any, over target languages.
+
+    Args:
+        model: the trained model.
+        part: encoded for the model.
+        task: decides the metric.
+        tag_set: of the corpus.
+        worker: of this process.
+        targets: the target languages; empty if the corpus has none.
+    """
     predicted = predict(model, part.text, partial(part.form.best_labellings, part.labels), worker=worker)
     return task.score(
         part.labels, predicted, tag_set=tag_set, languages=list(part.languages), targets=targets

@@ -1,4 +1,4 @@
-"""Execute one run from the store and back into it: the body that both launchers call on each worker."""
+"""Execution of one run, from the store and back into it: both launchers call it on each worker."""
 
 from __future__ import annotations
 
@@ -43,19 +43,28 @@ from raykd.training.stages import StagePlan, TrainingPlan
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
 
-SIGN = ".sign.tmp"
-"""Written into a run's folder and removed at once; named as temporary files are (`local_files.py`)."""
+PROBE_FILE = ".sign.tmp"
+"""Written into a run's folder and removed at once; named like a temporary file (`local_files.py`)."""
 TRAINED = 0.95
-"""The share of a run that its training takes, about; the rest is the scores on dev and test."""
+"""Approximate share of a run spent on training; the rest is the scoring of dev and test."""
 
 
 def find_result(storage: Storage, run: Run) -> RunResult | None:
-    """The result of a finished run, or None: `result.json` is written last."""
+    """Return the result of a finished run, or None: `result.json` is written last.
+
+    Args:
+        storage: of the run.
+        run: the run.
+    """
     return storage.child(*run.folder).find_json(RESULT, RunResult.from_plain)
 
 
 def result_is_visible(storage: Storage, run: Run) -> bool:
-    """Whether the result of a run that a node has just finished is in the store as this process sees it.
+    """Return true if the result of a run, just finished on another node, is in the store as seen by this process.
+
+    Args:
+        storage: of the run.
+        run: the run.
 
     Raises:
         StoreError: the store cannot be reached, or written.
@@ -63,19 +72,29 @@ def result_is_visible(storage: Storage, run: Run) -> bool:
     folder = storage.child(*run.folder)
     if folder.exists(RESULT):
         return True
-    # A network folder may go on showing for a minute what it showed before, unless something is written into it.
-    folder.write(SIGN, b"")
-    folder.remove(SIGN)
+    # A network folder may show an old listing for up to a minute, unless something is written into it.
+    folder.write(PROBE_FILE, b"")
+    folder.remove(PROBE_FILE)
     return wait_for_file(folder, RESULT)
 
 
 def unfinished_runs(storage: Storage, runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
-    """Those of `runs` that are not finished yet."""
+    """Return the runs without a result, with their names.
+
+    Args:
+        storage: of the runs.
+        runs: names and runs.
+    """
     return [(name, run) for name, run in runs if find_result(storage, run) is None]
 
 
 def update_model_paths(storage: Storage, run: Run) -> None:
-    """Note where a finished run's checkpoint or encoder is now: named by its content, it may have moved since."""
+    """Update the path of a finished run's checkpoint or encoder, which may have moved: its identity is its content.
+
+    Args:
+        storage: of the run.
+        run: with the current paths.
+    """
     folder = storage.child(*run.folder)
     plain = json.loads(json.dumps(run.to_plain()))
     if folder.find_json(MODEL) not in (None, plain):
@@ -85,14 +104,24 @@ def update_model_paths(storage: Storage, run: Run) -> None:
 def execute_run(
     store_uri: str, run: Run, *, worker: Worker, report: Callable[[EpochReport], None]
 ) -> RunResult:
-    """Train, select on dev, evaluate once on test, and store the model with its result. Found results are returned.
-    What is not trained is evaluated only: a teacher that is given, an ensemble whose members are finished.
+    """Train a run, select on dev, evaluate once on test, and store the model with its result.
 
-    Every worker of the run calls this; rank 0 writes. A run that was interrupted goes on from its last checkpoint.
+    A run with a result is not executed again: the result is returned. A model that needs no training (a given teacher,
+    an ensemble of finished members) is only evaluated. All workers of the run call this function; rank 0 writes. An
+    interrupted run continues from its last checkpoint.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+        worker: of this process.
+        report: called after each epoch; may be a barrier between workers.
+
+    Returns:
+        The result, the same on all workers.
     """
-    found = find_result(Storage(store_uri), run)
-    if found is not None:
-        return found
+    result = find_result(Storage(store_uri), run)
+    if result is not None:
+        return result
     with deterministic(worker.device, enabled=validate_plain(TrainingConfig, run.training).deterministic):
         return _train_and_evaluate(store_uri, run, worker, report)
 
@@ -149,9 +178,7 @@ def _evaluate(store_uri: str, run: Run, worker: Worker, part: str, model: Model)
 
 
 def _starting_model(storage: Storage, run: Run) -> Model:
-    """The model before its first stage: drawn by its seed but for the vectors of pieces that are given, or with the
-    weights of another run.
-    """
+    """The model before the first stage: random but for its initial embeddings, or with the weights of another run."""
     model = build_model(storage, run)
     initialise_embeddings(model, storage, run)
     if run.start_from:
@@ -160,7 +187,7 @@ def _starting_model(storage: Storage, run: Run) -> Model:
 
 
 def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weights_sha256: str) -> None:
-    """Set the weights to those of the run in `folder`.
+    """Set the weights of the run in `folder`.
 
     Raises:
         StoreError: they are missing, have changed, or belong to a model of another shape or vocabulary.
@@ -181,12 +208,22 @@ def _take_weights(model: Model, storage: Storage, run: Run, *, folder: str, weig
 
 
 def launcher_report(run: Run, epoch: EpochReport) -> PlainObject:
-    """What launchers report of an epoch: its metrics below one key, apart from what Tune adds beside it."""
+    """Return an epoch's metrics below one key, apart from the entries that Ray Tune adds.
+
+    Args:
+        run: the run.
+        epoch: the epoch's report.
+    """
     return {"epoch_report": epoch.metrics(), "run_id": run.id}
 
 
 def training_plan(store_uri: str, run: Run) -> TrainingPlan:
-    """How the run is trained."""
+    """Return the plan of a run: its stages, objectives and data.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+    """
     tags = len(run_labels(store_uri, run))
     return TrainingPlan(
         [_stage_plan(store_uri, run, stage) for stage in run.stages], tags, run.sampling_alpha
@@ -213,10 +250,10 @@ def _stage_plan(store_uri: str, run: Run, stage: PlainObject) -> StagePlan:
 
 
 def count_parameters(model: Model) -> int:
-    """All parameters, those of embeddings and of frozen encoders included."""
+    """Number of all parameters, including those of embeddings and of frozen encoders."""
     return sum(p.numel() for p in model.all_parameters())
 
 
 def parameter_bytes(model: Model) -> int:
-    """Bytes of the parameters as they are stored."""
+    """Bytes of all parameters as stored."""
     return sum(p.numel() * p.element_size() for p in model.all_parameters())

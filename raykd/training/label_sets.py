@@ -1,6 +1,6 @@
-"""What a run's model predicts: the tags of its corpus, or the labels that a student of another task was given.
+"""The labels of a run's model: the tags of its corpus, or labels made for a student of another task.
 
-These are made once of the corpus' training part, and stored in one file, named by what they were made of.
+Such labels are made once from the corpus' training part, and stored in one file, named by their sources.
 """
 
 from __future__ import annotations
@@ -20,41 +20,55 @@ from raykd.tasks import Task
 
 
 def store_labels(
-    storage: Storage, task: Task, encoding: Encoding, corpus: Corpus, corpus_id: str, where: str
+    storage: Storage, task: Task, encoding: Encoding, corpus: Corpus, corpus_id: str, place: str
 ) -> str:
-    """Find or make the labels of a student of `task`; gives their id, and "" where they are the corpus' tags.
+    """Find or make the labels of a student of `task`; return their id, or "" if they are the corpus' tags.
+
+    Args:
+        storage: of the labels.
+        task: of the student.
+        encoding: of a tree's labels.
+        corpus: the corpus.
+        corpus_id: of the corpus.
+        place: of the corpus, for errors.
 
     Raises:
-        CorpusError: the corpus, read from `where`, lacks what they are made of.
+        CorpusError: the corpus lacks the information from which the labels are made.
     """
     if not task.form.has_student_labels:
         return ""
     name = identity("labels", {"corpus": corpus_id, "encoding": encoding})
     if not storage.exists(labels_file(name)):
-        storage.write_json(labels_file(name), task.form.student_labels(corpus, encoding, where).to_plain())
+        storage.write_json(labels_file(name), task.form.student_labels(corpus, encoding, place).to_plain())
     return name
 
 
 @lru_cache(maxsize=4)
 def read_labels(store_uri: str, name: str) -> Labels:
-    """The labels called `name`."""
+    """Return the stored labels called `name`."""
     return Storage(store_uri).read_json(labels_file(name), labels_from)
 
 
 def legal_as_json(legal: LegalTransitions) -> PlainObject:
-    """JSON-able form, as an export carries it: which labels, by number, may be `first` and `last`, and which may come
-    next after each label, as the place `after` of its list in `next`; most labels share one.
+    """Return the legal transitions as plain data, in the form of an export.
+
+    Args:
+        legal: the legal transitions.
+
+    Returns:
+        `first` and `last`: numbers of the labels that may begin and end a sentence. `next`: lists of labels that may
+        follow a label, each list once. `after`: for each label the position of its list in `next`.
     """
     allowed = [np.flatnonzero(row == 0).tolist() for row in legal.transitions_YY.numpy()]
-    lists = sorted({tuple(own) for own in allowed})
+    lists = sorted({tuple(labels) for labels in allowed})
     return {
         "first": np.flatnonzero(legal.start_Y.numpy() == 0).tolist(),
         "last": np.flatnonzero(legal.end_Y.numpy() == 0).tolist(),
-        "next": [list(own) for own in lists],
-        "after": [lists.index(tuple(own)) for own in allowed],
+        "next": [list(labels) for labels in lists],
+        "after": [lists.index(tuple(labels)) for labels in allowed],
     }
 
 
 def labels_file(name: str) -> str:
-    """Where the labels called `name` are stored."""
+    """The file of the labels called `name`, relative to the store."""
     return f"{LABEL_SETS}/{name}.json"

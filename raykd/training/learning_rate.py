@@ -1,4 +1,4 @@
-"""How parameters move: the optimiser and the learning-rate schedule that a `TrainingConfig` describes."""
+"""The optimiser and the learning-rate schedule of a `TrainingConfig`."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -9,7 +9,12 @@ from raykd.layers.optimisation import TrainingConfig
 
 
 def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-    """The optimiser that `config` names, over `parameters`."""
+    """Return the optimiser of a configuration.
+
+    Args:
+        config: names the optimiser and its settings.
+        parameters: to be optimised.
+    """
     kinds = {"adam": optim.Adam, "adamw": optim.AdamW, "sgd": optim.SGD}
     # One pass over a parameter instead of one for each operation: 3 to 6 times as fast on the CPU.
     return kinds[config.optimiser](
@@ -18,7 +23,7 @@ def make_optimiser(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -
 
 
 class LearningRate:
-    """Learning-rate schedule: `step` after each batch, `epoch` with the selection's score, which `plateau` watches."""
+    """Learning-rate schedule: call `step` after each batch, and `epoch` with the dev score, which `plateau` watches."""
 
     def __init__(self, config: TrainingConfig, optimiser: optim.Optimizer, *, total_steps: int):
         if config.learning_rate_schedule == "plateau":
@@ -31,17 +36,19 @@ class LearningRate:
             )
 
     def step(self) -> None:
-        """After each optimiser step."""
+        """Advance the schedule after an optimiser step."""
         if isinstance(self._schedule, optim.lr_scheduler.LambdaLR):
             self._schedule.step()
 
     def epoch(self, score: float) -> None:
-        """After each epoch, with the score (higher is better)."""
+        """Advance the schedule after an epoch with the given score; higher is better."""
         if isinstance(self._schedule, optim.lr_scheduler.ReduceLROnPlateau):
             self._schedule.step(score)
 
     def state_dict(self) -> dict:
+        """Return the state of the schedule, for a checkpoint."""
         return self._schedule.state_dict()
 
     def load_state_dict(self, state: dict) -> None:
+        """Restore a state returned by `state_dict`."""
         self._schedule.load_state_dict(state)

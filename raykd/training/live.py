@@ -1,4 +1,4 @@
-"""The teacher in the training step: it reads each batch of the student and gives what is too much to store.
+"""Live teachers: a teacher in the training step reads the student's batch and gives signals too large to store.
 
 Shapes: B batch, T labels, Y tags.
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class LiveTeacher:
-    """A teacher that reads the pieces of its student.
+    """A teacher in the training step of a student with the same pieces.
 
     Args:
         model: the trained teacher.
-        needs: what is asked of it.
-        tags: how many labels the student has.
+        needs: the signals that it gives.
+        tags: number of the student's labels.
     """
 
     def __init__(self, model: Model, needs: Sequence[Need], *, tags: int):
@@ -49,51 +49,55 @@ class LiveTeacher:
         self._limits: tuple[int, ...] = ()
 
     def paired_with(self, student: Model) -> Self:
-        """The same teacher, which refuses texts that it and `student` would cut at different pieces."""
+        """Return the teacher, prepared to refuse texts cut off at different pieces by teacher and student."""
         both = (self._model, student)
         limits = tuple(model.piece_limit for model in both if isinstance(model, HFTagger) and model.pools)
         self._limits = limits if len(set(limits)) > 1 else ()
         return self
 
     def to(self, device: torch.device) -> Self:
-        """The same teacher on a device."""
+        """Move the teacher to a device; return the teacher."""
         self._model.to(device)
         return self
 
     def hidden_size(self, layer: int) -> int:
-        """Components of the hidden states of `layer`."""
+        """Return the number of components of the hidden states of a layer."""
         return self._model.hidden_size(layer)
 
     def read(self, text: TokenBatch, stored: TeacherBatch) -> TeacherBatch:
-        """What it gives for a batch, beside what is `stored` of it.
+        """Return the teacher's signals for a batch: those computed now, merged with those from the store.
+
+        Args:
+            text: the batch, in the student's pieces.
+            stored: signals of the batch from the store.
 
         Raises:
-            RunError: it and its student would cut a text at different pieces.
+            RunError: teacher and student would cut off a text at different pieces, or have different numbers of labels.
         """
         longest = int(text.piece_lengths_B.max()) if self._limits else 0
         if longest > min(self._limits, default=0):
-            own, its = self._limits
+            teacher_limit, student_limit = self._limits
             raise RunError(
-                f"a text has {longest} pieces, of which the teacher reads {own} and the student {its}; shorten it, "
-                "or give encoders that read the same number of pieces"
+                f"a text has {longest} pieces: the teacher reads {teacher_limit}, the student {student_limit}. "
+                "Shorten it, or use encoders that read the same number of pieces"
             )
         with torch.no_grad():
             output = self._model(text, **self._layer_requests)
-        given = replace(
+        signals = replace(
             stored, pieces=at_least_float32(output.pieces), attention=at_least_float32(output.attention)
         )
-        asked = [need for need in self._needs if need.signal in ("hidden", "hidden_int8")]
-        if asked:
+        hidden_needs = [need for need in self._needs if need.signal in ("hidden", "hidden_int8")]
+        if hidden_needs:
             states = at_least_float32(output.hidden)
-            own = {need: (states[need.layer or 0], output.distribution.lengths_B) for need in asked}
-            given = replace(given, hidden={**given.hidden, **own})
+            hidden = {need: (states[need.layer or 0], output.distribution.lengths_B) for need in hidden_needs}
+            signals = replace(signals, hidden={**signals.hidden, **hidden})
         if self._reads_scores:
             chain: Any = output.distribution
-            # Behind the steps of a tree each word of the batch is one.
+            # A decoder of trees has the labels of the steps, and then one label for each word of the batch.
             self._check_labels(chain.tags - (0 if text.steps_BS is None else text.first_BT.shape[1]))
             paths = kbest(chain, self._k, output.legal) if self._k else (None, None)
-            given = replace(given, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
-        return given
+            signals = replace(signals, chain=chain, paths_BKT=paths[0], scores_BK=paths[1])
+        return signals
 
     @property
     def _reads_scores(self) -> bool:
@@ -108,10 +112,15 @@ class LiveTeacher:
 
 
 def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher | None:
-    """The teacher that gives `needs` in the training step of a run; None where there are none.
+    """Return the teacher of a run's live signals; None if there are no such signals.
+
+    Args:
+        store_uri: of the store.
+        run: the student's run.
+        needs: the live signals.
 
     Raises:
-        RunError: several teachers would be asked.
+        RunError: the run has several teachers.
     """
     if not needs:
         return None
@@ -123,10 +132,17 @@ def live_teacher(store_uri: str, run: Run, needs: Sequence[Need]) -> LiveTeacher
 
 
 def live_needs(run: Run, needs: Sequence[Need]) -> tuple[Need, ...]:
-    """What of `needs` a run's teacher gives in the training step."""
+    """Return the needs met by a run's teacher in the training step.
+
+    Args:
+        run: the student's run.
+        needs: of an objective.
+    """
     return live_signals(needs, stores=any(source.signals for source in run.sources))
 
 
 def at_least_float32(states: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-    """What a model gives of its layers in at least float32, as losses are computed."""
-    return {layer: each.to(torch.promote_types(each.dtype, torch.float32)) for layer, each in states.items()}
+    """The states of layers in at least float32, the precision of losses."""
+    return {
+        layer: state.to(torch.promote_types(state.dtype, torch.float32)) for layer, state in states.items()
+    }

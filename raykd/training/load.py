@@ -1,4 +1,4 @@
-"""A finished run's folder as a model that labels text; `raykd.load` is this."""
+"""Loading a finished run's folder as a model for labelling text (`raykd.load`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COPY = "copy the whole folder of the run again"
 
 
 class Tagger:
-    """A trained model with its vocabulary and its labels. `raykd.load` makes one."""
+    """A trained model with vocabulary and labels, made by `raykd.load`."""
 
     def __init__(
         self,
@@ -55,85 +55,103 @@ class Tagger:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Every label that it can give."""
+        """All labels of the model."""
         return self.tag_set.tags
 
     def label(self, sentences: Iterable[Iterable[str]]) -> list[list[str]]:
-        """The best labels of each sentence, a list of words: one label per word, or for a task with one label per
-        sentence a list of that one; of a student that parses, the labels that say its heads, which `parse` reads; of
-        utterances their slots. Any number of sentences; they are read in batches of similar length. A pair of texts is
-        the words of both, with a tab as a word between them.
+        """Return the best labels of sentences: one label per word, or a single one in tasks of whole sentences.
+
+        A student that parses gives the labels that encode its trees; call `parse` for heads and relations. A model of
+        utterances gives the slots.
+
+        Args:
+            sentences: any number of lists of words; they are read in batches of similar length. A pair of texts is the
+                words of both, with a tab as a word between them.
 
         Raises:
-            TypeError: a sentence is a string, not a list of words; or a word is none; or the model is a parser, a
-                language model or one that generates trees, which have no labels.
-            ValueError: a sentence has no words, or is no pair where the task is of pairs.
+            TypeError: a sentence is a string, not a list of words; a word is no string; or the model has no labels
+                because it is a parser, a language model or generates trees.
+            ValueError: a sentence has no words, or is no pair in a task of pairs.
         """
         if (problem := self.task.form.no_labels_reason(self.tag_set)) is not None:
             raise TypeError(problem)
-        found = self._labels(_read_once(sentences))
-        return [labels[self.task.form.words_in_front :] for labels in found]
+        labelled = self._labels(_read_once(sentences))
+        return [labels[self.task.form.words_in_front :] for labels in labelled]
 
     def intents_and_slots(self, sentences: Iterable[Iterable[str]]) -> list[tuple[str, list[str]]]:
-        """The intent of each utterance, a list of words, and the slot of each of its words, in BIOES tags.
+        """Return the intents of utterances, and the slots of their words in BIOES tags.
+
+        Args:
+            sentences: utterances, as lists of words.
 
         Raises:
             TypeError: the model is of a task without intents.
-            ValueError: `label` would raise it.
+            ValueError: as for `label`.
         """
-        self._refuse("intents_and_slots", "predicts no intents", other="label")
-        found = self._labels(_read_once(sentences))
-        return [(intent.removeprefix(INTENT), slots) for intent, *slots in found]
+        self._refuse("intents_and_slots", "predicts no intents", alternative="label")
+        labelled = self._labels(_read_once(sentences))
+        return [(intent.removeprefix(INTENT), slots) for intent, *slots in labelled]
 
     def parse(
         self, sentences: Iterable[Iterable[str]], pos: Iterable[Iterable[str]] | None = None
     ) -> list[list[tuple[int, str]]]:
-        """The tree of each sentence, a list of words: of every word its head (0 the root, h the h-th word) and its
-        relation. A student whose labels name parts of speech needs these, `pos`: one for every word.
+        """Return the trees of sentences: head and relation of every word.
+
+        Args:
+            sentences: lists of words.
+            pos: parts of speech, one for every word, for a student whose labels refer to them.
+
+        Returns:
+            For every word its head (0 for the root, h for the h-th word) and its relation.
 
         Raises:
             TypeError: the model is of a task without trees.
-            ValueError: parts of speech are missing or unknown, or `label` would raise it.
+            ValueError: parts of speech are missing or unknown; or as for `label`.
         """
-        self._refuse("parse", "predicts no trees of heads", other=(*self.task.form.calls, "label")[0])
+        self._refuse("parse", "predicts no trees of heads", alternative=(*self.task.form.calls, "label")[0])
         words = _read_once(sentences)
         gold = TREE.unlabelled_column(words, None if pos is None else _read_once(pos), self.tag_set)
-        parses = self._predicted(words, partial(TREE.best_labellings, gold))
+        parses = self._predict(words, partial(TREE.best_labellings, gold))
         relations = TREE.relation_names(self.tag_set)
         return [
             [
                 (int(head), relations[number])
-                for head, number in zip(own.heads_T, own.relations_T, strict=True)
+                for head, number in zip(parse.heads_T, parse.relations_T, strict=True)
             ]
-            for own in parses
+            for parse in parses
         ]
 
     def trees(self, sentences: Iterable[Iterable[str]]) -> list[str | None]:
-        """The tree of intents and slots of each sentence, a list of words, as `[IN:GET_WEATHER [SL:LOCATION rome ] ]`;
-        None where what is generated is no tree.
+        """Return the trees of intents and slots of sentences, as `[IN:GET_WEATHER [SL:LOCATION rome ] ]`.
+
+        Args:
+            sentences: lists of words.
+
+        Returns:
+            For each sentence its tree; None if the generated steps are no tree.
 
         Raises:
             TypeError: the model is of a task without such trees.
-            ValueError: `label` would raise it.
+            ValueError: as for `label`.
         """
-        self._refuse("trees", "generates no trees of intents and slots", other="label")
+        self._refuse("trees", "generates no trees of intents and slots", alternative="label")
         listed = _read_once(sentences)
         return [
-            bracket_text(own, [UTTERANCE, *words]) if tree_from_steps(own, 1 + len(words)) else None
-            for own, words in zip(self._labels(listed), listed, strict=True)
+            bracket_text(steps, [UTTERANCE, *words]) if tree_from_steps(steps, 1 + len(words)) else None
+            for steps, words in zip(self._labels(listed), listed, strict=True)
         ]
 
-    def _refuse(self, call: str, problem: str, *, other: str) -> None:
-        """Raise TypeError where the form of the task is not asked for in this way."""
+    def _refuse(self, call: str, problem: str, *, alternative: str) -> None:
+        """Raise TypeError if the task does not support a call; suggest another one."""
         if call not in self.task.form.calls:
-            raise TypeError(f"task {self.task.name!r} {problem}; call {other}")
+            raise TypeError(f"task {self.task.name!r} {problem}; call {alternative}")
 
     def _labels(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The best labels of each sentence, those of words in front among them."""
-        paths = self._predicted(sentences, lambda output, rows: best_labels(output))
+        """The best labels of sentences, including those of words that the task puts in front."""
+        paths = self._predict(sentences, lambda output, rows: best_labels(output))
         return [self.tag_set.decode(path) for path in paths]
 
-    def _predicted(self, sentences: Sequence[Sequence[str]], decode: Decode[Labelling]) -> list[Labelling]:
+    def _predict(self, sentences: Sequence[Sequence[str]], decode: Decode[Labelling]) -> list[Labelling]:
         if self.task.reads_pairs:
             for sentence in sentences:
                 check_pair(sentence)
@@ -144,21 +162,29 @@ class Tagger:
 
 
 def _read_once(sentences: Iterable[Iterable[str]]) -> list[list[str]]:
-    """The sentences as lists. Raises TypeError where one is a string, or a word is none."""
+    """The sentences as lists; raises TypeError if a sentence is a string, or a word is no string."""
     listed = []
     for sentence in sentences:
         if isinstance(sentence, str):
             problem = f"a sentence is a list of words, got the string {sentence[:40]!r}"
             raise TypeError(f'{problem}; write [["Ada", "lives"]], a list of sentences')
         words = list(sentence)
-        if wrong := [word for word in words if not isinstance(word, str)]:
-            raise TypeError(f"a word is a string, got {wrong[0]!r} in {str(words)[:60]}")
+        if no_strings := [word for word in words if not isinstance(word, str)]:
+            raise TypeError(f"a word is a string, got {no_strings[0]!r} in {str(words)[:60]}")
         listed.append(words)
     return listed
 
 
 def load_tagger(folder: str | Path, *, device: str = "cpu") -> Tagger:
-    """See `raykd.load`."""
+    """Load the model in the folder of a finished run; see `raykd.load`.
+
+    Args:
+        folder: path or URI of the run's folder.
+        device: on which the model computes.
+
+    Raises:
+        StoreError: a file is missing or damaged, or the folder belongs to an ensemble.
+    """
     storage = Storage(str(folder))
     _check_files(storage, (MODEL, VOCABULARY, LABELS))
     run = storage.read_json(MODEL, _run, edited=True, hint=COPY)
@@ -194,19 +220,19 @@ def _run(plain: PlainObject) -> Run:
     run = Run.from_plain(plain)
     if run.task not in TASKS:
         raise ValueError(f"unknown task {run.task!r} ({', '.join(TASKS)})")
-    model_config(run)  # refuses the configuration of another version's model
+    model_config(run)  # raises for the configuration of another version
     return run
 
 
 def _check_files(folder: Storage, names: Sequence[str]) -> None:
-    """Raise StoreError where the folder is not a run's, naming the runs' folders below it."""
+    """Raise StoreError if the folder is not a run's; the hint names the folders of runs below it."""
     missing = [name for name in names if not folder.exists(name)]
     if not missing:
         return
-    found = folder.names()
-    below = sorted({name.rpartition("/")[0] for name in found if name.endswith(f"/{MODEL}")})
+    files = folder.names()
+    below = sorted({name.rpartition("/")[0] for name in files if name.endswith(f"/{MODEL}")})
     problem = f"is not the folder of a finished run: it has no {', '.join(missing)}"
-    hint = f"{COPY}, or correct the address" if found else "correct the address"
+    hint = f"{COPY}, or correct the address" if files else "correct the address"
     if below:
         more = ", …" if len(below) > 5 else ""
         hint = f"load a folder below it: {', '.join(below[:5])}{more}"

@@ -1,6 +1,7 @@
-"""A run's model: built from its configuration, vocabulary and labels; written to and read from the run's folder.
+"""The folder of a run's model: the model is built from configuration, vocabulary and labels, written and read here.
 
-The folder stands alone: what else the model is made of is only what it reads of a given checkpoint, at its path.
+The folder is self-contained. Only a model that reads a given checkpoint needs files outside it, at the checkpoint's
+path.
 """
 
 from __future__ import annotations
@@ -33,27 +34,45 @@ from raykd.training.data import run_labels
 
 
 def build_model(storage: Storage, run: Run, *, dropout: float | None = None) -> Model:
-    """The untrained model of `run`, initialised by its seed; of an ensemble, all of its members."""
+    """Return the untrained model of a run, initialised by its seed; for an ensemble, the mean of untrained members.
+
+    Args:
+        storage: of the vocabulary and the labels.
+        run: the run.
+        dropout: replaces the configured dropout rate.
+    """
     if run.members:
         return _ensemble(run, [build_model(storage, member, dropout=dropout) for member in run.members])
     training = validate_plain(TrainingConfig, run.training)
     torch.manual_seed(training.seed)
-    chosen = training.dropout if dropout is None else dropout
-    return _untrained(run, *_stored(storage, run), dropout=chosen)
+    rate = training.dropout if dropout is None else dropout
+    return _untrained(run, *_stored(storage, run), dropout=rate)
 
 
 def load_model(storage: Storage, run: Run) -> Model:
-    """The trained model of a finished run, or of an ensemble whose members are finished."""
+    """Return the trained model of a finished run, or of an ensemble of finished runs.
+
+    Args:
+        storage: of the run.
+        run: the run.
+    """
     if run.members:
         return _ensemble(run, [load_model(storage, member) for member in run.members]).eval()
     return trained_model(storage.child(*run.folder), run, *_stored(storage, run))
 
 
 def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, labels: Labels) -> Model:
-    """The model of `run`, which is no ensemble, with the weights in `folder`; torch's generator stays where it is.
+    """Return the model of a run with the weights in `folder`; the state of torch's random generator does not change.
+
+    Args:
+        folder: of the run.
+        run: not an ensemble.
+        vocabulary: of the run.
+        labels: of the run.
 
     Raises:
-        StoreError: the weights are missing or another model's, or a checkpoint that it reads is missing or changed.
+        StoreError: the weights are missing or another model's, or a checkpoint that the model reads is missing or
+            changed.
     """
     with torch.random.fork_rng(devices=[]):
         model = _untrained(run, vocabulary, labels, dropout=0.0, architecture=folder.find_json(ARCHITECTURE))
@@ -63,8 +82,10 @@ def trained_model(folder: Storage, run: Run, vocabulary: StoredVocabulary, label
 
 
 def read_weights(model: Model, folder: Storage) -> None:
-    """Give `model` the weights in `folder`. StoreError where they are missing, not those of the folder's result, or
-    another model's.
+    """Set the weights of a model from a run's folder.
+
+    Raises:
+        StoreError: the weights are missing, another model's, or not those of the folder's result.
     """
     data = folder.read(WEIGHTS)
     check_weights(folder, data)
@@ -75,15 +96,22 @@ def read_weights(model: Model, folder: Storage) -> None:
 
 
 def check_weights(folder: Storage, data: bytes) -> None:
-    """Raise StoreError where `data`, the weights in `folder`, are not those of its result."""
-    written = folder.read_json(RESULT, RunResult.from_plain).weights_sha256
-    if (found := sha256(data).hexdigest()) != written:
-        problem = f"the weights are damaged: their checksum is {found[:12]}…, the result says {written[:12]}…"
+    """Raise StoreError if weights differ from the folder's result.
+
+    Args:
+        folder: of the run.
+        data: the bytes of the weights.
+    """
+    expected = folder.read_json(RESULT, RunResult.from_plain).weights_sha256
+    if (actual := sha256(data).hexdigest()) != expected:
+        problem = (
+            f"the weights are damaged: their checksum is {actual[:12]}…, the result says {expected[:12]}…"
+        )
         raise StoreError(file_address(folder, WEIGHTS), problem, DOCTOR)
 
 
 def write_model(storage: Storage, run: Run, model: Model) -> str:
-    """Store what the run's folder needs to be used alone; gives the checksum of the weights."""
+    """Complete the run's folder with the model's files; return the checksum of the weights."""
     folder = storage.child(*run.folder)
     folder.write(VOCABULARY, storage.read(vocabulary_file(run.vocabulary_id)))
     folder.write_json(LABELS, run_labels(storage.uri, run).to_plain())
@@ -104,23 +132,40 @@ def write_model(storage: Storage, run: Run, model: Model) -> str:
 
 
 def model_config(run: Run) -> Teacher | Student:
-    """The configuration model that `run.model` was written from."""
+    """Return the configuration of a run's model.
+
+    Args:
+        run: the run.
+    """
     return validate_plain(TeacherConfig if run.role == "teacher" else StudentConfig, run.model)
 
 
 def is_trained(run: Run) -> bool:
-    """Whether raykd trains the run's model; a teacher can be used as it is, or be the mean of others."""
+    """Return true if raykd trains the run's model, false for a given teacher or the mean of an ensemble.
+
+    Args:
+        run: the run.
+    """
     return model_config(run).trained and not run.members
 
 
 def legal_transitions(run: Run, labels: Labels) -> LegalTransitions | None:
-    """The labellings among which a run's model seeks the best one; None: all of them."""
+    """Return the transitions allowed in the best labelling of a run's model; None if all are.
+
+    Args:
+        run: the run; its `decoding` decides.
+        labels: of the run.
+    """
     return labels.legal() if run.decoding == "legal" else None
 
 
 def teacher_signals_id(run: Run) -> str:
-    """The identity of what a teacher gives for a sentence: its id; of weights that raykd did not train without its
-    decoding, which changes its best paths alone.
+    """Return the identity of a teacher's signals: its id, without `decoding` if raykd did not train the weights.
+
+    The decoding of given weights changes only the best paths, so all other signals are shared.
+
+    Args:
+        run: the teacher's run.
     """
     return run.id if run.members or is_trained(run) else replace(run, decoding="").id
 
@@ -140,7 +185,7 @@ def _untrained(
 ) -> Model:
     config, pieces = model_config(run), vocabulary.pieces
     inputs = BuildInputs(
-        tag_set=labels,  # type: ignore[arg-type]  # those of a form that the configuration predicts
+        tag_set=labels,  # type: ignore[arg-type]  # labels of a form that this model predicts
         unit=TASKS[run.task].unit,
         vocabulary_size=pieces.size,
         special=pieces.special,

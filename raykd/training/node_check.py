@@ -1,4 +1,4 @@
-"""Whether a node can do a sweep's work: executed on the node itself, which may lack what the driver has."""
+"""The check of a node: executed on the node itself, which may lack something that the driver has."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ from raykd.storage.store import Storage
 from raykd.storage.streams import temporary_path
 
 ATTEMPTS, PAUSE_S = 3, 1.0
-"""How often one looks for what another machine has just written, and the seconds between: a network folder shows a new
-file a moment later."""
+"""Attempts to see a file just written by another machine, and seconds between them: a network folder shows a new file
+with a delay."""
 WRITTEN_BYTES = 1 << 16
 
 
 def find_node_fault(store_uri: str, sign: str, driver_version: str, *, gpus: bool) -> str:
-    """What keeps the node that executes this from a sweep's work, with what to do about it; empty where nothing does.
+    """Return the fault of the node that executes this, with a hint; empty if the node can work for a sweep.
 
-    sign: a file that the driver has just written into the store. gpus: whether models are to compute on GPUs here.
+    Args:
+        store_uri: of the sweep's store.
+        sign: a file that the driver has just written into the store.
+        driver_version: raykd's version on the driver.
+        gpus: true if models will compute on GPUs of this node.
     """
     if __version__ != driver_version:
         return f"it has raykd {__version__} and the driver {driver_version}: install the same on every node"
@@ -33,18 +37,18 @@ def find_node_fault(store_uri: str, sign: str, driver_version: str, *, gpus: boo
                 f"the store {store.address} is not the driver's there: mount it on that node, "
                 "or give a store that every node reaches (s3://…)"
             )
-        own_file = f"{sign}-{uuid.uuid4().hex}"
-        store.write(own_file, bytes(WRITTEN_BYTES))
-        store.remove(own_file)
+        probe = f"{sign}-{uuid.uuid4().hex}"
+        store.write(probe, bytes(WRITTEN_BYTES))
+        store.remove(probe)
     except StoreError as error:
         return str(error)
     return "" if store.is_local else _cache_fault()
 
 
 def wait_for_file(store: Storage, name: str) -> bool:
-    """Whether this process sees the file `name`, which another machine has just written, after a few looks."""
-    for look in range(ATTEMPTS):
-        if look:
+    """Return true if a file, just written by another machine, becomes visible to this process."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
             time.sleep(PAUSE_S)
         if store.exists(name):
             return True
@@ -52,7 +56,7 @@ def wait_for_file(store: Storage, name: str) -> bool:
 
 
 def _cache_fault() -> str:
-    """Why this node cannot keep copies of an object store's files."""
+    """The fault of the node's cache of an object store; empty if the cache can be written."""
     probe = temporary_path(cache_folder() / "probe")
     try:
         probe.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The length of a run's plan, and the share of it that is done: by epochs, else by optimiser steps.
+"""The length of a run's plan, and the finished share of it: by epochs if possible, else by optimiser steps.
 
-Patience may end a stage before its plan does.
+With patience a stage may end earlier than its plan.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from raykd.recipes.run import Run, validate_plain
 
 @dataclass(frozen=True)
 class StageLength:
-    """What ends one stage beside patience; None where there is no such limit."""
+    """Limits of one stage beside patience; None for a limit that is not set."""
 
     epochs: int | None
-    """Of one step."""
+    """Epochs of one step of the stage."""
     max_steps: int | None
     """Optimiser steps of one step of the stage."""
     steps: int = 1
-    """Several where layers are unfrozen, one group after another."""
+    """Steps of the stage: several if layers are unfrozen, one group after another."""
 
     def share(self, epochs: float, optimiser_steps: float) -> float:
-        """Return the share of one step that is done, from 0 to 1, by whichever limit ends it first."""
+        """Return the finished share of one step, from 0 to 1, by the limit that ends the step first.
+
+        Args:
+            epochs: finished epochs of the step, parts of one included.
+            optimiser_steps: finished optimiser steps of the step.
+        """
         return min(
             1.0,
             max(
@@ -44,7 +49,7 @@ class PlanLength:
 
     @cached_property
     def shares(self) -> Sequence[float]:
-        """The share of the run that each stage has: by epochs, else by optimiser steps, else the same for all."""
+        """The shares of the stages: by epochs if all stages limit them, else by optimiser steps, else equal."""
         by_limit = ([stage.epochs for stage in self.stages], [stage.max_steps for stage in self.stages])
         for limits in by_limit:
             if None not in limits:
@@ -56,18 +61,18 @@ class PlanLength:
 
     @property
     def max_epochs(self) -> int | None:
-        """How many epochs the run may have in all; None where a stage has no such limit."""
+        """The limit of epochs of the whole run; None if a stage has no such limit."""
         limits = [stage.epochs and stage.epochs * stage.steps for stage in self.stages]
         return None if None in limits else sum(limit or 0 for limit in limits)
 
     def share_done(self, stage: int, step: int, epochs: float, optimiser_steps: float) -> float:
-        """Return the share of the run that is done, from 0 to 1.
+        """Return the finished share of the run, from 0 to 1.
 
         Args:
-            stage: the stage in hand.
-            step: its step in hand.
-            epochs: how many epochs of this step are done.
-            optimiser_steps: how many optimiser steps of this step are done.
+            stage: the current stage.
+            step: the current step of the stage.
+            epochs: finished epochs of this step.
+            optimiser_steps: finished optimiser steps of this step.
         """
         length = self.stages[stage]
         within = (step + length.share(epochs, optimiser_steps)) / length.steps
@@ -75,7 +80,11 @@ class PlanLength:
 
 
 def plan_length(run: Run) -> PlanLength:
-    """Return how long the plan of a run is, without its model."""
+    """Return the length of a run's plan, without building its model.
+
+    Args:
+        run: the run.
+    """
     return PlanLength(
         tuple(
             StageLength(
@@ -89,12 +98,22 @@ def plan_length(run: Run) -> PlanLength:
 
 
 def unfreezing_steps(run: Run, *, scores: bool = True) -> int:
-    """Steps of a stage that unfreezes layer after layer: head (where the loss reads scores), projection if the model
-    has one, encoder, embeddings.
+    """Return the number of steps of a stage with `layers: unfreeze`, one for each layer group.
+
+    The groups are the head (if the loss reads scores), the projection (if the model has one), the encoder, the
+    embeddings.
+
+    Args:
+        run: the run.
+        scores: true if the loss reads the scores of the head.
     """
     return 2 + scores + bool(run.model.get("projection"))
 
 
 def reads_scores(stage: PlainObject) -> bool:
-    """Whether the objective of a stage reads the scores of the head."""
+    """Return true if the objective of a stage reads the scores of the head.
+
+    Args:
+        stage: as plain data.
+    """
     return validate_plain(ObjectiveConfig, stage["objective"]).reads_scores

@@ -1,4 +1,4 @@
-"""From a recipe to runs: corpus and vocabularies go into the store, and every id is known before training."""
+"""Preparation: from a recipe to runs. Corpus and vocabularies are stored, and all ids are known before training."""
 
 from __future__ import annotations
 
@@ -35,43 +35,58 @@ from raykd.training.model_folder import teacher_signals_id
 from raykd.transfer import Text, signal_id
 
 ReadCorpus = Callable[[CorpusConfig], Corpus]
-"""From a section `corpus` to the corpus."""
+"""Reads the corpus of a section `corpus`."""
 
 
 @dataclass(frozen=True)
 class PlannedTeacher:
-    """A teacher by its identity, trained or not, and the text that its signals are computed for."""
+    """A teacher, trained or not yet, and the text of the signals."""
 
     run: Run
     languages: tuple[str, ...]
     text: Text
     config: Teacher
-    """Its configuration: what it offers, its sizes."""
+    """Configuration of the teacher: its offers, its sizes."""
 
     @property
     def name(self) -> str:
+        """The teacher's name in messages: kind, languages, and how it decodes if not as usual."""
         independent = " independent" if self.run.decoding == "independent" else ""
         return f"{self.config.title} {' '.join(self.languages)}{independent}"
 
     def signal_id(self, need: Need, text: Text) -> str:
-        """The id of one of its signals for `text`."""
+        """Return the id of one of the teacher's signals for a text.
+
+        Args:
+            need: the signal.
+            text: the text.
+        """
         run = self.run
         return signal_id(need, teacher_id=teacher_signals_id(run), text_id=text.id, decoding=run.decoding)
 
     @property
     def members(self) -> tuple[tuple[str, Run], ...]:
-        """Name and run of what is trained: itself, or each seed of an ensemble."""
+        """Names and runs of the models to train: the teacher itself, or each seed of an ensemble."""
         kind = f"{self.run.model['kind']} {' '.join(self.languages)}"
         seeds = tuple((f"{kind} seed {m.training['seed']}", m) for m in self.run.members)
         return seeds or ((self.name, self.run),)
 
     def sizes(self, tags: int, needs: Iterable[Need]) -> Sizes:
-        """The sizes that its signals depend on."""
+        """Return the sizes that decide the shapes of the teacher's signals.
+
+        Args:
+            tags: number of the teacher's labels.
+            needs: the signals; their layers decide which hidden sizes are included.
+        """
         layers = {need.layer for need in needs if need.layer is not None}
         return Sizes(tags, {layer: self.hidden_size(layer) for layer in layers})
 
     def hidden_size(self, layer: int) -> int:
-        """Components of its hidden states; SignalError where it has no such layer."""
+        """Return the number of components of a layer's hidden states.
+
+        Raises:
+            SignalError: the teacher has no such layer.
+        """
         try:
             return self.config.hidden_size(layer)
         except ValueError as error:
@@ -80,29 +95,33 @@ class PlannedTeacher:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Corpus and teachers of a recipe, in the store."""
+    """Corpus and teachers of a recipe, in the store.
+
+    Attributes:
+        texts: Languages → the text on which students of these languages are trained.
+    """
 
     storage: Storage
     corpus: Corpus
     corpus_id: str
     teachers: tuple[PlannedTeacher, ...]
     parts: dict[tuple[str, ...], tuple[Corpus, str]] = field(default_factory=dict, repr=False)
-    """Languages → the corpus of these alone, with its id: made once, when first asked for."""
+    """Languages → the corpus restricted to them, with its id; made when it is first needed."""
     texts: dict[tuple[str, ...], Text] = field(default_factory=dict, repr=False)
 
     @property
     def unlabelled(self) -> bool:
-        """Whether the corpus has text without labels."""
+        """True if the corpus has unlabelled text."""
         return self.corpus.parts["unlabelled"].num_rows > 0
 
     def corpus_for(self, languages: tuple[str, ...]) -> tuple[Corpus, str]:
-        """The corpus of some languages, and its id in the store."""
+        """Return the corpus restricted to some languages, and its id in the store."""
         if languages not in self.parts:
             self.parts[languages] = restricted_corpus(self.corpus, self.corpus_id, languages, self.storage)
         return self.parts[languages]
 
     def text_for(self, languages: tuple[str, ...]) -> Text:
-        """What students of these languages are trained on."""
+        """Return the training text of students of some languages."""
         if languages not in self.texts:
             stored = self.parts.get(languages)
             self.texts[languages] = training_text(
@@ -112,102 +131,125 @@ class Preparation:
 
 
 def prepare(recipe: Recipe, storage: Storage, read: ReadCorpus = read_corpus) -> Preparation:
-    """Find the corpus in the store, or read it and keep it there, and name the teachers. `read` replaces `read_corpus`.
+    """Find the corpus of a recipe in the store, or read and store it, and plan the teachers.
+
+    Args:
+        recipe: the recipe.
+        storage: the store.
+        read: reads the corpus if it is not stored; tests and `plan` replace it.
+
+    Returns:
+        The corpus, its id and the teachers.
 
     Raises:
-        CorpusError: if the corpus cannot be read, or does not fit the task.
+        CorpusError: the corpus cannot be read, or does not fit the task.
     """
     corpus, name = find_corpus(recipe.corpus, storage, read)
     recipe.task_entry.check(corpus, _place(recipe))
-    ready = Preparation(storage, corpus, name, ())
-    return replace(ready, teachers=tuple(_teachers(recipe, ready, read)))
+    preparation = Preparation(storage, corpus, name, ())
+    return replace(preparation, teachers=tuple(_teachers(recipe, preparation, read)))
 
 
-def _teachers(recipe: Recipe, ready: Preparation, read: ReadCorpus) -> Iterable[PlannedTeacher]:
+def _teachers(recipe: Recipe, preparation: Preparation, read: ReadCorpus) -> Iterable[PlannedTeacher]:
     if not recipe.teachers.offers:
         return
-    corpus, storage = ready.corpus, ready.storage
+    corpus, storage = preparation.corpus, preparation.storage
     per_language = recipe.teachers.scope == "language" and len(corpus.languages) > 1
-    # Without labels a language has no teacher of its own.
+    # A language without labels has no monolingual teacher, so only source languages count.
     groups = [(language,) for language in corpus.sources] if per_language else [tuple(corpus.languages)]
-    trained_on, trained_id = _teacher_corpus(recipe, ready, read)
+    full_corpus, full_id = _teacher_corpus(recipe, preparation, read)
     for languages in groups:
-        if trained_id == ready.corpus_id:
-            own, own_id = ready.corpus_for(languages)
+        if full_id == preparation.corpus_id:
+            training_corpus, training_id = preparation.corpus_for(languages)
         else:
-            own, own_id = restricted_corpus(trained_on, trained_id, languages, storage)
-        # What is given is named by its weights, not by where it is.
+            training_corpus, training_id = restricted_corpus(full_corpus, full_id, languages, storage)
+        # A given teacher is identified by its weights, not by its path.
         teacher = recipe.teachers.pinned(_one(languages))
-        run = model_run(recipe, teacher, own, own_id, storage)
-        yield PlannedTeacher(run, languages, ready.text_for(languages), teacher)
+        run = model_run(recipe, teacher, training_corpus, training_id, storage)
+        yield PlannedTeacher(run, languages, preparation.text_for(languages), teacher)
 
 
-def _teacher_corpus(recipe: Recipe, ready: Preparation, read: ReadCorpus) -> tuple[Corpus, str]:
-    """What teachers are trained on, and its id: the students' corpus, unless `teacher_corpus` says otherwise."""
-    corpus = ready.corpus
+def _teacher_corpus(recipe: Recipe, preparation: Preparation, read: ReadCorpus) -> tuple[Corpus, str]:
+    """The training corpus of teachers, and its id: the students' corpus, unless `teacher_corpus` differs."""
+    corpus = preparation.corpus
     if not recipe.teachers.trained:
-        # What is given is evaluated only, so it is the same whatever text students are trained on.
-        none = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
-        evaluated = replace(corpus, parts={**corpus.parts, **none})
-        return evaluated, write_corpus(evaluated, ready.storage)
-    own = {} if recipe.teacher_corpus is None else as_json(recipe.teacher_corpus)
-    own = {name: value for name, value in own.items() if value != "same"}
-    if not own:
-        return corpus, ready.corpus_id
-    config = {**as_json(recipe.corpus), **own, **(_uncapped(recipe) if "cap" in own else {})}
-    asked = TypeAdapter(CorpusConfig).validate_json(json.dumps(config))
-    other, name = find_corpus(asked, ready.storage, read)
-    return _same_tags(other, corpus, recipe), name
+        # A given teacher is only evaluated. Without training text in its corpus, its id does not depend on that text.
+        empty = {part: corpus.parts[part].slice(0, 0) for part in ("train", "unlabelled")}
+        evaluated = replace(corpus, parts={**corpus.parts, **empty})
+        return evaluated, write_corpus(evaluated, preparation.storage)
+    overrides = {} if recipe.teacher_corpus is None else as_json(recipe.teacher_corpus)
+    overrides = {name: value for name, value in overrides.items() if value != "same"}
+    if not overrides:
+        return corpus, preparation.corpus_id
+    settings = {**as_json(recipe.corpus), **overrides, **(_uncapped(recipe) if "cap" in overrides else {})}
+    config = TypeAdapter(CorpusConfig).validate_json(json.dumps(settings))
+    teacher_corpus, name = find_corpus(config, preparation.storage, read)
+    _check_same_tags(teacher_corpus, corpus, recipe)
+    return teacher_corpus, name
 
 
 def _uncapped(recipe: Recipe) -> PlainObject:
-    """What another cap changes beside itself: no class is capped, and the rest that a cap leaves as unlabelled text,
-    which teachers do not use, is not asked for: without a cap nothing is left.
-    """
+    """Settings of a corpus without the students' cap: no class is capped, and no text is left unlabelled."""
     unlabelled = as_json(recipe.corpus).get("unlabelled")
     if isinstance(unlabelled, dict):
         unlabelled = {name: pattern for name, pattern in unlabelled.items() if pattern != REST}
     elif unlabelled == REST:
         unlabelled = None
-    named = {"unlabelled": unlabelled} if "unlabelled" in as_json(recipe.corpus) else {}
-    return {"cap_per_class": None, **named}
+    text = {"unlabelled": unlabelled} if "unlabelled" in as_json(recipe.corpus) else {}
+    return {"cap_per_class": None, **text}
 
 
-def _same_tags(own: Corpus, corpus: Corpus, recipe: Recipe) -> Corpus:
-    if (own.tag_set, own.pos) == (corpus.tag_set, corpus.pos):
-        return own
-    more = sorted({*own.tag_set.tags, *own.pos} ^ {*corpus.tag_set.tags, *corpus.pos})
+def _check_same_tags(teacher_corpus: Corpus, corpus: Corpus, recipe: Recipe) -> None:
+    if (teacher_corpus.tag_set, teacher_corpus.pos) == (corpus.tag_set, corpus.pos):
+        return
+    differing = sorted(
+        {*teacher_corpus.tag_set.tags, *teacher_corpus.pos} ^ {*corpus.tag_set.tags, *corpus.pos}
+    )
     raise CorpusError(
         _place(recipe), None,
-        f"the teachers' sentences and the students' have different tags ({', '.join(more)})",
+        f"the teachers' sentences and the students' have different tags ({', '.join(differing)})",
         "raise corpus.cap until every tag occurs, or omit teacher_corpus",
     )  # fmt: skip
 
 
 def training_text(corpus: Corpus) -> Text:
-    """What students are trained on: labelled sentences, then unlabelled ones."""
+    """Return the training text of students: labelled sentences, then unlabelled ones."""
     parts = [corpus.parts[part]["tokens"] for part in ("train", "unlabelled")]
     return Text.from_tokens(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
 
 
 def share_texts(preparations: Sequence[Preparation]) -> list[Preparation]:
-    """The preparations with one text for each teacher: what any of them needs of it, computed once.
+    """Return the preparations with one shared text per teacher, so that signals are computed only once.
 
-    A teacher that several preparations have is asked about the union of their texts, the largest first; each of them
-    then reads its own sentences of it.
+    A teacher of several preparations labels the union of their texts, the largest first. Each preparation then reads
+    the signals of its own sentences.
+
+    Args:
+        preparations: of recipes that may share teachers.
     """
     texts: dict[str, list[Text]] = {}
-    for teacher in (teacher for each in preparations for teacher in each.teachers):
+    for teacher in (teacher for preparation in preparations for teacher in preparation.teachers):
         texts.setdefault(teacher.run.id, []).append(teacher.text)
-    union = {run_id: Text.union(own) for run_id, own in texts.items()}
+    unions = {run_id: Text.union(texts_of_teacher) for run_id, texts_of_teacher in texts.items()}
     return [
-        replace(each, teachers=tuple(replace(t, text=union[t.run.id]) for t in each.teachers))
-        for each in preparations
+        replace(
+            preparation,
+            teachers=tuple(replace(teacher, text=unions[teacher.run.id]) for teacher in preparation.teachers),
+        )
+        for preparation in preparations
     ]
 
 
 def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: str, storage: Storage) -> Run:
-    """A run that trains `config` on gold labels of `corpus`: what a teacher is, and the stem of a student's run."""
+    """Return a run on the gold labels of a corpus: a teacher's run, or the base of a student's.
+
+    Args:
+        recipe: the recipe.
+        config: of the model, pinned.
+        corpus: the corpus.
+        name: id of the corpus.
+        storage: the store, which gets the vocabulary.
+    """
     # Sampling of languages has no effect where there is only one.
     alpha = recipe.corpus.sampling_alpha if len(corpus.languages) > 1 else 1.0
     vocabulary = store_vocabulary(
@@ -230,15 +272,29 @@ def model_run(recipe: Recipe, config: Teacher | Student, corpus: Corpus, name: s
 
 
 def student_runs(recipe: Recipe, preparation: Preparation) -> tuple[Run, ...]:
-    """The runs that distil the recipe's student: one, or with `scope: language` one for each language."""
+    """Return the runs of the recipe's student: one, or one per language with `scope: language`.
+
+    Args:
+        recipe: the recipe.
+        preparation: of the recipe.
+    """
     corpus = preparation.corpus
-    alone = recipe.scoped_student.scope == "language" and len(corpus.languages) > 1
-    groups = [(language,) for language in corpus.languages] if alone else [tuple(corpus.languages)]
+    monolingual = recipe.scoped_student.scope == "language" and len(corpus.languages) > 1
+    groups = [(language,) for language in corpus.languages] if monolingual else [tuple(corpus.languages)]
     return tuple(_student_run(recipe, preparation, languages) for languages in groups)
 
 
 def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tuple[Run, ...], ...]:
-    """The runs of the recipe's student over so many seeds, `training.seed` and those behind it."""
+    """Return the runs of the recipe's student for several seeds: `training.seed` and the numbers after it.
+
+    Args:
+        recipe: the recipe.
+        preparation: of the recipe.
+        seeds: number of seeds.
+
+    Returns:
+        For each seed the runs of `student_runs`.
+    """
     if recipe.names_seed:
         return tuple(student_runs(recipe.with_seed_offset(offset), preparation) for offset in range(seeds))
     runs = student_runs(recipe, preparation)
@@ -248,7 +304,7 @@ def seed_runs(recipe: Recipe, preparation: Preparation, seeds: int) -> tuple[tup
 def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str, ...]) -> Run:
     corpus, name = preparation.corpus_for(languages)
     student = _resolved_student(recipe, preparation).pinned(_one(languages))
-    stem = model_run(recipe, student, corpus, name, preparation.storage)
+    base_run = model_run(recipe, student, corpus, name, preparation.storage)
     unlabelled = corpus.parts["unlabelled"].num_rows > 0
     if not unlabelled and any(names_text(stage, "unlabelled") for stage in recipe.all_stages):
         raise CorpusError(
@@ -257,10 +313,10 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
             "lower corpus.cap where unlabelled: rest takes what it leaves, or name the text in corpus.unlabelled",
         )  # fmt: skip
     needs = recipe_needs(recipe, unlabelled=unlabelled)
-    _check_live(preparation, stem, needs)
+    _check_live(preparation, base_run, needs)
     sources = [_source(teacher, preparation, languages, needs) for teacher in preparation.teachers]
     return replace(
-        stem,
+        base_run,
         labels_id=store_labels(
             preparation.storage, recipe.task_entry, student.encoding, corpus, name, _place(recipe)
         ),
@@ -275,11 +331,11 @@ def _student_run(recipe: Recipe, preparation: Preparation, languages: tuple[str,
 
 
 def _check_live(preparation: Preparation, run: Run, needs: Sequence[Need]) -> None:
-    """Refuse teachers that are to read the student's batches, and cannot.
+    """Refuse teachers unable to read the student's batches in the training step.
 
     Raises:
-        SignalError: one of them has not all the layers that are read.
-        RunError: one of them has other pieces than the student.
+        SignalError: a teacher lacks a layer that is read.
+        RunError: a teacher has other pieces than the student.
     """
     storage = preparation.storage
     for teacher in preparation.teachers:
@@ -288,23 +344,24 @@ def _check_live(preparation: Preparation, run: Run, needs: Sequence[Need]) -> No
             continue
         for layer in {need.layer for need in live if need.layer is not None}:
             teacher.hidden_size(layer)
-        own, its = (
-            _splitting(open_vocabulary(storage, each.vocabulary_id).pieces) for each in (run, teacher.run)
+        student_pieces, teacher_pieces = (
+            _tokenization(open_vocabulary(storage, model.vocabulary_id).pieces)
+            for model in (run, teacher.run)
         )
-        if own != its:
+        if student_pieces != teacher_pieces:
             raise RunError(
-                f"student: {teacher.name} reads each batch in the training step, and the student's pieces are not its "
-                "own; set student.vocabulary: {kind: teacher}, or give both a checkpoint with the same tokenizer"
+                f"student: {teacher.name} reads each batch in the training step, and the student has other pieces than "
+                "the teacher; set student.vocabulary: {kind: teacher}, or use checkpoints with the same tokenizer"
             )
 
 
-def _splitting(pieces: Vocabulary) -> object:
-    """What decides how a vocabulary splits text, and the numbers of its pieces."""
+def _tokenization(pieces: Vocabulary) -> object:
+    """The definition of a vocabulary's splitting of text, and the numbers of the pieces."""
     return (pieces.definition, pieces.special) if isinstance(pieces, HFVocabulary) else pieces.to_json()
 
 
 def _resolved_student(recipe: Recipe, preparation: Preparation) -> Student:
-    """The student with the teacher's own where it says `teacher`."""
+    """The student with the teacher's values in place of `teacher`."""
     resolved: dict[str, object] = {}
     if "vocabulary" in recipe.student.taken_from_teacher:
         resolved["vocabulary"] = resolve_vocabulary(recipe)
@@ -315,19 +372,19 @@ def _resolved_student(recipe: Recipe, preparation: Preparation) -> Student:
 
 
 def _start_from(recipe: Recipe, storage: Storage) -> dict[str, str] | None:
-    """Where the weights are that training starts from, and their checksum."""
+    """The folder and the checksum of the initial weights."""
     if recipe.start_from is None:
         return None
-    found = find_starting_run(recipe.start_from, storage)
-    if found is None:
+    start = find_starting_run(recipe.start_from, storage)
+    if start is None:
         hint = "set start_from to the id of a finished run (run-…), or to its folder"
         raise StoreError(recipe.start_from, "is no finished run of this store, and no folder of one", hint)
-    folder, result = found
+    folder, result = start
     return {"folder": folder.uri, "weights_sha256": result.weights_sha256}
 
 
 def _place(recipe: Recipe) -> str:
-    """Where the corpus is, as errors call it."""
+    """The corpus, as errors call it."""
     return redact(str(getattr(recipe.corpus, "root", recipe.corpus.source)))
 
 
@@ -336,31 +393,49 @@ def _one(languages: Sequence[str]) -> str | None:
 
 
 def with_seed_offset(run: Run, offset: int) -> Run:
-    """The same run with another seed."""
+    """Return the run with `offset` added to the seed."""
     return replace(run, training={**run.training, "seed": run.training["seed"] + offset})
 
 
 def recipe_needs(recipe: Recipe, *, unlabelled: bool) -> tuple[Need, ...]:
-    """The signals that the recipe's stages read, each once."""
+    """Return the signals read by the recipe's stages, each once.
+
+    Args:
+        recipe: the recipe.
+        unlabelled: true if the corpus has unlabelled text.
+    """
     needs = (need for stage in recipe.all_stages for need in stage_needs(stage, unlabelled=unlabelled))
     return tuple(dict.fromkeys(needs))
 
 
 def stored_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
-    """The stored signals that serve every stage of `recipes`, which have the same teachers, together."""
+    """Return the stored signals for all stages of several recipes together.
+
+    Args:
+        recipes: recipes with the same teachers.
+        unlabelled: true if the corpus has unlabelled text.
+    """
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
     return storable_needs(recipes[0].teachers, needs)
 
 
 def training_step_needs(recipes: Sequence[Recipe], *, unlabelled: bool) -> tuple[Need, ...]:
-    """What the stages of `recipes`, which have the same teachers, are given in the training step, each once."""
+    """Return the signals computed by teachers in the training steps of several recipes, each once.
+
+    Args:
+        recipes: recipes with the same teachers.
+        unlabelled: true if the corpus has unlabelled text.
+    """
     needs = [need for recipe in recipes for need in recipe_needs(recipe, unlabelled=unlabelled)]
     return live_signals(needs, stores=recipes[0].teachers.stores)
 
 
 def storable_needs(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
-    """What must be stored of a teacher, by its configuration, to meet `needs`; the rest it gives in the training
-    step.
+    """Return the signals of a teacher to store for some needs; the rest is computed in the training step.
+
+    Args:
+        teacher: its configuration.
+        needs: the signals that objectives read.
     """
     return signals_to_store(needs, teacher.offers) if teacher.stores else ()
 
@@ -368,19 +443,19 @@ def storable_needs(teacher: Teacher, needs: Iterable[Need]) -> tuple[Need, ...]:
 def _source(
     teacher: PlannedTeacher, preparation: Preparation, languages: tuple[str, ...], needs: Sequence[Need]
 ) -> Source | None:
-    """What a student of `languages` reads of a teacher; None where the teacher covers none of them."""
+    """The teacher's signals for a student of `languages`; None if the teacher covers none of them."""
     covered = tuple(language for language in teacher.languages if language in languages)
     if not covered:
         return None
-    own = preparation.text_for(covered)
+    student_text = preparation.text_for(covered)
     stored = storable_needs(teacher.config, needs)
-    signals = {need.name: teacher.signal_id(need, own) for need in stored}
-    if own.id == teacher.text.id:
+    signals = {need.name: teacher.signal_id(need, student_text) for need in stored}
+    if student_text.id == teacher.text.id:
         return Source(teacher.run.id, covered, signals)
     folders = {need.name: teacher.signal_id(need, teacher.text) for need in stored}
     return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
 
 
 def as_json(config: BaseModel) -> PlainObject:
-    """A configuration model as JSON-able data."""
+    """Return a configuration model as plain data."""
     return config.model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""The plan of a run: its stages, which layer groups each of their steps trains, and which text a stage holds out."""
+"""The plan of a run: its stages, the layer groups trained in each step, and the held-out text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ from raykd.training.live import LiveTeacher
 
 @dataclass(frozen=True)
 class StagePlan:
-    """How one stage is trained: its objective (annealed, if it is), on which data, which layer groups, whether
-    with a new head.
+    """The training of one stage.
+
+    Attributes:
+        objective: Annealed, if it is to be.
+        data: Opens the training data.
+        live: Opens the teacher that reads the batches in the training step; gives None if there is none.
+        layers: "all", "unfreeze", or the names of the trained layer groups.
+        head: "keep", or "new" for a head with new random weights.
+        select: Criterion for the best epoch: "dev" (the dev score), or "loss" (the stage's loss on held-out text).
+        held_out: Share of the text that is held out for `select: loss`.
     """
 
     objective: Objective
@@ -28,26 +36,35 @@ class StagePlan:
     training: TrainingConfig
     data: Callable[[], TrainingData]
     live: Callable[[], LiveTeacher | None] = lambda: None
-    """The teacher that reads each batch in the training step, where one does."""
+
     layers: str | Sequence[str] = "all"
     head: str = "keep"
     select: str = "dev"
     held_out: float = 0.0
 
     def steps(self, model: Model) -> list[list[str] | None]:
-        """The layer groups that each step trains; None stands for all."""
+        """Return the trained layer groups, step by step; None stands for all.
+
+        Args:
+            model: to be trained.
+        """
         if self.layers == "all":
             return [None]
         if self.layers == "unfreeze":
             # A head has no effect on hidden states.
-            groups = [each for each in model.layer_groups() if each != "head" or self.objective.reads_scores]
+            groups = [name for name in model.layer_groups() if name != "head" or self.objective.reads_scores]
             return [groups[: count + 1] for count in range(len(groups))]
         return [list(self.layers)]
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How a run is trained."""
+    """The training of a run.
+
+    Attributes:
+        tags: Number of the model's labels.
+        sampling_alpha: Exponent of the sampling of languages; 1 takes every sentence once per epoch.
+    """
 
     stages: Sequence[StagePlan]
     tags: int
@@ -57,12 +74,20 @@ class TrainingPlan:
 
 
 def select_trainable(model: Model, groups: Sequence[str] | None) -> list[nn.Parameter]:
-    """The parameters of the layer groups; the others are not trained. None trains all but those that are fixed."""
-    known = model.layer_groups()
-    groups = list(known) if groups is None else groups
-    if unknown := [group for group in groups if group not in known]:
-        raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(known)}")
-    chosen = {id(parameter) for group in groups for parameter in known[group]}
+    """Return the parameters of some layer groups, and freeze all others.
+
+    Args:
+        model: changed in place.
+        groups: names of the layer groups; None for all parameters but the fixed_parameters ones.
+
+    Raises:
+        RunError: the model has no such layer group.
+    """
+    layer_groups = model.layer_groups()
+    groups = list(layer_groups) if groups is None else groups
+    if unknown := [group for group in groups if group not in layer_groups]:
+        raise RunError(f"the model has no layer group {unknown[0]!r}; it has {', '.join(layer_groups)}")
+    chosen = {id(parameter) for group in groups for parameter in layer_groups[group]}
     chosen -= {id(parameter) for parameter in model.fixed_parameters()}
     for parameter in model.parameters():
         parameter.requires_grad_(id(parameter) in chosen)
@@ -70,7 +95,12 @@ def select_trainable(model: Model, groups: Sequence[str] | None) -> list[nn.Para
 
 
 def split_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that a stage trains on, and those that it is selected on (none where dev selects), drawn by the seed."""
+    """Return the rows for training, and the held-out rows drawn by the seed; without `select: loss` none are held out.
+
+    Args:
+        rows: of the stage's text.
+        stage: its `select`, `held_out` and seed decide.
+    """
     if stage.select != "loss":
         return rows, rows[:0]
     order = np.random.default_rng([stage.training.seed, len(rows)]).permutation(len(rows))
@@ -79,8 +109,13 @@ def split_held_out(rows: np.ndarray, stage: StagePlan) -> tuple[np.ndarray, np.n
 
 
 def labelled_share(part: Part, rows: np.ndarray, *, per_token: bool, alpha: float) -> float:
-    """The share of labelled text in what a stage's loss is averaged over, sentences or tokens: of an epoch over these
-    rows of `part`, or of one that samples languages with exponent `alpha`, in expectation.
+    """Return the share of labelled text in the average of a stage's loss.
+
+    Args:
+        part: the text.
+        rows: of an epoch.
+        per_token: true if the loss is averaged over tokens, false for sentences.
+        alpha: exponent of the sampling of languages; the share is then an expectation.
     """
     weight_N = part.text.lengths[rows].astype(np.float64) if per_token else np.ones(len(rows))
     _, language_N, counts = np.unique(part.languages[rows], return_inverse=True, return_counts=True)

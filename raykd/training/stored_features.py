@@ -1,4 +1,4 @@
-"""Reading what frozen encoders gave for sentences: found by their words, in whichever text it was computed."""
+"""Reading stored features of frozen encoders: a sentence is found by its words, in any text."""
 
 from __future__ import annotations
 
@@ -24,35 +24,42 @@ FEATURES = Need("features")
 
 @dataclass(frozen=True)
 class _Source:
-    """The features of one text, as a transfer set reads them."""
+    """The features of one text, in the form that a transfer set reads."""
 
     folders: Mapping[str, str]
 
 
 class EncoderRows:
-    """What one encoder gave for some sentences: `rows` are theirs in all that it has read."""
+    """The features of some sentences by one encoder; `rows` are their positions in all texts of the encoder."""
 
     def __init__(self, features: TransferSet, rows: np.ndarray):
         self._features, self._rows = features, rows
 
     def bytes_of(self, rows: np.ndarray) -> int:
-        """Bytes of what the encoder gave for the sentences at `rows`."""
+        """Return the bytes of the features of the sentences at `rows`."""
         return self._features.bytes_of(self._rows[rows])
 
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
-        """The windows of an epoch over the sentences at `rows`, as those of a transfer set."""
+        """Return the windows of an epoch over the sentences at `rows`, as `TransferSet.plan` does.
+
+        Args:
+            rows: of the sentences.
+            seed: decides the order, with the epoch.
+            epoch: counted over all stages.
+            shuffle: false for the order of the rows.
+        """
         return self._features.plan(self._rows[rows], seed=seed, epoch=epoch, shuffle=shuffle)
 
     def expect(self, windows: Sequence[np.ndarray]) -> None:
-        """The sentences of these windows are read next."""
+        """Prefetch the sentences of the next windows."""
         self._features.prefetch([self._rows[rows] for rows in windows])
 
     def gather(self, rows: np.ndarray) -> Tensor:
-        """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
-        found = self._features.gather(self._rows[rows]).features
-        if found is None:
+        """Return the features [B, T, D] of the sentences at `rows`, float16, padded with zeros."""
+        features = self._features.gather(self._rows[rows]).features
+        if features is None:
             raise ValueError("the transfer set of an encoder has no features")
-        return found
+        return features
 
     def close(self) -> None:
         """End the background threads and unmap all shards."""
@@ -60,28 +67,39 @@ class EncoderRows:
 
 
 class StoredFeatures:
-    """The features of some sentences, of several encoders side by side, by row."""
+    """The features of some sentences by several encoders, side by side."""
 
     def __init__(self, encoders: Sequence[EncoderRows]):
         self.encoders = encoders
 
     def gather(self, rows: np.ndarray) -> Tensor:
-        """The features [B, T, D] of the sentences at `rows`, padded with zeros; float16."""
+        """Return the features [B, T, D] of the sentences at `rows`, float16, padded with zeros.
+
+        The features of the encoders stand side by side: D is the sum of their sizes.
+        """
         return torch.cat([encoder.gather(np.asarray(rows)) for encoder in self.encoders], -1)
 
 
 def frozen_encoder_configs(run: Run) -> tuple[Part, ...]:
-    """The frozen encoders and tables that the run's model reads."""
-    return tuple(validate_plain(part_class(each), each) for each in run.model.get("contextual") or ())
+    """Return the frozen encoders and word vectors of a run's model.
+
+    Args:
+        run: the run.
+    """
+    return tuple(validate_plain(part_class(config), config) for config in run.model.get("contextual") or ())
 
 
 def encoder_ids(run: Run) -> tuple[str, ...]:
-    """The identities of what the run's model reads, in its order."""
+    """Return the identities of the frozen encoders of a run's model, in the model's order.
+
+    Args:
+        run: the run.
+    """
     return tuple(config.id for config in frozen_encoder_configs(run))
 
 
 class FeatureReader:
-    """Finds what some encoders had given when it was made."""
+    """Finds the stored features of some encoders; features stored after its creation are not seen."""
 
     def __init__(self, storage: Storage, encoders: Sequence[str]):
         self._encoders = [
@@ -90,15 +108,19 @@ class FeatureReader:
         ]
 
     def find(self, tokens: pa.ChunkedArray | Sequence[Sequence[str]]) -> StoredFeatures | None:
-        """The stored features of these sentences; None where there is an encoder that has not read them all."""
+        """Return the stored features of sentences; None if an encoder has not read all of them.
+
+        Args:
+            tokens: the words of each sentence.
+        """
         if not self._encoders:
             return None
         opened, hashes = [], sentence_hashes(tokens)
         for features, texts in self._encoders:
             rows = np.full(len(hashes), -1, np.int64)
             for first, text in texts:
-                found = text.rows(hashes)
-                rows = np.where((rows < 0) & (found >= 0), first + found, rows)
+                text_rows = text.rows(hashes)
+                rows = np.where((rows < 0) & (text_rows >= 0), first + text_rows, rows)
             if (rows < 0).any():
                 return None
             opened.append(EncoderRows(features, rows))
@@ -109,7 +131,7 @@ class FeatureReader:
 def _features_of(
     store_uri: str, encoder_id: str, names: tuple[str, ...]
 ) -> tuple[TransferSet, list[tuple[int, Text]]]:
-    """All that an encoder gave for these texts, one after the other, and each text with its first row."""
+    """The features of an encoder for several texts, one after the other, and each text with its first row."""
     texts, covered, first = [], [], 0
     for name in names:
         text = _text(store_uri, name)
@@ -121,12 +143,22 @@ def _features_of(
 
 
 def stored_texts(storage: Storage, encoder_id: str) -> list[Text]:
-    """The texts that an encoder has read."""
+    """Return the texts with stored features of an encoder.
+
+    Args:
+        storage: of the features.
+        encoder_id: of the encoder.
+    """
     return [_text(storage.uri, name) for name in text_ids(storage, encoder_id)]
 
 
 def text_ids(storage: Storage, encoder_id: str) -> list[str]:
-    """The ids of the texts that an encoder has read; one that was removed from the store since is not among them."""
+    """Return the ids of the texts with stored features of an encoder, without those removed from the store since.
+
+    Args:
+        storage: of the features.
+        encoder_id: of the encoder.
+    """
     names = sorted(storage.child(ENCODERS, encoder_id).names())
     ids = [name.removesuffix(".json") for name in names if name.startswith("text-")]
     return [name for name in ids if storage.child("transfer", name).exists(TEXT)]

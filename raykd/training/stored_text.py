@@ -1,4 +1,4 @@
-"""Encoded text in the store: written once, block by block, and mapped by every process that trains or evaluates on it.
+"""Encoded text in the store: written once, block by block, and mapped by all processes that train or evaluate on it.
 
     <store>/encoded/<id>/block-<number>.arrow …, encoded.json         the manifest last
 
@@ -31,14 +31,21 @@ BLOCK_SENTENCES = 50_000
 def find_or_encode(
     storage: Storage, corpus_id: str, part: str, table: pa.Table, vocabulary: StoredVocabulary
 ) -> EncodedText:
-    """The sentences of `table`, which is the `part` of the corpus, as `vocabulary` encodes them; mapped.
+    """Return the sentences of a corpus part in pieces, mapped; encode and store them if they are not stored yet.
+
+    Args:
+        storage: of the encoded text.
+        corpus_id: of the corpus.
+        part: name of the part.
+        table: the sentences of the part.
+        vocabulary: encodes the sentences.
 
     Raises:
         StoreError: a block is damaged.
     """
     name = encoded_text_id(corpus_id, part, vocabulary.id)
     folder = storage.child(ENCODED, name)
-    text = _found(folder)
+    text = _find(folder)
     if text is None:
         # The actors of a node start together, and one of them is enough; two would write the same bytes.
         with node_lock(identity("lock", {"store": storage.uri, "name": name})):
@@ -49,23 +56,36 @@ def find_or_encode(
 
 
 def encoded_text_id(corpus_id: str, part: str, vocabulary_id: str) -> str:
-    """The name under which a corpus part is stored as a vocabulary encodes it."""
-    decides = {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary_id}
-    return identity("encoded", decides)
+    """Return the identity of a corpus part encoded by a vocabulary.
+
+    Args:
+        corpus_id: of the corpus.
+        part: name of the part.
+        vocabulary_id: of the vocabulary.
+    """
+    settings = {"format": FORMAT, "corpus": corpus_id, "part": part, "vocabulary": vocabulary_id}
+    return identity("encoded", settings)
 
 
 def open_encoded_text(folder: Storage) -> EncodedText:
-    """Map what `encoded_text` wrote. Raises StoreError where a block is missing or damaged."""
-    return _joined(folder, folder.read_json(ENCODED_MANIFEST))
+    """Map text written by `find_or_encode`.
+
+    Args:
+        folder: of the encoded text.
+
+    Raises:
+        StoreError: a block is missing or damaged.
+    """
+    return _open_blocks(folder, folder.read_json(ENCODED_MANIFEST))
 
 
-def _found(folder: Storage) -> EncodedText | None:
+def _find(folder: Storage) -> EncodedText | None:
     manifest = folder.find_json(ENCODED_MANIFEST)
-    return None if manifest is None else _joined(folder, manifest)
+    return None if manifest is None else _open_blocks(folder, manifest)
 
 
-def _joined(folder: Storage, manifest: PlainObject) -> EncodedText:
-    texts = [_mapped(folder, block, manifest["padding"]) for block in manifest["blocks"]]
+def _open_blocks(folder: Storage, manifest: PlainObject) -> EncodedText:
+    texts = [_open_block(folder, block, manifest["padding"]) for block in manifest["blocks"]]
     return EncodedText.concatenate(texts, padding=manifest["padding"])
 
 
@@ -93,7 +113,7 @@ def _arrays(text: EncodedText) -> dict[str, np.ndarray]:
 
 
 def _batch(arrays: dict[str, np.ndarray]) -> pa.RecordBatch:
-    """One row: each column a list of numbers."""
+    """A record batch of one row: each column is a list of numbers."""
     columns = {
         name: pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), pa.array(values))
         for name, values in arrays.items()
@@ -101,7 +121,7 @@ def _batch(arrays: dict[str, np.ndarray]) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-def _mapped(folder: Storage, block: dict[str, str], padding: int) -> EncodedText:
+def _open_block(folder: Storage, block: dict[str, str], padding: int) -> EncodedText:
     try:
         batch = open_arrow(folder, block["name"], sha256=block["sha256"])
     except (OSError, ValueError) as error:

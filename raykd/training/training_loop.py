@@ -1,14 +1,14 @@
-"""The one training loop: teachers and students, one worker or several, here or under Ray Train. It knows no launcher.
+"""The training loop of teachers and students, for one worker or several; it does not depend on a launcher.
 
-A run is a list of stages. A stage has one or more steps (several where layers are unfrozen one group after another), a
-step has epochs, and each step starts from the best state of the one before.
+A run is a list of stages. A stage has one or more steps (several if layers are unfrozen one group after another), a
+step has epochs, and a step starts from the best state of the previous one.
 
 Every worker walks the same deterministic plan of global batches and takes its slice of each. Local loss sums are
-divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients: so
+divided by the size of the *global* batch and multiplied by the number of workers, because DDP averages gradients. So
 one worker or four take the same step, up to rounding.
 
-Randomness is a function of the position (seed, epoch, batch), and of a sentence's row in the global batch: a checkpoint
-that holds the position holds the state of every generator, and a resumed run ends where an undisturbed one does.
+Randomness is a function of the position (seed, epoch, batch) and of a sentence's row in the global batch. A checkpoint
+with the position therefore fixes the state of all generators, and a resumed run ends exactly like an undisturbed one.
 """
 
 from __future__ import annotations
@@ -45,11 +45,19 @@ from raykd.training.stages import TrainingPlan, labelled_share, select_trainable
 from raykd.training.worker import Worker
 
 TRAINED = 0.9
-"""The share of an epoch that its training takes, about; the rest is the score on dev."""
+"""Approximate share of an epoch spent on training; the rest is the scoring of dev."""
 
 
 class Distiller:
-    """Trains `model` by a plan; `evaluate` scores dev after each epoch, and the best epoch's weights are kept."""
+    """Trains a model by a plan and keeps the weights of the best epoch.
+
+    Args:
+        model: trained in place.
+        plan: the stages.
+        evaluate: scores the model on dev, after each epoch.
+        folder: of the run, for checkpoints.
+        worker: of this process.
+    """
 
     def __init__(
         self,
@@ -64,9 +72,9 @@ class Distiller:
         self._evaluate = evaluate
         self.progress = Progress()
         self._sums: dict[str, Tensor] = {}
-        """The sums of losses since `progress.sums` was last added to, on the device until they are read."""
+        """Sums of losses not yet added to `progress.sums`; they stay on the device until they are read."""
         self._norm: Tensor | None = None
-        """Of the gradient of the last step, which is looked at with the next one's loss."""
+        """Norm of the last step's gradient; it is checked together with the next step's loss."""
         self._length = PlanLength(
             tuple(
                 StageLength(stage.schedule.epochs, stage.schedule.max_steps, len(stage.steps(model)))
@@ -75,10 +83,17 @@ class Distiller:
         )
 
     def train(self, report: Callable[[EpochReport], None]) -> Progress:
-        """Train to the end, from the stored checkpoint if there is one. Leaves the best weights in `model`."""
-        found, state = read_checkpoint(self.folder, self.worker.device), None
-        if found is not None:
-            self.progress, state = found
+        """Train to the end, from the checkpoint if there is one, and leave the best weights in the model.
+
+        Args:
+            report: called after each epoch; may be a barrier between workers.
+
+        Returns:
+            The final position, with the history of epochs.
+        """
+        checkpoint, state = read_checkpoint(self.folder, self.worker.device), None
+        if checkpoint is not None:
+            self.progress, state = checkpoint
         for index in range(self.progress.stage, len(self.plan.stages)):
             self._open_stage(index)
             if state is None:
@@ -113,7 +128,7 @@ class Distiller:
         self.loss = objective.build(student, teacher, labelled=labelled).to(self.worker.device)
 
     def _begin_stage(self, index: int) -> None:
-        """What happens once, when nothing of the stage is trained yet; a run that is taken up within it has it."""
+        """Draw a new head, if configured; a run resumed within the stage has it already."""
         if self.stage.head == "new":
             torch.manual_seed(_seed(self.stage.training.seed, index, 1))
             self.model.reset_head()
@@ -123,7 +138,7 @@ class Distiller:
         self._layers: Literal["all"] | tuple[str, ...] = "all" if groups is None else tuple(groups)
         self._parameters = [*select_trainable(self.model, groups), *self.loss.parameters()]
         learner = Learner(self.model, self.loss, self.stage.objective, self._live)
-        # Where no labels are read, DDP has to look for parameters that get no gradient: the head's.
+        # If the objective reads no labels, the head gets no gradient, and DDP has to look for such parameters.
         unused = not self.stage.objective.reads_labels
         self._learner = (
             DistributedDataParallel(learner, find_unused_parameters=unused)
@@ -137,7 +152,7 @@ class Distiller:
             self._restore(state)
 
     def _most_steps(self) -> int:
-        """Optimiser steps of one step of the stage, where patience does not end it."""
+        """The optimiser steps of one step of the stage, if patience does not end it."""
         schedule, in_one = self.stage.schedule, len(self._batches(self.progress.first_epoch))
         limits = (schedule.max_steps, schedule.epochs and in_one * schedule.epochs)
         return min((limit for limit in limits if limit is not None), default=0)
@@ -146,8 +161,8 @@ class Distiller:
         while not self._ended():
             epoch = self.progress.epoch
             batches = self._batches(epoch)
-            if (most := self.stage.schedule.max_steps) is not None:
-                batches = batches[: most - self.progress.steps]
+            if (max_steps := self.stage.schedule.max_steps) is not None:
+                batches = batches[: max_steps - self.progress.steps]
             with part_of_work(*self._shares(len(batches)), self._title(epoch)):
                 with part_of_work(0.0, TRAINED):
                     self._train_epoch(epoch, batches)
@@ -157,7 +172,7 @@ class Distiller:
             report(closed)
 
     def _shares(self, steps: int) -> tuple[float, float]:
-        """The shares of the run that are done before and after an epoch of so many optimiser steps."""
+        """The finished shares of the run before and after an epoch of `steps` optimiser steps."""
         progress = self.progress
         epochs = progress.epoch - progress.first_epoch
         before = self._length.share_done(progress.stage, progress.step, epochs, progress.steps)
@@ -166,11 +181,11 @@ class Distiller:
         )
 
     def _title(self, epoch: int) -> str:
-        most = self._length.max_epochs
-        return f"epoch {epoch + 1}" if most is None else f"epoch {epoch + 1}/{most}"
+        epochs = self._length.max_epochs
+        return f"epoch {epoch + 1}" if epochs is None else f"epoch {epoch + 1}/{epochs}"
 
     def _ended(self) -> bool:
-        """Whether the step has as many epochs or optimiser steps as it may have, or is out of patience."""
+        """Return true if the step has reached the limit of epochs or optimiser steps, or is out of patience."""
         schedule, progress = self.stage.schedule, self.progress
         since_best = progress.epoch - max(progress.best_epoch, progress.first_epoch)
         return (
@@ -180,7 +195,7 @@ class Distiller:
         )
 
     def _close_step(self, *, last: bool) -> None:
-        """The next step starts from the best state of this one."""
+        """Restore the best state of the step, from which the next step starts."""
         progress = self.progress
         self.model.load_state_dict(progress.best_weights)
         self.loss.load_state_dict(progress.best_loss_weights)
@@ -195,10 +210,10 @@ class Distiller:
     def _batches(self, epoch: int) -> list[np.ndarray]:
         training = self.stage.training
         return self.data.plan(
-            self._drawn(epoch), batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
+            self._sample_rows(epoch), batch_tokens=training.batch_tokens, seed=training.seed, epoch=epoch
         )
 
-    def _drawn(self, epoch: int) -> np.ndarray:
+    def _sample_rows(self, epoch: int) -> np.ndarray:
         """The rows of one epoch: all of them, or a sample smoothed over languages."""
         alpha = self.plan.sampling_alpha
         if alpha == 1.0:
@@ -221,58 +236,63 @@ class Distiller:
                 self._save()
 
     def _train_batch(self, epoch: int, number: int, rows: np.ndarray) -> dict[str, Tensor]:
-        """One optimiser step on one global batch; returns this worker's sums of each loss, float64."""
+        """Take one optimiser step on one global batch; return the worker's sum of each loss, float64."""
         training, worker = self.stage.training, self.worker
-        own = worker_slice(rows, worker.rank, worker.world)
-        # A batch smaller than the number of workers leaves some with nothing: they run one sentence at weight 0.
-        batch = self.data.gather(own if len(own) else rows[:1], worker.device)
+        worker_rows = worker_slice(rows, worker.rank, worker.world)
+        # In a batch smaller than the number of workers some get no sentence: they run one at weight 0, for DDP.
+        batch = self.data.gather(worker_rows if len(worker_rows) else rows[:1], worker.device)
         places = (
-            worker_slice(np.arange(len(rows)), worker.rank, worker.world) if len(own) else np.zeros(1, int)
+            worker_slice(np.arange(len(rows)), worker.rank, worker.world)
+            if len(worker_rows)
+            else np.zeros(1, int)
         )
         losses, total = self._losses(batch, to_device(torch.from_numpy(places), worker.device), epoch, number)
         size = int(self.data.part.text.lengths[rows].sum()) if self._per_token else len(rows)
-        weight = (worker.world if len(own) else 0.0) / size
+        weight = (worker.world if len(worker_rows) else 0.0) / size
         self._optimiser.zero_grad(set_to_none=True)
         if not total.requires_grad:
             trained = ", ".join(self._layers) if self._layers != "all" else "all"
             raise RunError(
-                f"stage {self.progress.stage + 1}: the layers that it trains ({trained}) have no effect on its "
-                "objective; name others in layers"
+                f"stage {self.progress.stage + 1}: the trained layers ({trained}) have no effect on the objective; "
+                "name other layers in layers"
             )
         self._scaler.scale(total * weight).backward()
         self._scaler.unscale_(self._optimiser)
         norm = nn.utils.clip_grad_norm_(self._parameters, training.gradient_clip or math.inf)
-        # With float16 a gradient that is not finite is skipped by the scaler.
+        # With float16 the scaler itself skips a step whose gradient is not finite.
         self._norm = None if self._scaler.is_enabled() else norm
         self._scaler.step(self._optimiser)
         self._scaler.update()
         self._rate.step()
-        counted = 1.0 if len(own) else 0.0
-        return {name: counted * part.detach().sum().double() for name, part in losses.items()}
+        included = 1.0 if len(worker_rows) else 0.0
+        return {name: included * part.detach().sum().double() for name, part in losses.items()}
 
     def _losses(
         self, batch: Batch, places_B: Tensor, epoch: int, number: int
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """The losses of each sentence, and their sum. The step waits for the device here, once: what must be known of
-        this loss, and of the last gradient, is read together.
+        """The losses of the sentences of a batch, and their sum.
+
+        The step waits for the device only here: all values that the host needs, of the loss and of the last gradient,
+        are read together.
         """
         seed, device = _seed(self.stage.training.seed, epoch, number), self.worker.device
 
-        def computed(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
+        def compute(learner: nn.Module) -> tuple[dict[str, Tensor], Tensor]:
             _seed_generator(seed, device)
             with step_masks(seed, places_B):
                 losses = learner(batch, self._kd_weight(epoch), self.stage.training.precision)
             return losses, losses[TOTAL].sum()
 
         with deferred_checks() as conditions:
-            losses, total = computed(self._learner)
-        known = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
-        finite, *rest = torch.stack([*known, *conditions]).tolist()
+            losses, total = compute(self._learner)
+        checks = [total.detach().isfinite(), *([] if self._norm is None else [self._norm.isfinite()])]
+        finite, *rest = torch.stack([*checks, *conditions]).tolist()
         if self._norm is not None and not rest.pop(0):
             self._refuse("gradient", epoch, number - 1)
         if not all(rest):
-            # The gradients' hooks are those of the parameters, and workers must not wait for each other here.
-            losses, total = computed(getattr(self._learner, "module", self._learner))
+            # A fast path did not hold, so compute again by the safe one. Not through DDP: only some workers come here,
+            # and its forward pass would wait for all. The hooks that average gradients belong to the parameters.
+            losses, total = compute(getattr(self._learner, "module", self._learner))
             finite = bool(total.detach().isfinite())
         if not finite:
             self._refuse("loss", epoch, number)
@@ -285,7 +305,7 @@ class Distiller:
         )
 
     def _read_sums(self) -> None:
-        """Add what the device has summed to `progress.sums`, and look at the last gradient."""
+        """Add the sums on the device to `progress.sums`, and check the last gradient."""
         if self._norm is not None and not bool(self._norm.isfinite()):
             self._refuse("gradient", self.progress.epoch, self.progress.batch - 1)
         self._norm = None
@@ -326,7 +346,7 @@ class Distiller:
         return report
 
     def _held_out_loss(self) -> float:
-        """The stage's own loss per sentence on the text that it does not train on; the same on every worker."""
+        """The stage's loss per sentence on held-out text, the same on all workers."""
         self.model.eval()
         batches = self.data.plan(
             self._held_out, batch_tokens=self.stage.training.batch_tokens, seed=0, epoch=0, shuffle=False
@@ -358,7 +378,7 @@ class Distiller:
 
     def _save(self) -> None:
         self._read_sums()
-        # Sums differ between workers until they are reduced, so a checkpoint inside an epoch holds the total on rank 0.
+        # Sums differ between workers until they are reduced. A checkpoint inside an epoch holds the total, for rank 0.
         sums = self._over_workers(self.progress.sums)
         if self.worker.rank == 0:
             write_checkpoint(self.folder, replace(self.progress, sums=sums), self._states())
@@ -366,8 +386,8 @@ class Distiller:
     def _restore(self, states: dict[str, State]) -> None:
         if self.worker.rank > 0:
             self.progress.sums = dict.fromkeys(self.progress.sums, 0.0)
-        for name, each in self._states().items():
-            each.load_state_dict(states[name])
+        for name, stateful in self._states().items():
+            stateful.load_state_dict(states[name])
 
     def _states(self) -> dict[str, Stateful]:
         return {
@@ -381,8 +401,10 @@ def _copy(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _seed_generator(seed: int, device: torch.device) -> None:
-    """Seed what a step draws from. `torch.manual_seed` also notes each call, with its stack, for devices that
-    are not in use: a millisecond and some kilobytes for every step.
+    """Seed the generators of the CPU and of `device` alone.
+
+    `torch.manual_seed` also records each call, with its stack, for devices not in use: a millisecond and some kilobytes
+    per step.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

@@ -1,4 +1,4 @@
-"""A model that is one of Transformers as its checkpoint: what `AutoModel` and `AutoTokenizer` read, without raykd."""
+"""Export of a Transformers model as a checkpoint for `AutoModel` and `AutoTokenizer`, without raykd."""
 
 from __future__ import annotations
 
@@ -23,18 +23,26 @@ CHECKPOINT_FILES = ("config.json", "model.safetensors", "tokenizer.json", "token
 
 
 def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
-    """Write the masked language model or the classifier in the `folder` of a finished run into `target`; gives the
-    bytes of each file. A pruned vocabulary stays so: the tokenizer has its pieces alone.
+    """Write the masked language model or the classifier of a finished run as a checkpoint of Transformers.
+
+    A pruned vocabulary stays pruned: the tokenizer has only its pieces.
+
+    Args:
+        folder: of the run.
+        target: the folder of the checkpoint.
+
+    Returns:
+        The bytes of each file.
 
     Raises:
         StoreError: the folder is not a run's, or damaged.
-        ExportError: the model is none of Transformers.
+        ExportError: the model is not a Transformers model.
     """
     tagger = load_tagger(folder.uri)
     model, pieces = tagger.model, tagger.vocabulary.pieces
     if not isinstance(model, MaskedLanguageModel | HFTagger) or not isinstance(pieces, HFVocabulary):
         raise ExportError(
-            f"{folder.address}: its model is none of Transformers, and cannot be written as their checkpoint; "
+            f"{folder.address}: the model is not a Transformers model, and has no checkpoint in their format; "
             "export it without --checkpoint"
         )
     types = bool(model.architecture().get("types"))
@@ -49,12 +57,12 @@ def export_checkpoint(folder: Storage, target: Storage) -> Mapping[str, int]:
 
 
 def _tokenizer(pieces: HFVocabulary, limit: int, *, types: bool) -> Any:
-    """The vocabulary as Transformers has it; with `types` the pieces of a second text are of type 1."""
+    """The vocabulary as a Transformers tokenizer; with `types` the pieces of a second text are of type 1."""
     from transformers import PreTrainedTokenizerFast  # takes seconds to import
 
     tokenizer, special = Tokenizer.from_str(pieces.definition), pieces.special
     if tokenizer.post_processor is None:  # a pruned vocabulary has none
-        tokenizer.post_processor = _around(tokenizer, special, types)
+        tokenizer.post_processor = _template(tokenizer, special, types)
     ids = {"pad_token": special.padding, "unk_token": special.unknown, "mask_token": special.mask}
     ids |= {"cls_token": special.prefix[0]} if special.prefix else {}
     ids |= {"sep_token": special.suffix[-1]} if special.suffix else {}
@@ -62,8 +70,8 @@ def _tokenizer(pieces: HFVocabulary, limit: int, *, types: bool) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=limit, **names)
 
 
-def _around(tokenizer: Tokenizer, special: Special, types: bool) -> TemplateProcessing:
-    """What puts the special pieces around a text, and between two."""
+def _template(tokenizer: Tokenizer, special: Special, types: bool) -> TemplateProcessing:
+    """The template for special pieces around a text, and between two texts."""
     around = (special.prefix, special.suffix, special.separator)
     prefix, suffix, separator = ([str(tokenizer.id_to_token(id)) for id in ids] for ids in around)
     second = ["$B", *suffix]

@@ -1,4 +1,4 @@
-"""A worker: which of those of a run a process is."""
+"""The position of a process among the workers of a run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import torch.distributed as dist
 
 @dataclass(frozen=True)
 class Worker:
-    """Which of the workers of a run this is, and where it computes."""
+    """One worker of a run, and its device.
+
+    Attributes:
+        rank: Number of the worker, from 0.
+        world: Number of workers of the run.
+    """
 
     rank: int = 0
     world: int = 1
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     share: float = 1.0
-    """The part of the device that it was given."""
+    """The worker's share of the device, from 0 to 1."""
 
     @property
     def grouped(self) -> bool:
-        """True in a process group: under Ray Train, also where the worker is the only one."""
+        """True in a process group; under Ray Train, a single worker is in one as well."""
         return dist.is_available() and dist.is_initialized()

@@ -315,7 +315,7 @@ def test_a_model_that_is_none_of_transformers_is_no_checkpoint(tmp_path):
     ready = prepared(str(tmp_path / "store"), recipe(objective={"kind": "gold"}, schedule={"epochs": 1}))
     run = student_of(ready, objective={"kind": "gold"}, schedule={"epochs": 1})
     executed(ready, run)
-    with pytest.raises(ExportError, match="none of Transformers"):
+    with pytest.raises(ExportError, match="not a Transformers model"):
         export_checkpoint(ready.storage.child(*run.folder), Storage(str(tmp_path / "out")))
 
 

@@ -195,7 +195,7 @@ def test_layers_without_effect_are_named(small):
     plan = training_plan(small.storage.uri, run)
     plan = replace(plan, stages=[replace(plan.stages[0], layers=["head"])])
     loop = distiller(small.storage, run, folder="no-effect", plan=plan)
-    with pytest.raises(RunError, match=r"stage 1: the layers that it trains \(head\) have no effect"):
+    with pytest.raises(RunError, match=r"stage 1: the trained layers \(head\) have no effect"):
         loop.train(lambda _: None)
 
 
