@@ -71,7 +71,7 @@ def test_every_row_of_an_epoch_once_window_by_window(sharded, asked):
     ]
     plans = [loop._batches(0) for loop in loops]
     assert all(map(np.array_equal, *plans))
-    assert sorted(np.concatenate(plans[0])) == sorted(loops[0]._drawn(0))
+    assert sorted(np.concatenate(plans[0])) == sorted(loops[0]._sample_rows(0))
     # The units of a batch are in no window before: once a unit is left, it does not come back.
     units = [units_of(loops[0], batch) for batch in plans[0]]
     spans = [
