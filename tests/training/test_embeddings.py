@@ -120,7 +120,7 @@ def test_pieces_that_the_teacher_lacks_are_drawn_as_without_it(one):
 
 def test_it_is_computed_once_for_all_runs_that_start_so(one, monkeypatch):
     calls = []
-    honest = embeddings._computed
+    honest = embeddings._compute
     monkeypatch.setattr(embeddings, "_compute", lambda *args: (calls.append(args), honest(*args))[1])
     asked = recipe(teachers={"scope": "all"}, student=of("ppa", remove=1), **GOLD)
     run = student_of(one, asked)
