@@ -50,7 +50,7 @@ class EncoderRows:
         """
         return self._features.plan(self._rows[rows], seed=seed, epoch=epoch, shuffle=shuffle)
 
-    def expect(self, windows: Sequence[np.ndarray]) -> None:
+    def prefetch(self, windows: Sequence[np.ndarray]) -> None:
         """Prefetch the sentences of the next windows."""
         self._features.prefetch([self._rows[rows] for rows in windows])
 
