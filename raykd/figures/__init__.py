@@ -1,1 +1,1 @@
-"""Every figure of a trial; results, trials and fronts."""
+"""The figures of a trial; results, trials and fronts."""

@@ -78,7 +78,7 @@ class Condition:
         )
 
     def values(self, trial: Trial, *, teacher: float | None, over_gold: float | None = None) -> Values:
-        """Return the value of each name in the expression for a trial; None if unknown.
+        """Return name in the expression → value for a trial; None if unknown.
 
         Args:
             trial: The trial.
@@ -105,7 +105,7 @@ class Condition:
         return None not in values.values() and bool(evaluate_expression(self.tree, values))
 
     def margin(self, values: Values) -> float:
-        """Return the share of the threshold by which the values miss the condition; 0 or less if they meet it."""
+        """Return the miss of the condition as a share of its threshold; 0 or less if the condition holds."""
         if None in values.values():
             return NOT_KNOWN
         try:

@@ -1,4 +1,4 @@
-"""The grid on which timed figures are compared; the width of its steps is the noise of the measurement.
+"""The grid for comparing timed figures; the width of its steps is the noise of the measurement.
 
 Steps are relative: a grid with step r and origin o has the values o · (1 + r) ** n. One grid serves search, front and
 hypervolume of a sweep, so that no student is on the front for a difference that the next measurement would reverse.
@@ -29,7 +29,7 @@ by more than the share `BEYOND`: another process, with its memory elsewhere, may
 
 
 def compute_cost_grid(costs: Iterable[Cost]) -> dict[str, list[float]]:
-    """Return the grid of each figure that has a spread.
+    """Return a grid for each figure with a spread.
 
     The spreads of one figure are pooled by their root mean square.
 
@@ -53,7 +53,7 @@ def compute_cost_grid(costs: Iterable[Cost]) -> dict[str, list[float]]:
 
 
 def _origin(values: Sequence[float], step: float) -> float:
-    """Return the origin whose grid has the fewest borders between shapes that are close to each other."""
+    """Return the origin of the grid with the fewest borders between shapes close to each other."""
     width = math.log1p(step)
     places = np.sort([math.log(value) / width for value in values if value > 0])
     gaps = np.diff(places)
@@ -82,7 +82,7 @@ def round_to_grid(value: float, step: float, origin: float = 1.0) -> float:
 
 
 def measurements_contradict(value: float, second_value: float, spread: float, second_spread: float) -> bool:
-    """True if two positive measurements differ by more than their noise explains.
+    """True if the noise of two positive measurements does not explain their difference.
 
     Args:
         value: First measurement.

@@ -29,7 +29,7 @@ ANNEALING = ("schedule.anneal_rate", "schedule.anneal_horizon")
 
 
 def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Return the trials that may be on a front.
+    """Return the trials eligible for a front.
 
     Candidates are complete trials of the search that meet its constraints and have a value for every objective.
 
@@ -48,7 +48,7 @@ def candidates(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
 
 
 def pareto_front(trials: Iterable[Trial], objectives: Directions) -> list[Trial]:
-    """Return the candidates that no other candidate dominates, in the order given.
+    """Return the non-dominated candidates, in the order given.
 
     Args:
         trials: Trials in any state; only `candidates` count.
@@ -84,7 +84,7 @@ def front_hypervolume(trials: Iterable[Trial], teachers: Sequence[Teacher], obje
 def hypervolume_history(
     trials: Iterable[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
-    """Return the hypervolume after each candidate, in the order of trial numbers: how the front grew.
+    """Return the growth of the front: the hypervolume after every candidate, in the order of trial numbers.
 
     Args:
         trials: Trials in any state; only `candidates` count.
@@ -129,13 +129,13 @@ def _share(figure: Figure, values: np.ndarray, teacher: Teacher) -> np.ndarray:
 
 
 def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Direction, ...]:
-    """The direction of each column of `_shares`."""
+    """The directions of the columns of `_shares`."""
     figures = selectable_figures(teachers[0].score_name)
     return tuple("max" if figures[name].score else "min" for name in objectives)
 
 
 def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> float:
-    """Return the share of the unit box that the rows of `shares` dominate.
+    """Return the share of the unit box dominated by the rows of `shares`.
 
     Args:
         shares: [trials, objectives]; scores as they are, costs as shares of the teacher's cost.
@@ -146,7 +146,7 @@ def dominated_share(shares: np.ndarray, directions: Sequence[Direction]) -> floa
 
 
 def find_confirmation(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
-    """Return the trial that confirms `trial`: the same setting over more seeds, so that its figures owe less to chance.
+    """Return the confirmation of `trial`: the same setting over more seeds, so with less chance in its figures.
 
     Args:
         trial: A trial of the search.
@@ -185,7 +185,7 @@ def with_confirmed_scores(trial: Trial, trials: Iterable[Trial]) -> Trial:
 
 
 def find_gold_twin(trial: Trial, trials: Iterable[Trial]) -> Trial | None:
-    """Return the trial that distillation is compared with: the same student, trained in the same way on labels alone.
+    """Return the counterpart of a distilled trial: the same student, trained in the same way on labels alone.
 
     A twin is complete, belongs to the baseline or trains on gold labels, and differs from `trial` only in settings of
     teaching. Twins with as many optimiser steps come first, then twins with the same schedule (`same_step_count` tells

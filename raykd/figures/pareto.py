@@ -21,7 +21,7 @@ SIGNS = {"max": 1.0, "min": -1.0}
 def non_dominated(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Bool[np.ndarray, " candidate"]:
-    """True for each candidate [N] that no other candidate dominates.
+    """True for the non-dominated candidates [N].
 
     One dominates another if it is at least as good in every objective and better in one. So candidates that tie in
     everything stay together.
@@ -41,7 +41,7 @@ def non_dominated(
 def front_ranks(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
-    """Return the front [N] of each candidate (non-dominated sorting, Deb et al. 2002).
+    """Return the number of the front [N] of every candidate (non-dominated sorting, Deb et al. 2002).
 
     Front 0 has the candidates that no other dominates, front 1 those that only front 0 dominates, and so on.
 
@@ -65,7 +65,7 @@ def front_ranks(
 def epsilon_net(
     values: Float[np.ndarray, "candidate objective"], directions: Sequence[Direction]
 ) -> Int[np.ndarray, " candidate"]:
-    """Return the candidates [N] in an order in which every first part covers them evenly.
+    """Return the candidates [N] in an order whose beginnings all cover the candidates evenly.
 
     First comes the best in the first objective, then always the candidate farthest from those before it. Distances are
     Euclidean, each objective in units of its range; of equally far candidates the first comes first. So the first k
@@ -97,7 +97,7 @@ def hypervolume(
     reference: Sequence[float],
     directions: Sequence[Direction],
 ) -> float:
-    """Return the exact volume of all points that some candidate dominates and that dominate `reference`.
+    """Return the exact volume between the candidates and `reference`: all points dominated by a candidate.
 
     A candidate that is not better than the reference in every objective adds nothing. Computed by slicing (While et al.
     2006, "A faster algorithm for calculating hypervolume"): quick for two or three objectives and some thousands of
@@ -121,7 +121,7 @@ def hypervolume(
 
 
 def _gains(values: np.ndarray, directions: Sequence[Direction]) -> np.ndarray:
-    """Return the values with every objective turned so that larger is better."""
+    """Turn every objective so that larger is better."""
     values = np.asarray(values, dtype=np.float64)
     values = values if values.size else values.reshape(0, len(directions))
     unknown = [direction for direction in directions if direction not in SIGNS]

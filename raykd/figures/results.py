@@ -61,7 +61,7 @@ class Score:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Score:
-        """Return the score that `to_plain` wrote."""
+        """Read a score back from the form of `to_plain`."""
         beside = {name: Score.from_plain(plain_score) for name, plain_score in plain["beside"].items()}
         by_seed, outside = tuple(plain["by_seed"]), tuple(plain["outside"])
         return Score(**{**plain, "by_seed": by_seed, "beside": beside, "outside": outside})
@@ -77,13 +77,13 @@ class Score:
         }
 
     def excluding(self, outside: Collection[str]) -> Score:
-        """Return the score of one run with these languages left out of its mean."""
+        """Return the score of one run with some languages left out of the mean."""
         beside = {name: score.excluding(outside) for name, score in self.beside.items()}
         return replace(Score.from_languages(self.by_language, outside), beside=beside)
 
     @staticmethod
     def over_seeds(scores: Sequence[Score]) -> Score:
-        """Return one score for several runs that differ by their seed."""
+        """Return one score for several runs with different seeds."""
         languages = scores[0].by_language
         return Score(
             mean=fmean(score.mean for score in scores),
@@ -161,7 +161,7 @@ class Scores:
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The target languages that the mean leaves out."""
+        """The target languages left out of the mean."""
         score = self.get("test", "target")
         return () if score is None else score.outside
 
@@ -174,7 +174,7 @@ class Scores:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Scores:
-        """Return the scores that `to_plain` wrote."""
+        """Read scores back from the form of `to_plain`."""
         return Scores(
             {
                 part: {group: Score.from_plain(score) for group, score in groups.items()}
@@ -184,7 +184,7 @@ class Scores:
 
     @staticmethod
     def over_seeds(scores: Iterable[Scores]) -> Scores:
-        """Return the scores of several runs that differ by their seed, as one."""
+        """Return the scores of several runs with different seeds, as one."""
         return _combined(scores, Score.over_seeds)
 
     @staticmethod
@@ -194,7 +194,7 @@ class Scores:
 
 
 def _combined(all_scores: Iterable[Scores], combine: Callable[[Sequence[Score]], Score]) -> Scores:
-    """Combine the scores of each part and group by `combine`."""
+    """Combine scores by `combine`, part by part and group by group."""
     merged: dict[str, dict[str, list[Score]]] = {}
     for scores in all_scores:
         for part, groups in scores.by_part.items():
@@ -246,7 +246,7 @@ class RunResult:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> RunResult:
-        """Return the result that `to_plain` wrote."""
+        """Read a result back from the form of `to_plain`."""
         scores = Scores.from_plain(plain["scores"])
         return RunResult(**{**plain, "scores": scores, "epochs": tuple(plain["epochs"])})
 
@@ -300,5 +300,5 @@ class Cost:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Cost:
-        """Return the cost that `to_plain` wrote."""
+        """Read a cost back from the form of `to_plain`."""
         return Cost(**{**plain, "notes": tuple(plain["notes"])})

@@ -41,7 +41,7 @@ class Shape:
 
     @property
     def text_change(self) -> int:
-        """The change in numbers with only the pieces of its text; 0 if they are unknown."""
+        """The change in numbers with only the text's pieces; 0 if they are unknown."""
         return self.change(self.text_pieces) or 0
 
 

@@ -79,12 +79,12 @@ class Figure:
 
     @property
     def part(self) -> Part | None:
-        """The part that a score is of; None for a cost."""
+        """The part of a score; None for a cost."""
         return self.score and self.score[0]
 
     @property
     def metric(self) -> str:
-        """The metric that goes with the task's score; empty for the task's score and for costs."""
+        """The further metric of a score; empty for the task's score and for costs."""
         return self.score[2] if self.score else ""
 
     @property
@@ -104,7 +104,7 @@ class Figure:
         return scored.cost.get(self.name) if self.known_before_training else getattr(scored, self.name, None)
 
     def compared_value(self, trial: Trial) -> float | None:
-        """Return the value by which students are compared; None if unknown.
+        """Return the value for comparing students; None if unknown.
 
         Timed figures are rounded to the grid of the sweep, whose steps are as wide as the noise of a measurement. Other
         figures are compared as they are.
@@ -117,11 +117,11 @@ class Figure:
         return value * exact / rounded if self.against else rounded
 
     def full_name(self, score_name: str) -> str:
-        """Return the figure's name in a sweep whose task has that score."""
+        """Return the figure's name in a sweep with the score `score_name`."""
         return self.name.format(score=score_name)
 
     def accepted_names(self, score_name: str) -> tuple[str, ...]:
-        """Return the figure's name and aliases in a sweep whose task has that score."""
+        """Return the figure's name and aliases in a sweep with the score `score_name`."""
         return tuple(name.format(score=score_name) for name in (self.name, *self.aliases))
 
 
@@ -312,7 +312,7 @@ OBJECTIVES: Directions = MappingProxyType(default_objectives("score"))
 
 
 def selectable_figures(score_name: str) -> dict[str, Figure]:
-    """Return the figures that students may be chosen by, under each of their names.
+    """Return the figures for choosing students, under all their names.
 
     Args:
         score_name: Name of the task's score.
@@ -338,7 +338,7 @@ def selection_fault(name: str, names: Sequence[str], score_name: str) -> str | N
 
 
 def objective_fault(name: str, direction: str, score_name: str) -> str | None:
-    """Return what is wrong with one entry of `search.objectives`; None if nothing is.
+    """Return the fault in one entry of `search.objectives`; None if there is none.
 
     Args:
         name: The key of the entry.
@@ -357,7 +357,7 @@ def objective_fault(name: str, direction: str, score_name: str) -> str | None:
 
 
 def objective_values(trial: Trial, objectives: Directions) -> list[float | None]:
-    """Return the values by which search, front and hypervolume compare a trial, in the order of `objectives`.
+    """Return a trial's values for search, front and hypervolume, in the order of `objectives`.
 
     Args:
         trial: The trial.
@@ -374,7 +374,7 @@ def objective_values(trial: Trial, objectives: Directions) -> list[float | None]
 
 
 def main_latency(objectives: Directions) -> Figure:
-    """Return the latency by which a front is drawn: the first latency among the objectives, else `latency_ms`.
+    """Return the latency for drawing a front: the first latency among the objectives, else `latency_ms`.
 
     Args:
         objectives: Name of a figure → "max" or "min".
@@ -395,7 +395,7 @@ def extra_runtimes(names: Iterable[str]) -> tuple[Runtime, ...]:
 
 
 def score_values(figure: Figure, scored: TrialOrTeacher) -> dict[str, float | None]:
-    """Return a score's mean and its standard deviations over seeds and languages, by their names in CSV and MLflow.
+    """Return the mean of a score and the standard deviations over seeds and languages, by names in CSV and MLflow.
 
     Args:
         figure: A score.
@@ -415,7 +415,7 @@ def score_values(figure: Figure, scored: TrialOrTeacher) -> dict[str, float | No
 
 
 def language_values(figure: Figure, scored: TrialOrTeacher) -> dict[str, float]:
-    """Return language → mean on the part that the score is of; for a test score, of source and target languages.
+    """Return language → mean on the score's part; for a test score, of source and target languages.
 
     Args:
         figure: A score.
@@ -443,7 +443,7 @@ def compute_sizes(shape: Shape) -> dict[str, float]:
 
 
 def combine_model_costs(costs: Iterable[Cost]) -> dict[str, float]:
-    """Return the cost of several models that share the work by language.
+    """Return the cost of several models, one for each language or group of languages.
 
     Each figure is summed or averaged as its entry says. A part that several models share, such as one frozen encoder,
     counts once.

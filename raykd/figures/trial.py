@@ -1,4 +1,4 @@
-"""A trial as the sweep records it: plain data that the store, the tracking server and the reports share.
+"""The record of a trial: plain data for the store, the tracking server and the reports.
 
 Scores are fractions between 0 and 1 everywhere below `report/`, which shows them in percent. Dev selects, test is only
 reported. `raykd/figures/table.py` lists all figures of a trial and their names.
@@ -72,7 +72,7 @@ class Trial:
 
     @property
     def feasible(self) -> bool:
-        """True if the trial meets the constraints of its search."""
+        """True if the trial meets the constraints of the search."""
         return all(margin <= 0 for margin in self.violations.values())
 
     @property
@@ -120,7 +120,7 @@ class Trial:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Trial:
-        """Return the trial that `to_plain` wrote.
+        """Read a trial back from the form of `to_plain`.
 
         Raises:
             TypeError: A key is no field of a trial.
@@ -133,7 +133,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Teacher:
-    """The row that students are compared with: one teacher of all languages, or the teachers of each language together.
+    """The baseline of the students: one teacher of all languages, or the teachers of each language together.
 
     Attributes:
         cost: Cost of all of them together.
@@ -181,7 +181,7 @@ class Teacher:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Teacher:
-        """Return the teacher that `to_plain` wrote.
+        """Read a teacher back from the form of `to_plain`.
 
         Raises:
             TypeError: A key is no field of a teacher.
@@ -195,7 +195,7 @@ TrialOrTeacher = Trial | Teacher
 
 
 def teacher_score(teachers: Sequence[Teacher], part: Part = "dev", group: Group = "source") -> float | None:
-    """Return the score that students are compared with: the mean over languages of the best teacher of each language.
+    """Return the score to compare students with: the mean over languages of the best teacher of each language.
 
     Teachers without scores by language count by their mean; the best of them is returned.
 
@@ -296,7 +296,7 @@ def with_distinguishing_settings(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _shortest_name(path: str, paths: Sequence[str]) -> str:
-    """Return as many of the path's last words as tell it from the other paths."""
+    """Return the path's last words, as many as are unique among the paths."""
     words = path.split(".")
     for count in range(1, len(words)):
         name = ".".join(words[-count:])
@@ -319,7 +319,7 @@ def common_score_name(scored: Iterable[TrialOrTeacher]) -> str:
 
 
 def common_score_label(scored: Iterable[TrialOrTeacher]) -> str:
-    """Return the readable name of the score of these trials and teachers.
+    """Return the readable name of the score of trials and teachers.
 
     Args:
         scored: Trials and teachers.
@@ -349,7 +349,7 @@ def target_languages(scored: Iterable[TrialOrTeacher]) -> list[str]:
 
 
 def languages_outside_mean(scored: Iterable[TrialOrTeacher]) -> list[str]:
-    """Return the target languages that means leave out, in the order in which they occur.
+    """Return the target languages left out of means, in the order in which they occur.
 
     Args:
         scored: Trials and teachers.

@@ -1,4 +1,4 @@
-"""Statements for model cards that only a person can make: licences and names of data sets."""
+"""Licences and names of data sets for model cards, which only a person can state."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Recipe(Frozen):
 
     @property
     def names_seed(self) -> bool:
-        """True if each seed of the student starts from different files."""
+        """True if the student's starting files differ from seed to seed."""
         return SEED in self.student.model_dump_json()
 
     def with_seed_offset(self, offset: int) -> Self:
@@ -167,7 +167,7 @@ class Recipe(Frozen):
 
 
 def stage_text(stage: Stage, *, unlabelled: bool) -> str:
-    """Return the text that a stage is trained on; `unlabelled` says whether the corpus has unlabelled text."""
+    """Return the training text of a stage; `unlabelled` says whether the corpus has unlabelled text."""
     text = stage.text or stage.objective.text
     return text if unlabelled else "labelled"
 
@@ -184,7 +184,7 @@ def names_text(stage: Stage, text: str) -> bool:
 
 
 def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:
-    """Return the signals that a stage reads.
+    """Return the signals for the objective of a stage.
 
     Args:
         stage: The stage.
@@ -224,12 +224,12 @@ def resolve_stage(stage: Stage, recipe: Recipe, *, unlabelled: bool) -> PlainObj
 
 
 def _written(section: Frozen | None) -> dict[str, Any]:
-    """Return the keys of a section that the sweep file sets, without defaults."""
+    """Return the keys of a section set in the sweep file, without defaults."""
     return {} if section is None else section.model_dump(mode="json", include=section.model_fields_set)
 
 
 def _stage_training(stage: Stage, recipe: Recipe) -> PlainObject:
-    """Return the stage's training settings that differ from the top-level ones."""
+    """Return the training settings of the stage with values different from the top-level ones."""
     common = recipe.training.model_dump(mode="json")
     return {key: value for key, value in _written(stage.training).items() if value != common[key]}
 

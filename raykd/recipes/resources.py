@@ -38,7 +38,7 @@ class Role(Frozen):
 
 
 class PrecomputeRole(Frozen):
-    """Resources of the actors that hold a teacher, or a frozen encoder, and read text."""
+    """Resources of the precompute actors, which hold a teacher, or a frozen encoder, and read text."""
 
     workers: Workers | None = None
     """Number of actors; by default `precompute_workers`, else as many as fit."""
@@ -51,7 +51,7 @@ class PrecomputeRole(Frozen):
 
 
 class LatencyTarget(Frozen):
-    """The node on which latency is measured, on one of its CPU threads.
+    """The node for measuring latency, on one of its CPU threads.
 
     By default a node with the custom resource `raykd_probe`, and if there is none, any node with a CPU.
     """
@@ -65,7 +65,7 @@ class LatencyTarget(Frozen):
 
 
 class AddedNodes(Frozen):
-    """Nodes that the cluster's autoscaler may add."""
+    """Nodes for the cluster's autoscaler to add."""
 
     node: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
     """Resources of one node, by their names in Ray: `{CPU: 8, GPU: 1}`."""
@@ -166,7 +166,7 @@ def gpu_probe_resources(settings: Resources) -> dict[str, float]:
 
 
 def latency_resources(target: LatencyTarget) -> dict[str, float]:
-    """Return the Ray resources of a latency measurement on its node.
+    """Return the Ray resources of a latency measurement.
 
     Args:
         target: The node on which latency is measured.

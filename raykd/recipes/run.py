@@ -24,7 +24,7 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True)
 class Source:
-    """The signals of one teacher that a run reads.
+    """The signals of one teacher for a run.
 
     The stored signals may cover more text than the run's text, as a larger transfer set serves a smaller one.
 
@@ -84,14 +84,14 @@ class Run:
 
     @cached_property
     def id(self) -> str:
-        """Hash of everything that decides the outcome; names, hosts and worker counts are no fields of a run."""
+        """Hash of all fields with an effect on the outcome; names, hosts and worker counts are no fields of a run."""
         return identity(
             "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._identity_fields()}
         )
 
     @property
     def stage_names(self) -> tuple[str, ...]:
-        """The objective of each stage, by its name in learning curves."""
+        """The stages' objectives, by their names in learning curves."""
         return tuple(objective_name(stage["objective"]) for stage in self.stages)
 
     @property
@@ -142,7 +142,7 @@ class Run:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Run:
-        """Return the run that `to_plain` wrote (lists become tuples again)."""
+        """Read a run back from the form of `to_plain` (lists become tuples again)."""
         sources = tuple(Source(**{**s, "languages": tuple(s["languages"])}) for s in plain["sources"])
         return Run(**{**plain, "sources": sources, "stages": tuple(plain["stages"])})
 
@@ -158,7 +158,7 @@ def objective_name(objective: PlainObject) -> str:
 
 
 def without_location(part: PlainObject) -> PlainObject:
-    """Return a checkpoint's or file's settings without its path, if its checksum identifies the content.
+    """Return the settings of a checkpoint or file without the path, if a checksum identifies the content.
 
     Args:
         part: Settings with `path` or `vectors`, and perhaps `checksum`.
@@ -168,7 +168,7 @@ def without_location(part: PlainObject) -> PlainObject:
 
 
 def validate_plain(model: type[Config], plain: PlainObject) -> Config:
-    """Return the configuration that `plain` was dumped from.
+    """Return the configuration for dumped data.
 
     Args:
         model: Type of the configuration, or a union of types.
@@ -187,7 +187,7 @@ def _adapter(model: type[Config]) -> TypeAdapter[Config]:
 
 
 def find_starting_run(name: str, storage: Storage) -> tuple[Storage, RunResult] | None:
-    """Return the folder and the result of the run that `start_from` names.
+    """Return the folder and the result of the run named by `start_from`.
 
     Args:
         name: Id of a run in the store, or the URI of its folder.

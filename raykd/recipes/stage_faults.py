@@ -1,4 +1,4 @@
-"""Faults between a stage and the other sections of its recipe: signals, layers, text, schedules."""
+"""Faults between a stage and the rest of the recipe: signals, layers, text, schedules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def stage_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tupl
 
 
 def _schedule_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Learning rates that need a fixed end, and held-out losses that change from epoch to epoch."""
+    """Learning rates without a fixed end, and held-out losses that change from epoch to epoch."""
     resolved = resolve_stage(stage, recipe, unlabelled=recipe.corpus.has_text)
     training = {**recipe.training.model_dump(mode="json"), **resolved["training"]}
     faults = [
@@ -73,7 +73,7 @@ def _schedule_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[
 
 
 def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
-    """Learning-rate settings that need a fixed number of steps and cannot be combined with patience alone."""
+    """Return the faults of learning-rate settings, in a schedule without a fixed number of steps."""
     if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
         return []
     rate = training["learning_rate_schedule"]
@@ -84,7 +84,7 @@ def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: 
 
 
 def _text_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Text that the corpus lacks, or on which the objective learns nothing."""
+    """Text missing from the corpus, or useless to the objective."""
     has_text, objective, text = recipe.corpus.has_text, stage.objective, (*stage_path, "text")
     faults: list[tuple[KeyPath, str]] = []
     if objective.needs_unlabelled and not has_text:
@@ -101,7 +101,7 @@ def _text_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tupl
 
 
 def _part_faults(stage: Stage, stage_path: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
-    """Parts of a mix on text that the corpus or the stage lacks, or on which they learn nothing."""
+    """Parts of a mix on text missing from the corpus or the stage, or useless to the part."""
     faults: list[tuple[KeyPath, str]] = []
     for place, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
         path = (*stage_path, "objective", "parts", place, "text")
@@ -115,7 +115,7 @@ def _part_faults(stage: Stage, stage_path: KeyPath, *, has_text: bool) -> list[t
 
 
 def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
-    """Signals that the objective or the student's decoder reads and the teacher does not offer."""
+    """Signals missing from the teacher's offers, for the objective or the student's decoder."""
     needs = list(objective.needs)
     if objective.reads_pairs and recipe.student.has_transitions:
         needs.append(Need("pairs"))
@@ -135,7 +135,7 @@ def _signal_faults(recipe: Recipe, objective: Objective) -> list[str]:
 
 
 def _layer_faults(recipe: Recipe, objective: Objective, objective_path: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Layers that an objective, or a part of a mix, reads and the encoder of teacher or student does not have."""
+    """Layers of the objective missing from the encoder of teacher or student; of a mix, layers of its parts."""
     if isinstance(objective, Mix):
         return [
             fault

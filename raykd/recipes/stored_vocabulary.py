@@ -47,7 +47,7 @@ class StoredVocabulary:
     def encode(
         self, sentences: pa.Table | Sequence[Sequence[str]], features: Features | None = None
     ) -> EncodedText:
-        """Encode sentences as the model reads them.
+        """Encode sentences for the model.
 
         Args:
             sentences: A table with a column `tokens`, or lists of tokens.
@@ -184,7 +184,7 @@ def _open(store_uri: str, name: str) -> StoredVocabulary:
 
 
 def stored_vocabulary_from_json(name: str, plain: PlainObject) -> StoredVocabulary:
-    """Return the vocabulary in its stored JSON form.
+    """Return a vocabulary from stored JSON.
 
     Args:
         name: Id of the vocabulary.

@@ -1,4 +1,4 @@
-"""Faults between a student and the other sections of its recipe."""
+"""Faults between a student and the rest of the recipe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def student_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[K
 
 
 def _embedding_faults(recipe: Recipe, vocabulary: VocabularyConfig) -> list[tuple[KeyPath, str]]:
-    """Piece vectors that the student's vectors cannot start from."""
+    """Settings of piece vectors without a source to start from."""
     start, teachers = recipe.student.embeddings, recipe.teachers
     path: KeyPath = ("student", "embeddings")
     if start is not None and recipe.start_from is not None:

@@ -1,4 +1,4 @@
-"""Faults between a task and its corpus, teachers and student: label forms, units, vocabularies, parts of speech."""
+"""Faults between a task and corpus, teachers and student: label forms, units, vocabularies, parts of speech."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def task_faults(recipe: Recipe) -> Faults:
 
 
 def _corpus_faults(recipe: Recipe) -> Faults:
-    """Labels of another form or unit than the task's, or of pairs where the task has none."""
+    """Labels of the wrong form or unit for the task, or of pairs where the task has none."""
     task, corpus, faults = recipe.task_entry, recipe.corpus, []
     if corpus.unit != task.unit:
         message = f"source {corpus.source!r} has one label per {corpus.unit}"
@@ -115,7 +115,7 @@ def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 
 
 def _unit_faults(recipe: Recipe) -> Faults:
-    """Teachers that label another unit than the task, or read one text where the task has pairs."""
+    """Teachers with the wrong unit for the task, or for single texts where the task has pairs."""
     task, path, faults = recipe.task_entry, ("teachers", "kind"), []
     if task.reads_pairs and not recipe.teachers.reads_text_pairs:
         message = "it reads one text at a time, and a pair has two; use 'hf_sequence_classifier'"
@@ -177,7 +177,7 @@ def _vocabulary_faults(recipe: Recipe) -> Faults:
 
 
 def _unlabelled_faults(recipe: Recipe) -> Faults:
-    """Unlabelled text for tasks that train on all text anyway, or that learn nothing from it."""
+    """Unlabelled text without effect: pretraining uses all text anyway, and generated trees need gold ones."""
     if not recipe.corpus.has_text:
         return []
     languages = bool(recipe.corpus.unlabelled_languages)
@@ -194,7 +194,7 @@ def _unlabelled_faults(recipe: Recipe) -> Faults:
 
 
 def _pos_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
-    """Parts of speech that unlabelled text lacks, or that a score needs but a model replaces."""
+    """Parts of speech missing from unlabelled text, or replaced by predicted ones although a score needs gold ones."""
     corpus: Any = recipe.corpus
     predicted_pos, faults = predicted_pos_config(corpus), []
     forms = getattr(corpus, "unlabelled_form", "same")

@@ -1,4 +1,4 @@
-"""A small set of plain trees that holds every alternative of a searched tree at least once."""
+"""A small set of plain trees that covers all alternatives of a searched tree at least once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlainTree:
 
 
 def covering_trees(tree: PlainObject) -> list[PlainTree]:
-    """Return plain trees that together hold every option of every choice and both ends of every range.
+    """Return plain trees with all options of all choices and both ends of all ranges.
 
     The number of trees grows with the sum of the alternatives, not with their product. A malformed search becomes null;
     `malformed_searches` reports it.

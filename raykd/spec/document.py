@@ -59,7 +59,7 @@ class Document:
         return Place(self.file, None)
 
     def inherits(self, variant: str) -> bool:
-        """True if the variant stands only in files that this one extends."""
+        """True if the variant stands only in extended files."""
         return self.place((VARIANTS, variant)).file != self.file
 
     def fault(self, path: KeyPath, message: str) -> Fault:
@@ -117,7 +117,7 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
 
 
 def _with_strategies(document: Document) -> Document:
-    """Return the document with each strategy in the place of its name."""
+    """Return the document with the strategies in the place of their names."""
     resolution = resolve_strategies(document.tree)
     if resolution.faults:
         raise SpecError(
@@ -198,7 +198,7 @@ def _put(tree: Any, parts: tuple[str, ...], value: Any) -> KeyPath:
 
 
 def _key(tree: dict[str, Any], parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the next key and the parts after it; a key of the tree may contain dots."""
+    """Return the next key and the remaining parts; a key of the tree may contain dots."""
     for length in range(len(parts), 1, -1):
         if (key := ".".join(parts[:length])) in tree:
             return key, parts[length:]

@@ -17,7 +17,7 @@ EXTENDS = "extends"
 
 
 def read_with_bases(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tuple[Fault, ...]]:
-    """Read `file` and lay its settings over those of the file that its `extends` names, and so on.
+    """Read `file` with the file named by its `extends`, and so on: settings of the extending file win.
 
     Args:
         file: Path of the sweep file.
@@ -51,7 +51,7 @@ def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
 
 
 def _base(layer: Layer, chain: tuple[str, ...]) -> str:
-    """Return the path of the file that `layer`, the last of `chain`, extends."""
+    """Return the path of the file extended by `layer`, the last of `chain`."""
     written = layer.tree[EXTENDS]
     if not isinstance(written, str) or not written:
         _refuse(layer, f"must be the path of one sweep file, got {written!r}; write `{EXTENDS}: base.yaml`")
@@ -69,7 +69,7 @@ def _base(layer: Layer, chain: tuple[str, ...]) -> str:
 
 
 def _relative_files(file: str, base: str) -> Iterator[str]:
-    """Sweep files that `base` may be a misspelling of, as paths relative to `file`."""
+    """Sweep files similar to `base`, as paths relative to `file`."""
     folder_of_file = Path(file).parent
     for folder in (
         Path(base).parent,

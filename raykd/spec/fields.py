@@ -13,7 +13,7 @@ from raykd.spec.places import KeyPath
 
 
 def models_at(model: type[BaseModel], path: KeyPath, tree: PlainValue) -> list[type[BaseModel]]:
-    """Return the models that may stand at `path` of `tree`, which validates (or nearly) as `model`.
+    """Return the models possible at `path` of `tree`, a tree (nearly) valid as `model`.
 
     In a discriminated union only the member that the tree's own tag names is followed.
     """
@@ -26,14 +26,14 @@ def models_at(model: type[BaseModel], path: KeyPath, tree: PlainValue) -> list[t
 
 
 def field_names(models: list[type[BaseModel]]) -> tuple[str, ...]:
-    """Return the sorted names of all fields of these models."""
+    """Return the sorted names of all fields of the models."""
     return tuple(sorted({name for model in models for name in model.model_fields}))
 
 
 def tags_at(
     model: type[BaseModel], path: KeyPath, tree: PlainValue, discriminator: str, *, having: str | None = None
 ) -> tuple[str, ...]:
-    """Return the values that `discriminator` may have at `path`; with `having`, only those of models with that key."""
+    """Return the values possible for `discriminator` at `path`; with `having`, only those of models with that key."""
     candidates = models_at(model, path, _without(tree, (*path, discriminator)))
     required_fields = {discriminator, having or discriminator}
     annotations = [
@@ -45,7 +45,7 @@ def tags_at(
 
 
 def paths_of_field(model: type[BaseModel], key: str) -> tuple[str, ...]:
-    """Return the dotted paths from `model` to every field called `key`, shortest first."""
+    """Return the dotted paths from `model` to the fields called `key`, shortest first."""
     paths = {".".join(path) for path in _field_paths(model, key, (), ())}
     return tuple(sorted(paths, key=lambda path: (path.count("."), path)))
 
@@ -86,7 +86,7 @@ def _flat(annotation: Any) -> Iterator[Any]:
 
 
 def _has_tag_of(model: type[BaseModel], tree: Any) -> bool:
-    """True if the tree sets the tag of this model: a field with one allowed value, such as `kind`."""
+    """True if the tree sets the model's tag: a field with one allowed value, such as `kind`."""
     if not isinstance(tree, dict):
         return False
     tags = {name: _literals(field.annotation) for name, field in model.model_fields.items()}

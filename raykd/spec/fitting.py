@@ -1,4 +1,4 @@
-"""Finding the options and numbers of a search space that a setting stands for."""
+"""Finding a setting in a search space: the options and numbers that lead to the setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raykd.spec.search import Choice, FloatRange, IntRange, children, option_lab
 
 @dataclass(frozen=True)
 class Fit:
-    """The decisions that a setting makes in a search space, all of them or some.
+    """The decisions of a setting in a search space, all of them or some.
 
     Attributes:
         params: Name of a search, as in `resolve` → label of the option, or the number.
@@ -27,7 +27,7 @@ class MisfitError(ValueError):
 
 
 def flatten_tree(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
-    """Return dotted key path → scalar for every scalar of a plain tree.
+    """Return dotted key path → scalar, for all scalars of a plain tree.
 
     Args:
         tree: A plain tree without searches.
@@ -48,7 +48,7 @@ def flatten_tree(tree: PlainValue, path: tuple[str, ...] = ()) -> PlainObject:
 
 
 def searched_paths(tree: PlainValue, path: tuple[str, ...] = ()) -> list[str]:
-    """Return the dotted key path of each search of a tree; of nested searches, only the outermost.
+    """Return the dotted key paths of a tree's searches; of nested searches, only the outermost.
 
     Args:
         tree: A tree with searches.
@@ -62,7 +62,7 @@ def searched_paths(tree: PlainValue, path: tuple[str, ...] = ()) -> list[str]:
 def fit_setting(
     tree: PlainValue, setting: PlainObject, name: tuple[str, ...] = (), path: tuple[str, ...] = ()
 ) -> Fit:
-    """Find the decisions of the space `tree` that lead to `setting`.
+    """Find the decisions in the space `tree` for `setting`.
 
     Searches that the setting does not mention stay open. Of several options that agree with the setting, the one that
     has a place for more of its values is chosen.

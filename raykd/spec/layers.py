@@ -1,4 +1,4 @@
-"""Laying one tree of settings over another: variants over their file, a file over the one that it extends."""
+"""Layers of settings: variants over their file, a file over the one that it extends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layer:
 
     @property
     def file(self) -> str:
-        """The file that the user named; single values may come from files that it extends."""
+        """The file named by the user; single values may come from files that it extends."""
         return self.places[()].file
 
     def fault(self, path: KeyPath, message: str) -> Fault:
@@ -37,7 +37,7 @@ class Layer:
 
 
 def lay_over(below: Layer, above: Layer) -> Layer:
-    """Lay the settings of `above` over those of `below`.
+    """Lay the settings of `above` over the settings of `below`.
 
     A mapping changes the keys that it names, at any depth, and keeps the others. A mapping with `kind`, `source` or a
     search replaces the whole value below it, and so does a value that is not a mapping. A mapping with whole numbers as
@@ -55,7 +55,7 @@ def lay_over(below: Layer, above: Layer) -> Layer:
 
 
 def with_variants(layer: Layer, names: Sequence[str]) -> tuple[Layer, tuple[Fault, ...]]:
-    """Return `layer` without its `variants` section, with the named variants laid over it in order.
+    """Return `layer` with the named variants laid over it in order, and without the section `variants`.
 
     The sweep's name gets `-` and the variant's name, unless the variant sets a name itself.
 
@@ -104,7 +104,7 @@ def _path_in(tree: Any, path: KeyPath) -> KeyPath:
 
 
 def _replaces(below: dict[str, Any], above: dict[str, Any], path: KeyPath) -> bool:
-    """True if one mapping replaces another whole; the file, its variants and single variants are always merged."""
+    """True if a mapping of `above` replaces the whole mapping of `below`; file and variants are always merged."""
     if not path or (path[0] == VARIANTS and len(path) <= 2):
         return False
     return bool(_REPLACING_KEYS & above.keys() or set(SEARCH_KEYS) & below.keys())

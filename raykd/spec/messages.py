@@ -1,4 +1,4 @@
-"""One sentence for each pydantic error: the value received, the values allowed, and a hint."""
+"""Pydantic errors in one sentence: the value received, the values allowed, and a hint."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def unknown_message(received: object, allowed: tuple[str, ...], *, noun: str = "
 
 
 def no_such_message(noun: str, name: str, names: Iterable[str]) -> str:
-    """Return the message for a name that does not exist, with the nearest existing name and all names.
+    """Return the message for a missing name, with the nearest existing name and all names.
 
     Args:
         noun: The noun for such names.
@@ -95,7 +95,7 @@ def did_you_mean(received: object, allowed: Iterable[str]) -> str:
 def nearest_words(
     received: object, allowed: Iterable[str], *, limit: int = 1, cutoff: float = 0.6
 ) -> list[str]:
-    """Return allowed words that are similar to `received`, the most similar first.
+    """Return allowed words similar to `received`, the most similar first.
 
     Case does not matter, nor whether a word has `-` or `_`.
 
@@ -140,7 +140,7 @@ def literals(expected: str) -> tuple[str, ...]:
 
 
 def format_value(value: object) -> str:
-    """Write a value as the user wrote it, on one line of at most 80 characters; text is marked as such."""
+    """Write a value on one line of at most 80 characters, in the user's notation; text is marked as such."""
     if isinstance(value, str):
         return f"{value!r} (text)" if len(value) <= 80 else f"{value[:77]!r}... (text)"
     text = json.dumps(value, ensure_ascii=False, default=str)

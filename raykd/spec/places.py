@@ -9,7 +9,7 @@ KeyPath = tuple[str | int, ...]
 
 
 class Place(NamedTuple):
-    """The file and line on which a value was written; `line` is 1-based, None where there is no line."""
+    """The file and line of a value; `line` is 1-based, None where there is no line."""
 
     file: str
     line: int | None

@@ -54,7 +54,7 @@ Search = Choice | IntRange | FloatRange
 
 @runtime_checkable
 class Suggest(Protocol):
-    """Decides each search: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
+    """The decision of all searches: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
 
     def choice(self, name: str, labels: tuple[str, ...], /) -> int:
         """Return the index of the chosen option."""
@@ -70,7 +70,7 @@ class Suggest(Protocol):
 
 
 def parse_search(value: object) -> Search | None:
-    """Return the search that `value` describes, None if it is a plain value.
+    """Return the search described by `value`, None if it is a plain value.
 
     Raises:
         ValueError: The search is malformed; the message says how to correct it.
@@ -105,19 +105,19 @@ def has_search(tree: PlainValue) -> bool:
 
 
 def children(tree: PlainValue) -> list[tuple[str | int, PlainValue]]:
-    """Return the items of a mapping or list with their keys; none for a scalar."""
+    """Return the (key, item) pairs of a mapping or list; none for a scalar."""
     if isinstance(tree, dict):
         return list(tree.items())
     return list(enumerate(tree)) if isinstance(tree, list) else []
 
 
 def rebuild(tree: PlainValue, items: list[PlainValue]) -> PlainValue:
-    """Return a mapping or list like `tree` with its items, in order, replaced."""
+    """Return a mapping or list like `tree` with other items, in the same order."""
     return dict(zip(tree, items, strict=True)) if isinstance(tree, dict) else items
 
 
 def resolve(tree: PlainObject, suggest: Suggest) -> PlainObject:
-    """Return the plain tree in which `suggest` has replaced every search by one value.
+    """Return a plain tree: `suggest` replaces every search by one value.
 
     Names are dotted paths ("student.embedding_dim"). Below an option that is itself a mapping or list the name
     continues with the option's label ("objective.top_wk.k"), so that two options may use the same key.
@@ -164,7 +164,7 @@ def option_labels(options: tuple[PlainValue, ...]) -> tuple[str, ...]:
 
 
 def assignments(tree: PlainObject) -> Iterator[PlainObject]:
-    """Yield every plain tree of the grid, depth first; the last key of a mapping changes fastest.
+    """Yield the plain trees of the grid, depth first; the last key of a mapping changes fastest.
 
     Args:
         tree: A tree with searches.
@@ -238,7 +238,7 @@ def _decimal(number: float) -> Decimal:
 
 
 def _products(items: list[tuple[str | int, PlainValue]], path: tuple[str, ...]) -> Iterator[list[PlainValue]]:
-    """Yield every combination of the alternatives of `items`, one at a time: a range may have millions."""
+    """Yield all combinations of the alternatives of `items`, one at a time: a range may have millions."""
     if not items:
         yield []
         return

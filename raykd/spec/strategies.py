@@ -15,7 +15,7 @@ STRATEGY = "strategy"
 
 @dataclass(frozen=True)
 class ResolvedStrategies:
-    """A tree in which each strategy stands in the place of its name.
+    """A tree with strategies in the place of their names.
 
     Attributes:
         tree: The tree, without its section `strategies`.
@@ -65,7 +65,7 @@ def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
 
 
 def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the key path and the name of each strategy that is given by name."""
+    """Yield key path and name of the strategies given by name."""
     if isinstance(strategy, str):
         yield (STRATEGY,), strategy
     options = strategy.get("choice") if isinstance(strategy, dict) else None

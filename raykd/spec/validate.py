@@ -26,7 +26,7 @@ Extra = Callable[[Config], list[tuple[KeyPath, str]]]
 
 
 def check(document: Document, model: type[Config], *, extra: Extra[Config] | None = None) -> None:
-    """Validate every alternative of `document`: each option of a choice, both ends of a range.
+    """Validate all alternatives of `document`: the options of choices, both ends of ranges.
 
     Strategies that the document does not name are validated too, but need not fit the other settings.
 
@@ -147,7 +147,7 @@ def _holds(tree: Any, part: str | int) -> bool:
 
 
 def _half_matched(error: _Error, errors: list[_Error]) -> bool:
-    """True if another member of the union matches better and fails deeper; only that failure is reported."""
+    """True if a better matching member of the union fails deeper; only that failure is reported."""
     if error.tagged != len(error.path) or error.sort not in messages.KINDS:
         return False
     return any(
@@ -157,7 +157,7 @@ def _half_matched(error: _Error, errors: list[_Error]) -> bool:
 
 
 def _long_enough(error: _Error) -> bool:
-    """True if a list is too short only because its items are wrong, as they are reported themselves."""
+    """True if a list is too short only because wrong items were dropped, as they are reported themselves."""
     context, received = error.detail.get("ctx") or {}, error.detail.get("input")
     return error.sort == "too_short" and isinstance(received, list) and len(received) >= context["min_length"]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recorder:
-    """The recorder that every scheduler of trials reports to.
+    """The recorder of trials, which all schedulers report to.
 
     Attributes:
         records: The sweep's records in the store.
@@ -52,7 +52,7 @@ class Recorder:
     logged: set[tuple[int, str, int]] = field(default_factory=set)
 
     def start(self, record: Record, setting: Setting) -> None:
-        """Record that a trial begins."""
+        """Record the beginning of a trial."""
         trial = record.trial
         self.records.save(record)
         self.listener.trial(trial)
@@ -67,7 +67,7 @@ class Recorder:
         return [run for run in setting.runs if find_result(storage, run) is None] or setting.runs
 
     def epoch(self, trial: Trial, setting: Setting, run_id: str, metrics: PlainObject) -> None:
-        """Log and show an epoch that one of the trial's runs has finished."""
+        """Log and show a finished epoch of a run."""
         self._log_epoch(trial, setting, run_id, metrics)
         name, about = shown_run_name(trial, setting, run_id), describe_trial(trial)
         run = setting.run(run_id)
@@ -76,7 +76,7 @@ class Recorder:
         )
 
     def end(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
-        """Record that a trial ended, in whichever state.
+        """Record the end of a trial, in whichever state.
 
         Args:
             record: The record with the trial's state and result.
@@ -100,7 +100,7 @@ class Recorder:
         self.listener.advance(self.phase, detail=message)
 
     def publish(self, record: Record, setting: Setting, results: Sequence[RunResult]) -> None:
-        """Publish a trial that ended, with its epochs.
+        """Publish an ended trial, with its epochs.
 
         Epochs are published even if the run was in the store already, or ran before the driver was killed.
         """
@@ -137,14 +137,14 @@ class Recorder:
         )
 
     def show_front(self) -> None:
-        """Show the front of all trials that have ended."""
+        """Show the front of all ended trials."""
         trials = [record.trial for record in self.records.load() if record.trial.state != "RUNNING"]
         volume = front_hypervolume(trials, self.records.teachers(), self.objectives)
         self.listener.front(pareto_front(trials, self.objectives), volume)
 
 
 def shown_run_name(trial: Trial, setting: Setting, run_id: str) -> str:
-    """Return a run's name as it is shown: `#04`, `#04 seed 1`."""
+    """Return the displayed name of a run: `#04`, `#04 seed 1`."""
     return f"#{trial.number:02d} {setting.run_name(run_id)}".rstrip()
 
 
@@ -154,7 +154,7 @@ def describe_trial(trial: Trial) -> str:
 
 
 def epoch_event(job: str, name: str, about: str, run: Run, label: str, metrics: PlainObject) -> RunEpoch:
-    """Return the event that listeners receive for an epoch.
+    """Return the listeners' event for an epoch.
 
     Args:
         job: Number of the trial, as text.

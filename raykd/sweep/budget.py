@@ -46,7 +46,7 @@ class Budget:
         return seconds, hours
 
     def reason_to_stop(self, trials: Iterable[Trial], after: float = 0.0) -> str:
-        """Return the limit that another trial would exceed, in words; empty if it fits.
+        """Return the limit too small for a further trial, in words; empty if the trial fits.
 
         Args:
             trials: All trials of the sweep.

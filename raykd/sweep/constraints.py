@@ -1,4 +1,4 @@
-"""Constraints that a student has to meet to be on the front, and the margins by which trials miss them."""
+"""Constraints on the students of a front, and the margins by which trials miss them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Constraints:
 
     @staticmethod
     def from_sources(sources: Iterable[str], score_name: str, teacher: float | None) -> Constraints:
-        """Return the constraints of a sweep file that was checked.
+        """Return the constraints of a checked sweep file.
 
         Args:
             sources: The constraints as written.
@@ -36,7 +36,7 @@ class Constraints:
         return Constraints(tuple(parse(source, score_name) for source in sources), teacher)
 
     def with_violations(self, trial: Trial) -> Trial:
-        """Return `trial` with the margin by which it misses each constraint.
+        """Return `trial` with its margins to the constraints.
 
         Before a trial is complete, only constraints on figures known before training are checked.
         """
@@ -53,7 +53,7 @@ class Constraints:
 
 
 def constraint_fault(source: str, score_name: str, labelled: Sequence[str]) -> str | None:
-    """Return what is wrong with one of `search.constraints`; None if nothing is.
+    """Return the fault in one of `search.constraints`; None if there is none.
 
     Args:
         source: The constraint as written.

@@ -98,7 +98,7 @@ Names = tuple[str, ...]
 
 
 def examine_store(storage: Storage, *, on_part: Callable[[str], None] = lambda name: None) -> Examination:
-    """Read every part of a store as a sweep would read it.
+    """Read all parts of a store with the readers of a sweep.
 
     Args:
         storage: The store.
@@ -127,7 +127,7 @@ def examine_store(storage: Storage, *, on_part: Callable[[str], None] = lambda n
 def _damage_of_read(
     read: Callable[[], Any], name: str, repair: str, remove: Iterable[str] | None = None
 ) -> Iterator[Damage]:
-    """Yield the damage that `read` reports, if it reports any."""
+    """Yield the damage reported by `read`, if any."""
     try:
         read()
     except RaykdError as error:
@@ -149,7 +149,7 @@ def _check_json(
     part: str,
     names: Names,
 ) -> Iterator[Damage]:
-    """Check a part that is one JSON file; `parse` receives the part's name."""
+    """Check a JSON file; `parse` receives the part's name."""
     name = f"{kind}/{part}"
     yield from _damage_of_read(lambda: storage.read_json(name, parse(part)), name, repair)
 
@@ -163,7 +163,7 @@ def _check_folder(
     part: str,
     names: Names,
 ) -> Iterator[Damage]:
-    """Check a part that is a folder and is removed as a whole."""
+    """Check a folder, which is removed as a whole."""
     # A folder without a manifest was never finished: the next sweep writes it anew.
     if f"{part}/{manifest}" in names:
         files = [f"{kind}/{name}" for name in names]
@@ -300,7 +300,9 @@ def repair_store(storage: Storage, examination: Examination) -> None:
         storage: The store.
         examination: The result of `examine_store`.
     """
-    for name in [name for damage in examination.damages for name in damage.remove] + list(examination.temporary_files):
+    for name in [name for damage in examination.damages for name in damage.remove] + list(
+        examination.temporary_files
+    ):
         storage.remove(name)
     removed = (name.split("/") for damage in examination.damages for name in damage.remove)
     lost_runs = {part for kind, part, *_ in removed if kind == "runs"}

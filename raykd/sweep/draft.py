@@ -47,7 +47,7 @@ class Sizes:
 
 
 def guess_task(figures: PlainObject) -> str:
-    """Return the task that the labels of a corpus look like.
+    """Return the likeliest task for the labels of a corpus.
 
     Args:
         figures: The corpus's figures, from `describe`.
@@ -63,7 +63,7 @@ def guess_task(figures: PlainObject) -> str:
 
 
 def fitting_tasks(detected: DetectedCorpus, figures: PlainObject) -> tuple[str, ...]:
-    """Return the tasks that the labels of a corpus may be of, the likeliest first.
+    """Return all possible tasks for the labels of a corpus, the likeliest first.
 
     Args:
         detected: The corpus.
@@ -240,7 +240,7 @@ def _student_epochs(sizes: Sizes) -> int:
 
 
 def _checkpoint(task: str, sizes: Sizes) -> str:
-    """Return the commented-out lines that set a Transformers checkpoint as teacher."""
+    """Return commented-out lines for a Transformers checkpoint as teacher."""
     if TASKS[task].form.reads_heads:
         return """\
 # The vectors of a frozen Transformers encoder make a better parser. This line among those of `teachers` above:
@@ -351,7 +351,7 @@ def _sizes(figures: PlainObject) -> Sizes:
 
 
 def _other_tasks(task: str, detected: DetectedCorpus, figures: PlainObject) -> str:
-    """Return the end of a comment on other tasks for these labels, and how to write a file for one of them."""
+    """Return the end of a comment: the further tasks possible for the labels, and the command for them."""
     tasks = [name for name in fitting_tasks(detected, figures) if name != task]
     return f"; raykd init --task writes a file for {', '.join(tasks)}" if tasks else ""
 

@@ -26,7 +26,7 @@ from raykd.tracking.sweep_pages import SweepPages
 
 
 def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], list[Teacher]]:
-    """Run the whole sweep but for its report, which the command adds.
+    """Run the whole sweep but for the report, which the command adds.
 
     Args:
         context: The sweep, the cluster and the listener.
@@ -61,12 +61,16 @@ def run_sweep(context: PhaseContext, pages: SweepPages) -> tuple[list[Trial], li
 
 
 def transfer_phases(context: PhaseContext) -> tuple[Features, Teachers, Precompute]:
-    """Return the phases up to the transfer sets."""
+    """Return the phases up to the transfer sets.
+
+    Args:
+        context: The sweep, the cluster and the listener.
+    """
     return Features(context), Teachers(context), Precompute(context)
 
 
 def run_phases(context: PhaseContext, phases: Iterable[Phase]) -> None:
-    """Run phases one after the other; consecutive phases with runs of one role share its slots.
+    """Run phases in order; consecutive phases with runs of one role share its slots.
 
     Args:
         context: The sweep, the cluster and the listener.
@@ -107,7 +111,7 @@ def _schedulers(context: PhaseContext, phases: Iterable[Phase]) -> Iterator[Sche
 
 
 def _concurrent_runs(context: PhaseContext, role: RunRole, runs: int) -> int:
-    """Return how many of so many runs fit at once; if the cluster grows, wait for their nodes first."""
+    """Return how many of so many runs fit at once; if the cluster grows, wait for its nodes first."""
     resources, cluster = context.sweep.file.resources, context.cluster
     limit, role_resources = concurrency(resources, cluster, role), resources.for_role(role)
     if not runs or not cluster.grows:

@@ -145,7 +145,7 @@ class RunCourse:
 
 @dataclass
 class TrialCourse:
-    """A trial as far as it has been reported.
+    """The epochs of a trial so far.
 
     Attributes:
         number: Number of the trial.
@@ -162,7 +162,7 @@ class TrialCourse:
     final: float | None = None
 
     def seeds_at(self, share: float) -> tuple[int, ...]:
-        """Return the seeds whose runs have all reached the share."""
+        """Return the seeds with all runs at the share or beyond."""
         return tuple(
             seed
             for seed, runs in enumerate(self.seeds)
@@ -170,7 +170,7 @@ class TrialCourse:
         )
 
     def score_at(self, share: float, seeds: Sequence[int]) -> float | None:
-        """Return the mean score of `seeds` at their first points from the share on; None if one is not there yet."""
+        """Return the mean score of `seeds` at the first points from the share on; None if one is not there yet."""
         if not set(seeds) <= set(self.seeds_at(share)):
             return None
         return fmean(
@@ -180,7 +180,7 @@ class TrialCourse:
         )
 
     def last_score_until(self, share: float, seeds: Sequence[int]) -> float | None:
-        """Return the mean score of `seeds` at their last points up to the share; None if one has none."""
+        """Return the mean score of `seeds` at the last points up to the share; None if one has none."""
         scores = []
         for points in (points for seed in seeds for points in self.seeds[seed]):
             scores_so_far = [point.score for point in points if point.share <= share + CLOSE]
@@ -191,7 +191,7 @@ class TrialCourse:
 
 
 class EarlyStopper:
-    """Follows the trials of a search and decides after each epoch whether a trial goes on.
+    """Follows the trials of a search and decides after every epoch whether a trial goes on.
 
     All state is also in the store: `begin` receives the epochs that a trial reported to an earlier driver, and a
     resumed sweep makes the same decisions.
@@ -267,7 +267,7 @@ class EarlyStopper:
         return reason_to_stop(course, place, comparable.values(), self._config, directions, self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
-        """Note that a trial ended.
+        """Note the end of a trial.
 
         The epochs of a complete trial are in its results, even if its runs were found in the store and reported
         nothing. A failed trial counts for no other trial.
@@ -301,7 +301,7 @@ def reason_to_stop(
     directions: Sequence[Direction],
     scales: Sequence[float | None],
 ) -> str:
-    """Return the reason to stop a trial after the last point of one of its runs; empty if it goes on.
+    """Return the reason to stop a trial after the newest point of a run; empty if the trial goes on.
 
     If a trial has several runs, no decision waits for the last of them: the seeds that have come this far are compared
     with the *same* seeds of other trials, whose data came in the same order. The languages of one seed are one student,
@@ -310,7 +310,7 @@ def reason_to_stop(
     Args:
         course: The trial.
         place: The run that has a new point.
-        others: All other trials that reported something and did not fail.
+        rivals: All other trials that reported something and did not fail.
         config: When to stop trials.
         directions: "max" or "min" for each cost.
         scales: The teacher's costs; None for a cost that the teacher lacks.
@@ -333,7 +333,7 @@ def reason_to_stop(
 
 
 def reachable_score(course: TrialCourse, share: float, complete: Sequence[TrialCourse]) -> float | None:
-    """Return the largest score that a trial is expected to reach from the share of its plan; None if no curve tells."""
+    """Return the largest score expected from a trial at a share of the plan; None if no curve tells."""
     seeds = course.seeds_at(share)
     score = course.last_score_until(share, seeds)
     gains = gains_from(share, seeds, [rival for rival in complete if rival.plan == course.plan])
@@ -391,13 +391,13 @@ def _could_reach(share: float, reach: float) -> str:
 
 
 def gains_from(share: float, seeds: Sequence[int], complete: Iterable[TrialCourse]) -> list[float]:
-    """Return the gains of complete trials from the share of their plan to the end, over the seeds."""
+    """Return the gains of complete trials from a share of the plan to the end, over the seeds."""
     scores = ((rival, rival.last_score_until(share, seeds)) for rival in complete)
     return [(rival.final or 0.0) - score for rival, score in scores if score is not None]
 
 
 def reachable_gain(gains: Sequence[float]) -> float:
-    """Return the gain that a further trial may still make.
+    """Return the gain still possible for a further trial.
 
     The gain that `QUANTILE` of n trials stayed within, plus 1/n of it, since few curves say little.
     """
@@ -441,7 +441,7 @@ def _below_rung(
 
 
 def _crossed_rung(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float]) -> float | None:
-    """Return the last rung that all runs of a seed reached with the newest point of one run; None if there is none."""
+    """Return the newest rung reached by all runs of a seed, if the newest point of run `last` reached it."""
     now = min(points[-1].share for points in runs)
     earlier_points = [points[:-1] if place == last else points for place, points in enumerate(runs)]
     earlier = min(points[-1].share if points else 0.0 for points in earlier_points)

@@ -1,4 +1,4 @@
-"""The end of a sweep whose trials fail: the fault that they share has to be corrected first."""
+"""The end of a sweep with failing trials: a fault common to all has to be corrected first."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def forecast_sweep(sweep: Sweep, concurrent: int) -> Forecast:
 
 
 def trained_share(sweep: Sweep) -> float | None:
-    """Return the mean share of their plan that the sweep's trials trained so far.
+    """Return the trained share of the plan, as a mean over the sweep's trials so far.
 
     None if no trial is stopped early, or none has ended.
     """
@@ -188,14 +188,14 @@ def _models_s(sweep: Sweep) -> float:
 
 
 def _live_ms(sweep: Sweep, run: Run, needs: Sequence[Need]) -> Iterator[float]:
-    """Yield for each teacher the milliseconds for a batch that it reads in the training step of a run."""
+    """Yield the milliseconds for a batch of each teacher read in the training step of a run."""
     if live_needs(run, needs):
         teachers = {teacher.id: teacher for _, teacher in sweep.teachers}
         yield from (labelling_ms(sweep, teachers[source.teacher_id]) for source in run.sources)
 
 
 def _features_s(sweep: Sweep, runs: Sequence[Run], unread: Sequence[EncoderTask]) -> float:
-    """Return the seconds that frozen encoders still have to read, at the speed of the fastest model with each."""
+    """Return the remaining seconds of frozen encoders, each at the speed of the fastest model with the encoder."""
     seconds = 0.0
     for reading in unread:
         readers = (run for run in runs if reading.config.id in encoder_ids(run))
@@ -211,7 +211,12 @@ def _reading_s(pieces: float, batch_ms: float) -> float:
 
 
 def labelling_ms(sweep: Sweep, run: Run) -> float:
-    """Return the milliseconds for a batch in PyTorch, without frozen encoders, whose vectors are stored."""
+    """Return the milliseconds for a batch in PyTorch, without frozen encoders, whose vectors are stored.
+
+    Args:
+        sweep: The sweep, with the costs of all shapes in the store.
+        run: A run of a teacher or student; an ensemble takes the sum of its members.
+    """
     if run.members:
         return sum(labelling_ms(sweep, member) for member in run.members)
     cost = sweep.cost(run)
@@ -239,7 +244,7 @@ def _precompute_s(sweep: Sweep) -> float:
 
 
 def pieces_per_word(sweep: Sweep, run: Run) -> float:
-    """Return the pieces per word of the run's training text in its vocabulary, estimated from a sample."""
+    """Return the pieces per word of the run's training text, estimated from a sample."""
     return _pieces_per_word(sweep.storage.uri, run.corpus_id, run.vocabulary_id)
 
 

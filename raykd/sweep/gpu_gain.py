@@ -46,7 +46,7 @@ def trains_on_gpus(sweep: Sweep) -> bool:
 
 
 def gpu_gains(sweep: Sweep, cluster: Topology) -> Iterator[GpuGain]:
-    """Yield the gain of each shape that is trained on GPUs and was timed on one.
+    """Yield the gains of the shapes trained and timed on GPUs.
 
     Args:
         sweep: The sweep.

@@ -1,4 +1,4 @@
-"""The importance of each searched setting for each objective: fANOVA over the complete trials of a sweep."""
+"""The importance of searched settings for the objectives: fANOVA over the complete trials of a sweep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Importance:
-    """The share of each objective's variance over the trials that each setting explains.
+    """The importance of settings: shares of the objectives' variance over the trials.
 
     Attributes:
         shares: Objective → setting → share (0 … 1, together 1), the largest first.
@@ -37,7 +37,7 @@ class Importance:
 
 
 def compute_importance(tree: PlainObject, records: Sequence[Record], objectives: Directions) -> Importance:
-    """Compute the importance of each setting that every complete trial drew.
+    """Compute the importance of the settings common to all complete trials.
 
     fANOVA (Hutter et al. 2014, "An efficient approach for assessing hyperparameter importance"): a random forest with a
     fixed seed is fitted to the trials, and its variance divided among the settings. Settings that only some options of
@@ -73,7 +73,7 @@ def compute_importance(tree: PlainObject, records: Sequence[Record], objectives:
 
 
 def _drawn_values(space: PlainObject, resolved: PlainObject) -> PlainObject:
-    """Return name of the search → value that the trial drew."""
+    """Return name of the search → the trial's value."""
     try:
         return fit_setting(space, said_of_searched(resolved, space)).params
     except MisfitError:
@@ -81,7 +81,7 @@ def _drawn_values(space: PlainObject, resolved: PlainObject) -> PlainObject:
 
 
 class _ReplayedTrial:
-    """Decides each search as a trial did, and notes each distribution; for grids the sampler has none."""
+    """Repeats a trial's decisions in a search, and notes the distributions; for grids the sampler has none."""
 
     def __init__(self, params: PlainObject):
         self._params = params
@@ -109,7 +109,7 @@ class _ReplayedTrial:
 def _shares(
     space: PlainObject, names: Sequence[str], trials: Sequence[tuple[PlainObject, float]]
 ) -> dict[str, float]:
-    """Return the shares of settings that all trials have; a trial is (name → drawn value, value of the objective)."""
+    """Return the shares of settings common to all trials; a trial is (name → value, value of the objective)."""
     import optuna  # takes seconds, and few sweeps that are shown have enough trials
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances
 

@@ -1,4 +1,4 @@
-"""The sweeps of a store with their state, and the number and size of stored parts of each kind."""
+"""The sweeps of a store with their state, and the number and size of stored parts by kind."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SweepSummary:
 
 
 def sweep_summaries(storage: Storage, files: Mapping[str, Stamp]) -> list[SweepSummary]:
-    """Return every sweep of the store, the one that changed last first.
+    """Return the sweeps of the store, the last changed first.
 
     Args:
         storage: The store.

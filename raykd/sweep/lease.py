@@ -84,7 +84,7 @@ class Lease:
                 self.lost_to = "an unknown driver, as this one was suspended for a while"
 
     def check(self) -> None:
-        """Check that the lease is not lost; called before every write.
+        """Raise StoreError if the lease is lost; called before every write.
 
         Raises:
             StoreError: The lease is lost.
@@ -194,7 +194,7 @@ def refuse_if_working(storage: Storage, *, note: Callable[[str], None] = lambda 
 def refuse_if_leased(
     folder: Storage, name: str = NAME, *, note: Callable[[str], None] = lambda text: None
 ) -> None:
-    """Raise StoreError if another driver works on the sweep; finding out takes up to `STALE_S` seconds.
+    """Raise StoreError if a second driver works on the sweep; finding out takes up to `STALE_S` seconds.
 
     Args:
         folder: Folder of the sweep.
@@ -222,7 +222,7 @@ def refuse_if_leased(
 
 
 def lease_holder(folder: Storage) -> tuple[str, bool] | None:
-    """Return the holder of a sweep's lease and whether its process lives; None without a lease.
+    """Return the holder of a sweep's lease and whether the process lives; None without a lease.
 
     A process of another machine is said to live while its lease is young. Clocks may differ, so show this to people,
     but do not decide by it.
@@ -275,7 +275,7 @@ def _this_process() -> dict[str, Any]:
 
 
 def _machine() -> str:
-    """Return an id of this machine's boot and this container: process numbers are comparable within them."""
+    """Return an id of the machine's boot and of the container: process numbers are comparable within them."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
@@ -283,7 +283,7 @@ def _machine() -> str:
 
 
 def _holder_lives(content: Mapping[str, Any]) -> bool | None:
-    """True if the holder's process runs on this machine; None if that cannot be seen from here."""
+    """True if the holder's process runs on this machine; None if the machine is another one."""
     if content["machine"] != _machine():
         return None
     if content["process"] == os.getpid():

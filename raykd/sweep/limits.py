@@ -19,12 +19,23 @@ AFTER = ("trials", "confirm", "baseline")
 
 
 def needs_plan_first(sweep: Sweep) -> bool:
-    """True if the sweep has limits that its plan must be compared with before it starts."""
+    """True if the sweep has limits to compare with the plan before the start.
+
+    Args:
+        sweep: The sweep.
+    """
     return bool(sweep.file.search.constraints) or sweep.file.budget.seconds is not None
 
 
 def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run, ...]]]:
-    """Return the student shapes whose costs meet `search.constraints`, and all shapes; each shape as its runs."""
+    """Return the student shapes with costs within `search.constraints`, and all shapes.
+
+    Args:
+        sweep: The sweep, with the costs of all shapes in the store.
+
+    Returns:
+        Allowed shapes and all shapes, each as its runs.
+    """
     score_name = sweep.file.task_entry.score_name
     conditions = Constraints.from_sources(sweep.file.search.constraints, score_name, None).conditions
     on_costs = Constraints(
@@ -50,7 +61,11 @@ def allowed_shapes(sweep: Sweep) -> tuple[list[tuple[Run, ...]], list[tuple[Run,
 
 
 def refuse_unmeetable_constraints(sweep: Sweep) -> None:
-    """Raise SpecError if no student of the space can meet `search.constraints`, given the costs of all shapes."""
+    """Raise SpecError if no student of the space can meet `search.constraints`.
+
+    Args:
+        sweep: The sweep, with the costs of all shapes in the store.
+    """
     allowed, shapes = allowed_shapes(sweep)
     if not allowed:
         constraints = " and ".join(map(repr, sweep.file.search.constraints))

@@ -1,4 +1,4 @@
-"""Files and folders that a sweep file names for its models: checkpoints, tokenizers, word vectors, starting runs."""
+"""Files and folders named in a sweep file: checkpoints, tokenizers, word vectors, starting runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from raykd.sweep.sweep_faults import leaves
 
 
 def check_named_files(document: Document) -> list[str]:
-    """Check the files that every alternative of the sweep names for its models, without loading them.
+    """Check the files named in all alternatives of the sweep, without loading them.
+
+    Args:
+        document: The sweep file.
 
     Returns:
         Notes on missing files; another sweep may have to write them first.
@@ -48,7 +51,14 @@ def check_named_files(document: Document) -> list[str]:
 
 @contextmanager
 def file_errors_as_faults(document: Document) -> Iterator[None]:
-    """Turn a missing or damaged file that the sweep file names into a fault at its key, raised as SpecError."""
+    """Turn an error about a file named in the sweep file into a fault at the file's key.
+
+    Args:
+        document: The sweep file.
+
+    Raises:
+        SpecError: In place of the StoreError of a missing or damaged file.
+    """
     try:
         yield
     except StoreError as error:
@@ -76,14 +86,14 @@ def _missing_start(recipe: SweepFile) -> Iterator[str]:
 
 
 def _faults_at(document: Document, error: StoreError) -> list[Fault]:
-    """Return the fault at each key whose value is the file that `error` names."""
+    """Return a fault at every key with the file named by `error`."""
     paths = [path for path, value in leaves(document.tree) if _is_spelling_of(value, error.name)]
     message = f"{error.name} {error.problem}; {error.hint}"
     return [document.fault(path, message) for path in paths]
 
 
 def _is_spelling_of(value: Any, file: str) -> bool:
-    """True if a value of a sweep file names this file: as it is, by its absolute path, or for one language or seed."""
+    """True if a value of a sweep file names the file: as it is, by its absolute path, or for one language or seed."""
     if not isinstance(value, str) or not value:
         return False
     spellings = {value} if "://" in value else {value, str(Path(value)), str(Path(value).absolute())}

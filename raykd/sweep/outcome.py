@@ -1,4 +1,4 @@
-"""From the results of a setting's runs to its trial."""
+"""Trials from the results of their runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ PLAIN = ("all", "dev", None)
 
 
 def flatten_settings(run: Run) -> PlainObject:
-    """Return dotted path → value for all settings of a run: `student.embedding_dim`, `training.learning_rate`, …
+    """Return dotted path → value for all settings of a run.
 
-    Checksums of files are left out, as users do not set them. A single stage shows as its objective and schedule.
-    Several stages show as `stages.0.objective.kind`, …, with the `schedule` of all together.
+    Paths are such as `student.embedding_dim` and `training.learning_rate`. Checksums of files are left out, as users do
+    not set them. A single stage shows as its objective and schedule. Several stages show as `stages.0.objective.kind`,
+    …, with the `schedule` of all together.
+
+    Args:
+        run: The run.
     """
     sections: dict[str, Any] = {"student": run.model}
     if len(run.stages) == 1:
@@ -42,7 +46,7 @@ def flatten_settings(run: Run) -> PlainObject:
 
 
 def seed_paths(student: PlainObject) -> PlainObject:
-    """Return the settings of a student that name the seed, as written in the sweep file.
+    """Return the student's settings with `{seed}`, as written in the sweep file.
 
     In the run of each seed the seed's number takes the place of `{seed}`.
 
@@ -95,12 +99,12 @@ def complete_trial(
 
 
 def with_cost(trial: Trial, cost: Cost, grid: Grid = MappingProxyType({})) -> Trial:
-    """Return `trial` with the cost of its shape and the grid on which costs are compared."""
+    """Return `trial` with the cost of its shape and the grid for comparing costs."""
     return replace(trial, cost=dict(cost.figures), grid=dict(grid), cost_notes=cost.remarks)
 
 
 def with_teacher_ratios(cost: Cost, teachers: Sequence[Cost]) -> Cost:
-    """Return `cost` with the ratios to the teachers of which both sides are known.
+    """Return `cost` with all ratios to the teachers known on both sides.
 
     Compression is the bytes of all teachers, each of which would have to be served, over the student's bytes, both with
     only the pieces of the text. A speed-up is the mean latency of a teacher over the student's latency, both in the
