@@ -138,28 +138,38 @@ class PosTaggers:
         settings = predicted_pos_config(config)
         return None if settings is None else cls(settings, config.languages, open_model)
 
-    def names(self, known: Collection[str]) -> set[str]:
-        """Return the parts of speech that the models may predict.
+    def names(self, treebank_pos: Collection[str]) -> set[str]:
+        """Return the parts of speech predicted by the models.
 
         Args:
-            known: Parts of speech of the treebank. A model may also predict those that `extend_with_upos` adds.
+            treebank_pos: Parts of speech of the treebank. A model may also predict those that `extend_with_upos`
+                adds.
 
         Raises:
             CorpusError: A model may predict an unknown part of speech.
         """
-        allowed = extend_with_upos(known)
+        allowed = extend_with_upos(treebank_pos)
         for language, model in self._models.items():
-            if known and (others := sorted(set(model.labels).difference(allowed))):
-                some = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
-                problem = f"it predicts {some}, and the treebank has {', '.join(sorted(known)[:20])}"
-                hint = "set corpus.pos to the column that it learnt from, or corpus.predicted_pos.model to another"
+            if treebank_pos and (unknown := sorted(set(model.labels).difference(allowed))):
+                some = ", ".join(map(repr, unknown[:5])) + (", …" if len(unknown) > 5 else "")
+                problem = f"it predicts {some}, and the treebank has {', '.join(sorted(treebank_pos)[:20])}"
+                hint = "set corpus.pos to the column of the model's training, or corpus.predicted_pos.model to another"
                 raise CorpusError(self._folders[language], None, problem, f"{hint} model")
         return {label for model in self._models.values() for label in model.labels}
 
     def filled(
         self, batches: Iterable[pa.RecordBatch], part: str, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The same sentences of a part with predicted parts of speech, as numbers in `names`."""
+        """Fill predicted parts of speech into the sentences of a part.
+
+        Args:
+            batches: Sentences of the part.
+            part: Name of the part.
+            names: Parts of speech in the order of their numbers.
+
+        Yields:
+            The batches with the column `pos` filled.
+        """
         for tally in (self.predicted, self.compared, self.agreeing):
             tally[part] = dict.fromkeys(self._models, 0)
         numbers = {name: number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Tokenizers pruned to some of their pieces.
+"""Tokenizers pruned to a selection of pieces.
 
 Text that needs no other piece is split as before, any other text into the pieces that remain. The definition of the
 tokenizer (`tokenizer.json`) is rewritten: pieces get new ids in the order of the old ones.
@@ -77,7 +77,7 @@ def _lowest_scored_piece(model: dict[str, Any]) -> Iterable[int]:
 
 
 def _substring_pieces(tokenizer: Tokenizer, model: dict[str, Any], word: str) -> Iterable[int]:
-    """Ids of all pieces that occur in a word."""
+    """Ids of all pieces inside a word."""
     text = tokenizer.normalizer.normalize_str(word) if tokenizer.normalizer else word
     parts = (
         [part for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
@@ -93,7 +93,7 @@ def _substring_pieces(tokenizer: Tokenizer, model: dict[str, Any], word: str) ->
 
 
 def _with_merge_parts(model: dict[str, Any], used: set[int]) -> list[int]:
-    """Ids with those of the pieces that they are merged from, for BPE."""
+    """Ids together with the parts of BPE pieces, down to single characters."""
     if model["type"] != "BPE":
         return sorted(used)
     ids, names = model["vocab"], {id: piece for piece, id in model["vocab"].items()}

@@ -35,7 +35,7 @@ _NO_CHARACTER = re.compile("[\0\ud800-\udfff]").search
 
 
 class SpanParts(NamedTuple):
-    """A span as a record has it."""
+    """The parts of a span in a record."""
 
     start: Any
     end: Any
@@ -88,7 +88,7 @@ def find_spans_key(record: PlainObject) -> str | None:
 
 
 def _is_filled(value: object, needed: str = "") -> bool:
-    """True for a list that begins with a labelled span; with `needed`, the span must have this key."""
+    """True for a list with a labelled span at its beginning; with `needed`, the span must have this key."""
     first = value[0] if isinstance(value, list) and value else None
     parts = None if first is None else span_parts(first)
     return (
@@ -138,7 +138,7 @@ def _first(values: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def read_span(span: Any, text: str, offsets: Offsets, *, inclusive: bool) -> CharacterSpan:
-    """Convert a span of a record to characters of its text.
+    """Convert a span of a record to characters of the text.
 
     Args:
         span: Span as the record has it.

@@ -1,4 +1,4 @@
-"""What reading a corpus found: counts, repairs, what was dropped, and what to know before training."""
+"""The report on a corpus: counts, repairs, dropped sentences, and warnings before training."""
 
 from __future__ import annotations
 
@@ -20,128 +20,142 @@ from raykd.pluralise import pluralise
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
 SPACED_SHARE = 0.001
-"""The share of words with white space inside from which on it is reported: numbers like `10 000` are rarer."""
+"""Minimum share of words with white space inside that is reported; numbers like `10 000` are rarer."""
 EXPECTED_PARTS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
-"""The parts in which a language of each role should have sentences."""
+"""Parts in which a language should have sentences, by its role."""
 
 
 @dataclass(frozen=True)
 class SpacedWords:
-    """Words of a language that have white space inside, as in Vietnamese; text that is served is split there."""
+    """Words of a language with white space inside, as in Vietnamese; served text is split there.
+
+    Attributes:
+        count: Number of words with white space inside.
+        words: Number of words that were examined.
+        examples: Some of these words.
+    """
 
     count: int = 0
     words: int = 0
-    """Those that were looked at."""
     examples: Sequence[str] = ()
 
     def with_words(self, words: int, spaced: Sequence[str]) -> SpacedWords:
-        """The same with further `words`, of which those in `spaced` have white space inside."""
+        """Return the counts after further words.
+
+        Args:
+            words: Number of further words.
+            spaced: Words among these with white space inside.
+        """
         examples = dict.fromkeys([*self.examples, *spaced[: 10 * MOST_EXAMPLES]])
         return SpacedWords(self.count + len(spaced), self.words + words, tuple(examples)[:MOST_EXAMPLES])
 
     def message(self, language: str) -> str:
-        """What to know of it; empty where there are few."""
+        """Return a warning; empty where such words are rare."""
         if self.count < max(1, SPACED_SHARE * self.words):
             return ""
-        share, some = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
+        share, examples = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
         return (
-            f"{share:.1f} % of the words of {language} have a space inside (for example {some}): text that is served "
-            "is split at white space, so these words are not found in it; where words are known, give them as a list"
+            f"{share:.1f} % of the words of {language} have a space inside (for example {examples}): served text is "
+            "split at white space, so these words are not found in it; where words are known, give them as a list"
         )
 
 
 @dataclass(frozen=True)
 class PosReport:
-    """Which parts of speech a treebank has."""
+    """The parts of speech of a treebank."""
 
     origin: str
-    """Where they are from, in words: `gold, column UPOS`."""
+    """Origin in words: `gold, column UPOS`."""
     sentences: Counts
-    """Sentences whose parts of speech are known, from the files or a model."""
+    """Sentences with parts of speech, from the files or a model."""
     predicted: Counts = field(default_factory=dict)
-    """Those of them whose parts of speech a model predicted."""
+    """Sentences with parts of speech predicted by a model."""
     compared: Counts = field(default_factory=dict)
-    """Words that have a part of speech in the files and one that the model predicted, used or not."""
+    """Words with both a part of speech of the files and a predicted one, used or not."""
     agreeing: Counts = field(default_factory=dict)
-    """Those of them that have the same one."""
+    """Words for which both are the same."""
 
     @property
     def accuracy(self) -> dict[str, dict[str, float]]:
-        """Part → language → the share of words for which the model predicts what the files have."""
+        """Shares of words for which prediction and files agree, by part and language."""
         return {
             part: {
-                language: self.agreeing[part][language] / count for language, count in own.items() if count
+                language: self.agreeing[part][language] / count for language, count in counts.items() if count
             }
-            for part, own in self.compared.items()
-            if any(own.values())
+            for part, counts in self.compared.items()
+            if any(counts.values())
         }
 
     def message(self) -> str:
-        """Where they are from, how many are predicted, and how often these are right, in words."""
+        """Return the origin, the number of predicted ones and their accuracy in words."""
         several = max(map(len, (*self.sentences.values(), *self.predicted.values())), default=0) > 1
-        said = [f"parts of speech: {self.origin}"]
+        phrases = [f"parts of speech: {self.origin}"]
         if self.predicted:
             counts = [(place, count) for place, count in _by_place(self.predicted, several) if count]
-            some = ", ".join(f"{pluralise(int(count), 'sentence')} of {place}" for place, count in counts)
-            said.append(f"predicted for {some or 'no sentence'}")
-        if right := _by_place(self.accuracy, several):
-            shares = ", ".join(f"{100 * share:.1f} % of the words of {place}" for place, share in right)
-            said.append(f"what the model predicts is the treebank's for {shares}")
-        return "; ".join(said)
+            amounts = ", ".join(f"{pluralise(int(count), 'sentence')} of {place}" for place, count in counts)
+            phrases.append(f"predicted for {amounts or 'no sentence'}")
+        if accuracies := _by_place(self.accuracy, several):
+            shares = ", ".join(f"{100 * share:.1f} % of the words of {place}" for place, share in accuracies)
+            phrases.append(f"what the model predicts is the treebank's for {shares}")
+        return "; ".join(phrases)
 
     def restricted(self, languages: set[str]) -> PosReport:
-        """The counts for these languages alone."""
+        """Return the counts of some languages."""
         names = ("sentences", "predicted", "compared", "agreeing")
         return replace(self, **{name: _restrict(getattr(self, name), languages) for name in names})
 
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What reading a corpus found, as plain data."""
+    """The report on a corpus, as plain data."""
 
     sentences: Counts
     schemes: Mapping[str, str]
-    """Language → the scheme its files are written in."""
+    """Language → scheme of its files."""
     repairs: Counts
-    """Tags that were not valid in their file's scheme and were read as conlleval reads them."""
+    """Tags that were invalid in their scheme and were read as conlleval reads them."""
     overlaps: Counts
-    """Sentences dropped from train and unlabelled because their text is also in dev or test; or kept in spite of it."""
+    """Training sentences with the text of a dev or test sentence: dropped, or kept with `overlaps: keep`."""
     duplicates: Counts
-    """Sentences dropped from train and unlabelled because their language already had their text."""
+    """Sentences dropped from train and unlabelled because their language already had the text."""
     dev_in_test: int
-    """Sentences of dev whose text is also in test. They are kept: both parts are as their authors published them."""
+    """Sentences of dev whose text is also in test. They are kept: both parts stay as published."""
     unseen: Mapping[str, Counts]
-    """Label → part → language → how often a label of dev or test occurs that no training sentence has."""
+    """Label → part → language → number of occurrences in dev or test, for labels without a training sentence."""
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """Language → what it gives to training; a language that is not listed is labelled."""
+    """Language → role in training; a language that is not listed is labelled."""
     skipped: Counts = field(default_factory=dict)
-    """Sentences that were left out because of a fault."""
+    """Sentences left out because of a fault."""
     overlaps_kept: bool = False
     spaced: Mapping[str, SpacedWords] = field(default_factory=dict)
-    """Language → its words with white space inside, if any."""
+    """Language → words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
-    """Of `repairs`, `skipped`, `overlaps`, `duplicates` and each note some, by part and language."""
+    """Examples of `repairs`, `skipped`, `overlaps`, `duplicates` and the notes, by part and language."""
     notes: Mapping[str, Counts] = field(default_factory=dict)
-    """Note → its counts: changes of reading, and records that were left out, that are no faults."""
+    """Note → counts: changes during reading, and records left out, that are no faults."""
     pos: PosReport | None = None
-    """Of a treebank."""
+    """Parts of speech of a treebank."""
     spellings: Mapping[str, str] = field(default_factory=dict)
-    """Language → what of its tags is read otherwise than it is spelled, in words; of languages where something is."""
+    """Language → description of the changes to unusually spelled tags, for languages with any."""
     without_labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Part → languages whose sentences have no label at all, where other sentences have some."""
+    """Part → languages without any label in it, where other sentences have labels."""
     alike: Sequence[Sequence[str]] = ()
-    """Types of spans that differ by capital letters alone."""
+    """Groups of span types that differ by capital letters alone."""
     long: Counts = field(default_factory=dict)
-    """Sentences of very many words."""
+    """Sentences with very many words."""
 
     def role(self, language: str) -> Role:
-        """What `language` gives to training."""
+        """Return the role of a language in training."""
         return self.roles.get(language, "labelled")
 
     def warnings(self, *, tags: bool = True) -> list[str]:
-        """One sentence for each thing to know before training; `tags`: whether the task reads them."""
+        """Return the warnings to read before training, one sentence each.
+
+        Args:
+            tags: True if the task reads tags.
+        """
         return [
             *self._missing(),
             *(self._unseen() if tags else ()),
@@ -156,26 +170,26 @@ class CorpusReport:
         ]
 
     def pos_messages(self) -> list[str]:
-        """One sentence of a treebank: where its parts of speech are from, and how often predicted ones are right."""
+        """Return a message on the parts of speech of a treebank; empty for any other corpus."""
         return [] if self.pos is None else [self.pos.message()]
 
     def spaced_word_messages(self) -> list[str]:
-        """One sentence for each language in which many words have white space inside."""
-        return [message for name, own in self.spaced.items() if (message := own.message(name))]
+        """Return a warning per language with many words that have white space inside."""
+        return [message for language, spaced in self.spaced.items() if (message := spaced.message(language))]
 
     def _without_pos(self) -> Iterable[str]:
         if self.pos is None:
             return
         for part, languages in self.sentences.items():
             for language, count in languages.items():
-                if without := count - self.pos.sentences[part].get(language, 0):
-                    have = "has" if without == 1 else "have"
-                    yield f"{pluralise(without, 'sentence')} of {part} {language} {have} no parts of speech"
+                if lacking := count - self.pos.sentences[part].get(language, 0):
+                    have = "has" if lacking == 1 else "have"
+                    yield f"{pluralise(lacking, 'sentence')} of {part} {language} {have} no parts of speech"
 
     def _missing(self) -> Iterable[str]:
         for language in self.sentences["train"]:
-            wanted = EXPECTED_PARTS[self.role(language)]
-            empty = [part for part in wanted if not self.sentences[part].get(language)]
+            expected = EXPECTED_PARTS[self.role(language)]
+            empty = [part for part in expected if not self.sentences[part].get(language)]
             if empty:
                 yield f"{language} has no sentence in {' and '.join(empty)}"
 
@@ -190,8 +204,8 @@ class CorpusReport:
 
     def _alike(self) -> Iterable[str]:
         for labels in self.alike:
-            named = ", ".join(map(repr, labels))
-            yield f"labels {named} differ by capital letters alone, and count as {len(labels)} labels"
+            names = ", ".join(map(repr, labels))
+            yield f"labels {names} differ by capital letters alone, and count as {len(labels)} labels"
 
     def _without_labels(self) -> Iterable[str]:
         for part, languages in self.without_labels.items():
@@ -202,11 +216,11 @@ class CorpusReport:
                     yield f"{part} {language} has no span: a score on it says nothing"
 
     def describe_tags(self) -> list[str]:
-        """How the files write spans: their scheme, and what is spelled otherwise."""
+        """Return lines on the scheme of spans, and on unusual spellings."""
         lines = []
         if any(form_of(scheme).bioes for scheme in self.schemes.values()):
-            one = len(set(self.schemes.values())) == 1
-            schemes = (scheme if one else f"{name} {scheme}" for name, scheme in self.schemes.items())
+            same = len(set(self.schemes.values())) == 1
+            schemes = (scheme if same else f"{name} {scheme}" for name, scheme in self.schemes.items())
             lines.append(f"scheme: {', '.join(dict.fromkeys(schemes))}")
         by_text: dict[str, list[str]] = {}
         for language, text in self.spellings.items():
@@ -217,15 +231,15 @@ class CorpusReport:
         for part, languages in self.repairs.items():
             for language, count in languages.items():
                 scheme = self.schemes[language]
-                one = count == 1
-                what = (
-                    f"{pluralise(count, 'tag')} of {part} {language} {'was' if one else 'were'} not valid in "
-                    f"{'its' if one else 'their'} scheme ({scheme}) and {'was' if one else 'were'} repaired"
+                singular = count == 1
+                problem = (
+                    f"{pluralise(count, 'tag')} of {part} {language} {'was' if singular else 'were'} not valid in "
+                    f"{'its' if singular else 'their'} scheme ({scheme}) and {'was' if singular else 'were'} repaired"
                 )
-                yield what + self._some("repairs", part, language)
+                yield problem + self._some("repairs", part, language)
 
     def note_messages(self) -> list[str]:
-        """One sentence for each thing that reading changed or left out although it is no fault."""
+        """Return messages on changes and omissions during reading."""
         return [
             note_message(note, count, f"{part} {language}") + self._some(note, part, language)
             for note, counts in self.notes.items()
@@ -236,24 +250,24 @@ class CorpusReport:
     def _changed(self) -> Iterable[str]:
         for part, languages in self.skipped.items():
             for language, count in languages.items():
-                one = count == 1
-                what = (
-                    f"{pluralise(count, 'sentence')} of {part} {language} {'has' if one else 'have'} faults and "
-                    f"{'was' if one else 'were'} left out"
+                singular = count == 1
+                noun = (
+                    f"{pluralise(count, 'sentence')} of {part} {language} {'has' if singular else 'have'} faults and "
+                    f"{'was' if singular else 'were'} left out"
                 )
-                yield what + self._some("skipped", part, language)
+                yield noun + self._some("skipped", part, language)
         keep = "set corpus.overlaps: keep to keep them"
         for part, languages in self.overlaps.items():
             count = sum(languages.values())
-            what, were, they = (
+            noun, were, pronoun = (
                 pluralise(count, "sentence"),
                 *(("was", "it is") if count == 1 else ("were", "they are")),
             )
-            where = f"{they} also in dev or test{self._shares('overlaps', part, languages)}"
+            reason = f"{pronoun} also in dev or test{self._shares('overlaps', part, languages)}"
             if languages and self.overlaps_kept:
-                yield f"{what} of {part} {were} kept, and {where}; scores of these are too high"
+                yield f"{noun} of {part} {were} kept, and {reason}; scores of these are too high"
             elif languages:
-                yield f"{what} {were} dropped from {part}: {where}; {keep}"
+                yield f"{noun} {were} dropped from {part}: {reason}; {keep}"
         keep = "set corpus.duplicates: keep to keep them"
         for part, languages in self.duplicates.items():
             if languages:
@@ -266,11 +280,11 @@ class CorpusReport:
             yield f"{pluralise(self.dev_in_test, 'sentence')} of dev {are} also in test"
 
     def _some(self, kind: str, part: str, language: str) -> str:
-        found = self.examples.get(kind, {}).get(part, {}).get(language, ())
-        return f", for example {'; '.join(found)}" if found else ""
+        examples = self.examples.get(kind, {}).get(part, {}).get(language, ())
+        return f", for example {'; '.join(examples)}" if examples else ""
 
     def _shares(self, kind: str, part: str, languages: Mapping[str, int]) -> str:
-        """How many of each language, the most first, with examples of the first."""
+        """Counts by language, the largest first, with examples of the first language."""
         ordered = sorted(languages, key=lambda language: -languages[language])
         counts = ", ".join(f"{language} {languages[language]}" for language in ordered)
         examples = self.examples.get(kind, {}).get(part, {}).get(ordered[0], ()) if ordered else ()
@@ -278,96 +292,120 @@ class CorpusReport:
         return f" ({counts}{f'; for example {quoted}' if quoted else ''})"
 
     def restricted(self, languages: Iterable[str]) -> CorpusReport:
-        """The counts for these languages alone."""
-        kept = set(languages)
-        unseen = {label: _restrict(counts, kept) for label, counts in self.unseen.items()}
+        """Return the report for some languages."""
+        names = set(languages)
+        unseen = {label: _restrict(counts, names) for label, counts in self.unseen.items()}
         return replace(
             self,
-            schemes={language: scheme for language, scheme in self.schemes.items() if language in kept},
+            schemes={language: scheme for language, scheme in self.schemes.items() if language in names},
             unseen={label: counts for label, counts in unseen.items() if any(counts.values())},
-            roles={language: role for language, role in self.roles.items() if language in kept},
-            spaced={language: own for language, own in self.spaced.items() if language in kept},
-            spellings={language: text for language, text in self.spellings.items() if language in kept},
+            roles={language: role for language, role in self.roles.items() if language in names},
+            spaced={language: spaced for language, spaced in self.spaced.items() if language in names},
+            spellings={language: text for language, text in self.spellings.items() if language in names},
             without_labels={
-                part: [language for language in languages if language in kept]
+                part: [language for language in languages if language in names]
                 for part, languages in self.without_labels.items()
             },
-            pos=self.pos and self.pos.restricted(kept),
-            notes={note: _restrict(counts, kept) for note, counts in self.notes.items()},
+            pos=self.pos and self.pos.restricted(names),
+            notes={note: _restrict(counts, names) for note, counts in self.notes.items()},
             **{
-                name: _restrict(getattr(self, name), kept)
+                name: _restrict(getattr(self, name), names)
                 for name in ("sentences", "repairs", "skipped", "overlaps", "duplicates", "long")
             },
         )
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form; `from_plain` reads it back."""
+        """Return a JSON-able form, read by `from_plain`."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: PlainObject) -> CorpusReport:
-        """The report that `to_plain` gave."""
-        spaced = {language: SpacedWords(**own) for language, own in plain["spaced"].items()}
+        """Return the report written by `to_plain`."""
+        spaced = {language: SpacedWords(**values) for language, values in plain["spaced"].items()}
         return cls(**{**plain, "spaced": spaced, "pos": plain["pos"] and PosReport(**plain["pos"])})
 
 
 def pos_report(tables: Mapping[str, pa.Table], config: SourceConfig, taggers: PosTaggers | None) -> PosReport:
-    """Which parts of speech the tables of a treebank have."""
-    known = {
+    """Return the report on a treebank's parts of speech.
+
+    Args:
+        tables: Tables of the parts.
+        config: Settings of the corpus.
+        taggers: Models that predicted parts of speech; None without any.
+    """
+    tables_with_pos = {
         part: table.select(["language"]).filter(table["pos"].is_valid()) for part, table in tables.items()
     }
-    counts = count_sentences(known, config.languages)
+    counts = count_sentences(tables_with_pos, config.languages)
     if taggers is None:
         return PosReport(config.pos_origin, counts)
     return PosReport(config.pos_origin, counts, taggers.predicted, taggers.compared, taggers.agreeing)
 
 
 def long_sentence_messages(counts: Counts, examples: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """One sentence for each part and language that has sentences of very many words."""
+    """Return messages on sentences of very many words, by part and language.
+
+    Args:
+        counts: Number of these sentences, by part and language.
+        examples: Examples by part and language.
+    """
     messages = []
     for part, languages in counts.items():
         for language, count in languages.items():
-            some = "; ".join(examples.get(part, {}).get(language, ()))
+            quoted = "; ".join(examples.get(part, {}).get(language, ()))
             messages.append(
                 f"{pluralise(count, 'sentence')} of {part} {language} {'has' if count == 1 else 'have'} more than "
-                f"{MANY_WORDS:,} words ({some}): end each sentence with an empty line, in tables give it a row"
+                f"{MANY_WORDS:,} words ({quoted}): end each sentence with an empty line, in tables give it a row"
             )
     return messages
 
 
 def _by_place(values: Mapping[str, Mapping[str, float]], several: bool) -> list[tuple[str, float]]:
-    """(`dev en`, value) of every part and language; without the language where there is one alone."""
+    """Pairs of a place (`dev en`) and a value; `dev` alone for a corpus of one language."""
     return [
         (f"{part} {language}" if several else part, value)
-        for part, own in values.items()
-        for language, value in own.items()
+        for part, by_language in values.items()
+        for language, value in by_language.items()
     ]
 
 
 def count_sentences(tables: Mapping[str, pa.Table], languages: Iterable[str]) -> dict[str, dict[str, int]]:
-    """How many sentences each part has of each language."""
+    """Return the number of sentences, by part and language.
+
+    Args:
+        tables: Tables of the parts.
+        languages: Languages of the corpus.
+    """
     counts = {}
     for part, table in tables.items():
-        found = {entry["values"]: entry["counts"] for entry in table["language"].value_counts().to_pylist()}
-        counts[part] = {language: found.get(language, 0) for language in languages}
+        by_language = {
+            entry["values"]: entry["counts"] for entry in table["language"].value_counts().to_pylist()
+        }
+        counts[part] = {language: by_language.get(language, 0) for language in languages}
     return counts
 
 
 def count_spaced_words(table: pa.Table) -> dict[str, SpacedWords]:
-    """Language → its words with white space inside, of those that have any."""
-    found: dict[str, SpacedWords] = {}
+    """Return the words with white space inside, by language, for languages with any.
+
+    Args:
+        table: Corpus part with the columns `tokens` and `language`.
+    """
+    by_language: dict[str, SpacedWords] = {}
     for batch in table.select(["tokens", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():
-            own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
-            words = batch["tokens"].filter(own).flatten()
+            in_language = pc.call_function("equal", [batch["language"], pa.scalar(language)])
+            words = batch["tokens"].filter(in_language).flatten()
             inside = pc.call_function("match_substring_regex", [words], pc.MatchSubstringOptions(r"[\s\pZ]"))
             spaced = words.filter(inside)
-            found[language] = found.get(language, SpacedWords()).with_words(len(words), spaced.to_pylist())
-    return {language: own for language, own in found.items() if own.count}
+            by_language[language] = by_language.get(language, SpacedWords()).with_words(
+                len(words), spaced.to_pylist()
+            )
+    return {language: spaced for language, spaced in by_language.items() if spaced.count}
 
 
 def _restrict(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:
     return {
-        part: {language: count for language, count in found.items() if language in languages}
-        for part, found in counts.items()
+        part: {language: count for language, count in by_language.items() if language in languages}
+        for part, by_language in counts.items()
     }

@@ -1,9 +1,9 @@
-"""Which sentences become which part: caps, the drawn split, and no test sentence in training.
+"""Selection of sentences for the parts: caps, the drawn split, and no test sentence in training.
 
-Everything random is drawn per language from (seed, language) alone: a language's sentences stay the same whatever
+Everything random is drawn per language from (seed, language) alone. So a language's sentences stay the same whatever
 other languages a corpus has, and a smaller cap takes a subset of what a larger one takes.
 
-Selection looks at numbers only (`pool.Columns`): sentences are rows of what was read, equal where their words are.
+Selection works on numbers only (`pool.Columns`): sentences are rows of the pool, equal where their words are.
 """
 
 from __future__ import annotations
@@ -23,48 +23,55 @@ TRAINING = ("train", "unlabelled")
 HELD_OUT = ("dev", "test")
 
 Rows = np.ndarray
-"""Sentences by their rows: int64."""
+"""Rows of sentences, int64."""
 Reason = Literal["overlaps", "duplicates"]
 
 
 @dataclass
 class Dropped:
-    """How many sentences were dropped, by part, and which."""
+    """The dropped sentences, counted by part."""
 
     overlaps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
-    """Their text is also in dev or test."""
+    """Sentences whose text is also in dev or test."""
     duplicates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TRAINING, 0))
-    """Their text was read before in the same language."""
+    """Sentences whose text was read before in the same language."""
     rows: dict[Reason, dict[str, list[Rows]]] = field(
         default_factory=lambda: {"overlaps": {}, "duplicates": {}}, compare=False
     )
 
     def record(self, reason: Reason, part: str, rows: Rows) -> None:
-        """Count rows that were dropped."""
+        """Record dropped rows of a part."""
         getattr(self, reason)[part] += len(rows)
         self.rows[reason].setdefault(part, []).append(rows)
 
 
 def select(columns: Columns, config: SourceConfig) -> tuple[dict[str, Rows], Dropped]:
-    """The sentences that `config` asks for, by part, in the order in which they were read.
+    """Select the sentences of a corpus.
 
-    A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are
-    filled, unless `overlaps` is "keep"; so is one whose text its own language already has, unless `duplicates` is. Dev
-    and test stay as they are.
+    A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are filled,
+    unless `overlaps` is "keep". A sentence whose text its language already has is dropped too, unless `duplicates` is
+    "keep". Dev and test stay as they are.
 
-    Of a language without labels every training sentence that is not drawn for its test is unlabelled text; of
-    a zero-shot language only the test is kept. Neither has a dev. Tags of the unlabelled part are not to be used.
+    For a language without labels, all training sentences not drawn for the test are unlabelled text. For a zero-shot
+    language, only the test is kept. Neither has a dev part. Tags of the unlabelled part are not to be used.
+
+    Args:
+        columns: Numbers of the sentences in the pool.
+        config: Settings of the corpus.
+
+    Returns:
+        Part → rows in reading order, and the dropped sentences.
     """
     return _Selection(columns, config).parts()
 
 
 def draw_order(count: int, seed: int, language: str) -> np.ndarray:
-    """The order in which the sentences of one language are drawn: a permutation of `count`."""
+    """Return the order of drawing for the sentences of a language: a permutation of `count`."""
     return np.random.default_rng([seed, zlib.crc32(language.encode())]).permutation(count)
 
 
 def split_sizes(count: int, split: Split) -> tuple[int, int, int]:
-    """How many of `count` sentences go to train, dev and test; what does not divide evenly goes to train."""
+    """Return the sizes of train, dev and test for `count` sentences; the remainder goes to train."""
     whole = split.train + split.dev + split.test
     dev, test = count * split.dev // whole, count * split.test // whole
     return count - dev - test, dev, test
@@ -99,13 +106,13 @@ class _Selection:
         text.append(
             self._in_languages(rest, {language for language in labelled if config.takes_rest(language)})
         )
-        unlabelled = self._without_duplicates(np.concatenate(text), "unlabelled", seen=train)
+        unlabelled = self._without_duplicates(np.concatenate(text), "unlabelled", earlier=train)
         unlabelled = self._without_overlaps(unlabelled, held_out, "unlabelled")
         unlabelled, _ = self._cap_each(unlabelled, config.unlabelled_cap)
         return {"train": train, "unlabelled": unlabelled, **held_out}, self.dropped
 
     def _by_role(self) -> dict[str, Rows]:
-        """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
+        """Rows by part, as far as the roles of languages allow. A drawn split takes targets' train too."""
         labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
         train = self.columns.of_part("train")
         text = self._in_languages(self.columns.of_part("unlabelled"), labelled | text_only)
@@ -125,31 +132,29 @@ class _Selection:
         return {language for language in self.config.languages if self.config.role(language) == role}
 
     def _in_languages(self, rows: Rows, languages: set[str]) -> Rows:
-        wanted = np.array([name in languages for name in self.columns.languages], dtype=bool)
-        return rows[wanted[self.columns.language[rows]]] if len(wanted) else rows
+        is_selected = np.array([name in languages for name in self.columns.languages], dtype=bool)
+        return rows[is_selected[self.columns.language[rows]]] if len(is_selected) else rows
 
     def _drawing_orders(self, rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
-        """Of each language the order in which its sentences are drawn: places in `rows`."""
+        """Languages, each with positions in `rows` in the order of drawing."""
         codes = self.columns.language[rows]
         for code in np.unique(codes).tolist():
             places, language = np.flatnonzero(codes == code), self.columns.languages[code]
             yield language, places[draw_order(len(places), self.config.seed, language)]
 
     def _cap_each(self, rows: Rows, cap: Cap | None, per_class: Cap | None = None) -> tuple[Rows, Rows]:
-        """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the
-        others. Both are in the order of `rows`.
-        """
-        taken = np.zeros(len(rows), dtype=bool)
+        """Up to `cap` sentences per language, and `per_class` per class, then the remaining rows; in reading order."""
+        is_taken = np.zeros(len(rows), dtype=bool)
         for language, order in self._drawing_orders(rows):
-            drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
-            taken[drawn if most is None else self._first_of_each_class(rows, drawn, most)] = True
-        return rows[taken], rows[~taken]
+            drawn, class_cap = order[: for_language(cap, language)], for_language(per_class, language)
+            is_taken[drawn if class_cap is None else self._first_of_each_class(rows, drawn, class_cap)] = True
+        return rows[is_taken], rows[~is_taken]
 
-    def _first_of_each_class(self, rows: Rows, drawn: np.ndarray, most: int) -> np.ndarray:
+    def _first_of_each_class(self, rows: Rows, drawn: np.ndarray, class_cap: int) -> np.ndarray:
         groups = self.columns.group[rows[drawn]]
         order = np.argsort(groups, kind="stable")
         firsts = np.searchsorted(groups[order], groups[order], side="left")
-        return drawn[order[np.arange(len(order)) - firsts < most]]
+        return drawn[order[np.arange(len(order)) - firsts < class_cap]]
 
     def _split_each(self, rows: Rows, split: Split) -> tuple[Rows, dict[str, Rows]]:
         masks = np.zeros((3, len(rows)), dtype=bool)
@@ -160,21 +165,23 @@ class _Selection:
         train, dev, test = (rows[mask] for mask in masks)
         return train, {"dev": dev, "test": test}
 
-    def _without_duplicates(self, rows: Rows, part: str, *, seen: Rows | None = None) -> Rows:
-        """`rows` without what stands in `seen`, or before, in the same language."""
+    def _without_duplicates(self, rows: Rows, part: str, *, earlier: Rows | None = None) -> Rows:
+        """Rows without repeated texts of a language; texts in `earlier` count as read before."""
         if self.config.duplicates == "keep":
             return rows
         keys = self._text_keys(rows)
         fresh = (
-            np.arange(len(rows)) if seen is None else np.flatnonzero(~np.isin(keys, self._text_keys(seen)))
+            np.arange(len(rows))
+            if earlier is None
+            else np.flatnonzero(~np.isin(keys, self._text_keys(earlier)))
         )
-        kept = np.zeros(len(rows), dtype=bool)
-        kept[fresh[first_occurrences(keys[fresh])]] = True
-        self.dropped.record("duplicates", part, rows[~kept])
-        return rows[kept]
+        is_kept = np.zeros(len(rows), dtype=bool)
+        is_kept[fresh[first_occurrences(keys[fresh])]] = True
+        self.dropped.record("duplicates", part, rows[~is_kept])
+        return rows[is_kept]
 
     def _text_keys(self, rows: Rows) -> np.ndarray:
-        """Equal for equal words in one language, int64."""
+        """Keys of text and language, int64."""
         languages = max(len(self.columns.languages), 1)
         return self.columns.sentence[rows].astype(np.int64) * languages + self.columns.language[rows]
 
@@ -187,6 +194,12 @@ class _Selection:
 
 
 def find_overlaps(columns: Columns, rows: Rows, parts: Mapping[str, Rows]) -> np.ndarray:
-    """Which of `rows` have the text of a sentence of dev or test: bool."""
+    """Return the rows with the text of a dev or test sentence, bool.
+
+    Args:
+        columns: Numbers of the sentences in the pool.
+        rows: Rows to check.
+        parts: Rows of dev and test.
+    """
     held_out = np.concatenate([parts[part] for part in HELD_OUT])
     return np.isin(columns.sentence[rows], columns.sentence[held_out])

@@ -1,4 +1,4 @@
-"""A sentence as a file has it, before its tags are brought to the internal scheme."""
+"""Sentences as files have them, before tags are converted to the internal scheme."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -7,23 +7,28 @@ from raykd.errors import CorpusError
 from raykd.forms.marks import UTTERANCE
 
 SEPARATOR = "\t"
-"""The word between the two texts of a pair: white space, which no other word is. The labeller in `serving/` has it once
-more, as it ships alone."""
+"""The word between the two texts of a pair: white space, as no other word is.
+
+The labeller in `serving/` defines it again, as it ships alone."""
 
 Unit = Literal["word", "sentence"]
-"""What one tag belongs to: each word, or the whole sentence (text classification)."""
+"""Unit that one tag belongs to: each word, or the whole sentence (text classification)."""
 
 
 class Sentence(NamedTuple):
-    """One sentence: its words, its tags and its language.
+    """One sentence of a file.
 
-    `tags` are in the file's own scheme: one per word, or one for the whole sentence (its class), as `unit` says;
-    None when the sentence is unlabelled. `origin` is the file and the 1-based line of the first word, for errors
-    that are found later; it takes no part in any identity. Of a pair of texts `tokens` are the words of both, with
-    `SEPARATOR` as a word between them. `heads` and `pos` are those of a treebank's sentence, one
-    for each word: the number of its head, 0 for the root, and its part of speech; its tags are then relations.
-    `text` is the raw text, where the source has it, with the first character of each word and the one behind its last
-    in `offsets`.
+    Attributes:
+        tokens: Words; for a pair of texts the words of both, with `SEPARATOR` as a word between them.
+        tags: Tags in the file's scheme: one per word, or one for the whole sentence, as `unit` says; None:
+            unlabelled.
+        language: Language of the sentence.
+        origin: File, and 1-based line of the first word, for errors found later. It is no part of any identity.
+        unit: Unit that one tag belongs to.
+        heads: In a treebank, the number of each word's head, 0 for the root; tags are then relations.
+        pos: In a treebank, the part of speech of each word.
+        text: Raw text, where the source has it.
+        offsets: First character of each word in `text`, and the one behind its last.
     """
 
     tokens: list[str]
@@ -38,42 +43,59 @@ class Sentence(NamedTuple):
 
 
 def display_words(tokens: Sequence[str]) -> str:
-    """The words of a sentence for people, without the one that stands for an utterance."""
+    """Return the words of a sentence for people, without the artificial word of utterances.
+
+    Args:
+        tokens: Words of a sentence.
+    """
     return " ".join(word for word in tokens if word != UTTERANCE)
 
 
 class Faulty(NamedTuple):
-    """What stands in the place of a sentence that cannot be read, or of all that follows in its file."""
+    """An unreadable sentence, or the unreadable rest of a file."""
 
     language: str
     faults: tuple[CorpusError, ...]
     whole_file: bool = False
-    """The rest of the file cannot be read either."""
+    """True if the rest of the file cannot be read either."""
 
 
 Note = Literal["widened", "inner", "rejected", "bare", "wordless", "endless"]
-"""Changes of reading, and records that are left out, that are no faults: spans that cut a word, spans that overlap a
-longer one, records that annotators rejected, records that nobody annotated, records without a word, documents without
-empty lines."""
+"""Changes during reading, and records left out, that are no faults.
+
+widened: a span cuts a word. inner: a span overlaps a longer one. rejected: annotators rejected the record. bare:
+nobody annotated it. wordless: it has no word. endless: a document has no empty lines."""
 
 
 class ReadingNote(NamedTuple):
-    """Something to be counted and reported beside the sentences that are read."""
+    """A change or an omission to be counted and reported beside the sentences."""
 
     language: str
     note: Note
     example: str
-    """The place, and what stands there."""
+    """Place and content of an example."""
     count: int = 1
 
 
 def join_pair(first: list[str], second: list[str]) -> list[str]:
-    """The words of a pair of texts; empty where one of them has none."""
+    """Return the words of a pair of texts; empty where one of them has none.
+
+    Args:
+        first: Words of the first text.
+        second: Words of the second text.
+    """
     return [*first, SEPARATOR, *second] if first and second else []
 
 
 def check_pair(words: Sequence[str]) -> None:
-    """Raise ValueError unless `words` are those of two texts, with `SEPARATOR` as a word between them."""
+    """Check the words of a pair of texts.
+
+    Args:
+        words: Words of the sentence, with `SEPARATOR` as a word between the texts.
+
+    Raises:
+        ValueError: There are not two texts.
+    """
     parts = " ".join(words).split(SEPARATOR)
     if len(parts) != 2 or not all(map(str.strip, parts)):
         problem = (

@@ -1,8 +1,7 @@
-"""The settings of every corpus source: which sentences to take, and where its files are.
+"""The settings of corpus sources: the sentences to take, and the places of files.
 
-A source is its configuration (frozen) and a function `read(config) -> Stream` beside it. Reading gives every
-sentence as the file has it, one after the other; selecting, splitting and converting is the same for all sources
-(`corpus.py`).
+A source is its configuration (frozen) and a function `read(config) -> Stream` beside it. Reading gives the sentences
+as the file has them, one after the other. Selection, split and conversion are the same for all sources (`corpus.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from raykd.spec import Frozen
 from raykd.storage.layout import PARTS
 
 Stream = Iterator[tuple[str, Sentence | Faulty | ReadingNote]]
-"""(part, sentence), one after the other as they are read, or what stands in the place of one, or is to be reported."""
+"""Pairs of a part and a sentence in reading order, or a fault or note in place of a sentence."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
 Sentences = Annotated[int, Field(ge=1)]
@@ -31,7 +30,7 @@ Pattern = Name | dict[str, Name]
 """A file pattern or split name: one for all languages, or a mapping from languages with `default` for the others."""
 TextForm = Literal["same", "columns", "sentences", "documents"]
 Role = Literal["labelled", "unlabelled", "zero-shot"]
-"""What a language gives to training: sentences with tags, sentences without, nothing."""
+"""A language's role in training: sentences with tags, sentences without, or none."""
 
 REST = "rest"
 DEFAULT = "default"
@@ -51,14 +50,14 @@ class Split(Frozen):
 
 
 class SourceConfig(Frozen):
-    """Which sentences of a source to take. The default takes all."""
+    """The sentences to take from a source."""
 
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, TREE, PIECES)
     """The label forms that its labels may have, its own one first."""
     unit: ClassVar[Unit] = "word"
     """What one tag of this source belongs to."""
     other_mappings: ClassVar[tuple[str, ...]] = ()
-    """Settings that may be a mapping, and not from languages."""
+    """Settings that may be a mapping, but not from languages."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
     unlabelled_languages: tuple[Name, ...] = ()
     """Languages without labels: their training sentences become unlabelled text (`unlabelled_cap` limits it),
@@ -148,56 +147,65 @@ class SourceConfig(Frozen):
 
     @property
     def pairs(self) -> bool:
-        """Whether its sentences are pairs of texts."""
+        """True if sentences are pairs of texts."""
         return False
 
     @property
     def leaves_out_trees(self) -> bool:
-        """Whether its settings read something else of a treebank than its trees."""
+        """True if the settings do not read the trees of a treebank."""
         return False
 
     @property
     def rules_checksum(self) -> str | None:
-        """The checksum of the rules that its sentences are made from; None where they are read."""
+        """Checksum of the rules of a generated corpus; None for a corpus that is read."""
         return None
 
     @property
     def pos_origin(self) -> str:
-        """Where the parts of speech of a treebank are from, in words."""
+        """Origin of a treebank's parts of speech in words."""
         return "gold"
 
     def scheme_of(self, language: str) -> ReadScheme:
-        """How the tags are written that reading gives of a language's sentences."""
+        """Return the tag scheme of a language's sentences as read from the source.
+
+        Args:
+            language: Language of the corpus.
+        """
         return for_language(self.scheme, language) or "auto"
 
     def role(self, language: str) -> Role:
-        """What `language` gives to training."""
+        """Return the role of a language in training."""
         if language in self.zero_shot_languages:
             return "zero-shot"
         return "unlabelled" if language in self.unlabelled_languages else "labelled"
 
     def draws(self, part: str) -> bool:
-        """Whether `part`, dev or test, is drawn from the training sentences."""
+        """Return True if `part`, dev or test, is drawn from the training sentences."""
         return self.split is not None and (part == "dev" or self.split.test > 0)
 
     @property
     def has_text(self) -> bool:
-        """Whether text without tags is asked for."""
+        """True if the settings ask for text without tags."""
         return bool(getattr(self, "unlabelled", None) or self.unlabelled_languages)
 
     def takes_rest(self, language: str) -> bool:
-        """Whether the training sentences of `language` that the caps leave become unlabelled text."""
+        """Return True if training sentences of `language` beyond the caps become unlabelled text."""
         return for_language(getattr(self, "unlabelled", None), language) == REST
 
     def reads_tags(self, part: str, language: str) -> bool:
-        """Whether the tags that a part has of `language` are read."""
+        """Return True if the tags of a part and language are read.
+
+        Args:
+            part: Name of the part.
+            language: Language of the corpus.
+        """
         if part == "train" and self.split is None:
             return self.role(language) == "labelled"
         return part != "unlabelled"
 
 
 class PartsConfig(SourceConfig):
-    """A source that names its parts one by one: files, or splits of a data set."""
+    """A source with one name per part: files, or splits of a data set."""
 
     train: Pattern
     """With `{lang}` for the language; or a mapping from languages, with `default` for those not named."""
@@ -208,11 +216,11 @@ class PartsConfig(SourceConfig):
 
     @model_validator(mode="after")
     def _parts_are_complete(self) -> PartsConfig:
-        named = [part for part in ("dev", "test") if getattr(self, part) is not None]
+        present = [part for part in ("dev", "test") if getattr(self, part) is not None]
         drawn = [part for part in ("dev", "test") if self.draws(part)]
-        if written := [part for part in named if part in self.model_fields_set and part in drawn]:
+        if written := [part for part in present if part in self.model_fields_set and part in drawn]:
             raise ValueError(f"split draws {' and '.join(drawn)} from train: remove {' and '.join(written)}")
-        if not {*named, *drawn} >= {"dev", "test"}:
+        if not {*present, *drawn} >= {"dev", "test"}:
             hint = "name test" if drawn else "name both, or draw them with split: {train: 3, dev: 1, test: 1}"
             raise ValueError(f"dev and test are needed: {hint}")
         for language in self.languages:
@@ -220,22 +228,22 @@ class PartsConfig(SourceConfig):
         return self
 
     def _refuse_gaps(self, language: str) -> None:
-        """ValueError when `language` lacks a part that its role needs."""
-        role, named = self.role(language), self.named_parts(language)
+        """ValueError if `language` lacks a part needed by its role."""
+        role, names = self.role(language), self.named_parts(language)
         capped = self.cap is not None or self.cap_per_class is not None
         if role == "labelled" and self.takes_rest(language) and not capped:
             caps = (
                 "cap leaves: set cap" if self.unit == "word" else "the caps leave: set cap or cap_per_class"
             )
             raise ValueError(f"unlabelled: rest takes what {caps}")
-        text = "train" in named or "unlabelled" in named
+        text = "train" in names or "unlabelled" in names
         scored = ("dev", "test") if self.zero_shot_dev else ("test",)
-        wanted = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": scored}[role]
+        needed = {"labelled": ("train", "dev", "test"), "unlabelled": ("test",), "zero-shot": scored}[role]
         if self.split is not None:
-            wanted = ("train",) if self.draws("test") else ("train", "test")
+            needed = ("train",) if self.draws("test") else ("train", "test")
         elif role == "unlabelled" and not text:
-            wanted = ("train", "test")
-        missing = [part for part in wanted if part not in named]
+            needed = ("train", "test")
+        missing = [part for part in needed if part not in names]
         if missing:
             problem = (
                 f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} nothing for {language}"
@@ -243,22 +251,30 @@ class PartsConfig(SourceConfig):
             raise ValueError(f"{problem} ({role}): name it there, or add default")
 
     def named_parts(self, language: str) -> dict[str, str]:
-        """Part → where the source has what is to be read of `language`, `{lang}` filled in."""
+        """Return the places of the parts to read of a language, with `{lang}` filled in.
+
+        Args:
+            language: Language of the corpus.
+        """
         if self.split is not None:
             parts = ("train",) if self.role(language) == "zero-shot" else ("train", "unlabelled")
             parts = parts if self.draws("test") else (*parts, "test")
         else:
             parts = READ_BY_ROLE[self.role(language)]
             parts = (*parts, "dev") if self.role(language) == "zero-shot" and self.zero_shot_dev else parts
-        named = {part: for_language(getattr(self, part), language) for part in parts}
+        names = {part: for_language(getattr(self, part), language) for part in parts}
         return {
             part: name.replace("{lang}", language)
-            for part, name in named.items()
+            for part, name in names.items()
             if name is not None and name != REST
         }
 
     def refuse_one_place_for_two(self, otherwise: str = "") -> None:
-        """ValueError when several languages would be read from the same place."""
+        """Raise ValueError if several languages would be read from one place.
+
+        Args:
+            otherwise: Another way out, for the hint.
+        """
         for part in PARTS:
             places: dict[str, str] = {}
             for language in self.languages:
@@ -293,7 +309,7 @@ class TextConfig(FilesConfig):
     """A source of text files."""
 
     keeps_marks: ClassVar[bool] = False
-    """Whether byte-order marks inside of lines stay, as places of characters count them."""
+    """True to keep byte-order marks inside lines, for formats with character offsets."""
     encoding: Name | dict[str, Name] = "utf-8"
     unlabelled_form: TextForm | dict[str, TextForm] = "same"
     """How the files of `unlabelled` are written: `same` as the others; `columns`: a word in each line, in the first
@@ -310,11 +326,12 @@ class TextConfig(FilesConfig):
 
 
 def mapping_kind(value: object) -> Literal["one", "each"]:
-    """Whether a section's mapping is the section itself or a mapping from languages to it. Its values decide, so
-    that a fault inside one form is not reported as a fault of the other.
+    """Return "each" for a mapping from languages to sections, "one" for a section.
+
+    The values decide. So a fault inside one form is not reported as a fault of the other.
     """
     inner = list(value.values()) if isinstance(value, dict) else []
-    return "each" if inner and all(isinstance(each, dict | Frozen) for each in inner) else "one"
+    return "each" if inner and all(isinstance(section, dict | Frozen) for section in inner) else "one"
 
 
 PerLanguage = Annotated[
@@ -324,14 +341,28 @@ PerLanguage = Annotated[
 
 
 def refuse_unknown_languages(field: str, value: object, languages: tuple[str, ...]) -> None:
-    """ValueError when a per-language setting names a language that the corpus does not have."""
+    """Raise ValueError if a setting names an unknown language.
+
+    Args:
+        field: Name of the setting.
+        value: Value of the setting; only mappings are checked.
+        languages: Languages of the corpus.
+
+    Raises:
+        ValueError: A key is neither a language of the corpus nor `default`.
+    """
     unknown = sorted(set(value) - {*languages, DEFAULT}) if isinstance(value, dict) else []
     if unknown:
         raise ValueError(f"{field} names {', '.join(unknown)}, not among languages ({', '.join(languages)})")
 
 
 def for_language(value: Value | dict[str, Value] | None, language: str) -> Value | None:
-    """A setting's value for one language: its own, else `default`, else the one value for all."""
+    """Return the value of a setting for one language.
+
+    Args:
+        value: One value for all languages, or a mapping from languages, with `default` for the others.
+        language: Language of the corpus.
+    """
     if isinstance(value, dict):
         return value.get(language, value.get(DEFAULT))
     return value

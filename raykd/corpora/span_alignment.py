@@ -1,4 +1,4 @@
-"""Spans of characters as spans of words, and these as tags.
+"""Conversion of character spans to word spans, and of these to tags.
 
 A word belongs to a span if they have a character in common: a span that cuts a word takes the whole of it. Spans that
 overlap in words are refused, or the outermost ones are read.
@@ -14,7 +14,7 @@ from raykd.forms.tag_schemes import write_spans
 
 
 class CharacterSpan(NamedTuple):
-    """A labelled piece of a text: its first character, the character after its last one, and its label."""
+    """A labelled piece of a text: the first character, the character after the last one, and the label."""
 
     start: int
     end: int
@@ -22,18 +22,18 @@ class CharacterSpan(NamedTuple):
 
 
 class Aligned(NamedTuple):
-    """The tags of T words, and how they differ from the spans."""
+    """The tags of T words, and the changes to spans."""
 
     tags: list[str]
-    """IOB2 [T]."""
+    """IOB2 tags [T]."""
     widened: list[CharacterSpan]
     """Spans that cut a word."""
     inner: list[CharacterSpan]
-    """Spans that were left out because they overlap another one."""
+    """Spans left out because they overlap another one."""
 
 
 class SpanError(ValueError):
-    """Spans that words cannot have, with what helps."""
+    """Spans without a place in the words, with a hint."""
 
     def __init__(self, problem: str, hint: str):
         super().__init__(problem, hint)
@@ -47,16 +47,16 @@ def align(
     *,
     keep_outermost: bool = False,
 ) -> Aligned:
-    """The tags of the words of a text.
+    """Convert spans of characters to tags of words.
 
     Args:
-        text: for messages.
-        words: start and end of each word in characters, in order, apart from each other [T].
-        spans: inside of the text, not empty.
-        outermost: of spans that overlap, the longest is read, of equally long ones the first.
+        text: Text, for messages.
+        words: Start and end of each word in characters, in order, without overlap [T].
+        spans: Spans inside the text, not empty.
+        keep_outermost: Of overlapping spans, read the longest, and of equally long ones the first.
 
     Raises:
-        SpanError: a span has no word, or spans overlap and `outermost` is not set.
+        SpanError: A span has no word, or spans overlap and `keep_outermost` is False.
     """
     starts, ends = [start for start, _ in words], [end for _, end in words]
     by_words: dict[tuple[int, int, str], CharacterSpan] = {}
@@ -83,8 +83,8 @@ def align(
             inner.append(by_words[place])
         else:
             raise _overlap_error(text, words, by_words[over], by_words[place], max(first, over[0]))
-    kept = sorted({owner for owner in owners if owner is not None})
-    return Aligned(write_spans(kept, len(words), "iob2"), widened, inner)
+    owners_kept = sorted({owner for owner in owners if owner is not None})
+    return Aligned(write_spans(owners_kept, len(words), "iob2"), widened, inner)
 
 
 def _length(span: CharacterSpan) -> int:
@@ -102,12 +102,13 @@ def _overlap_error(
     problem = f"{describe_span(text, first)} and {describe_span(text, second)} overlap"
     if first.end <= second.start:
         # Both cut one word.
-        problem = f"{describe_span(text, first)} and {describe_span(text, second)} are in one word, {_quoted(text, *words[shared])}"
+        word = _quoted(text, *words[shared])
+        problem = f"{describe_span(text, first)} and {describe_span(text, second)} are in one word, {word}"
     return SpanError(problem, "correct them, or set corpus.nested: outermost to keep the longest of them")
 
 
 def describe_span(text: str, span: CharacterSpan) -> str:
-    """A span as messages give it: `'Ada' [0, 3] PER`."""
+    """Return a span in the form of messages: `'Ada' [0, 3] PER`."""
     return f"{_quoted(text, span.start, span.end)} [{span.start}, {span.end}] {span.label}"
 
 

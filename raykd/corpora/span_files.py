@@ -1,7 +1,7 @@
-"""Texts with spans of characters, in JSON or JSON Lines, as tools of annotation write them (`annotated_records.py`).
+"""Texts with spans of characters, in JSON or JSON Lines of annotation tools (`annotated_records.py`).
 
-Each record is one sentence, or a document of several. Its raw text is kept. Its words are those of its tokens, where
-these have offsets, else those that a served student sees in the same text (`plain_text.py`).
+A record is one sentence, or a document of several. Its raw text is kept. Words are those of the record's tokens, if
+these have offsets; otherwise they are those that a served student sees in the same text (`plain_text.py`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from raykd.errors import CorpusError
 from raykd.forms import SPANS, LabelForm
 
 FEW = 200
-"""Records by which a file is recognised."""
+"""Number of records by which a file is recognised."""
 LONG = 100
-"""Words of a text that is hardly one sentence."""
+"""Number of words of a text that is hardly one sentence."""
 COUNTINGS: Sequence[dict[str, Any]] = (
     {}, {"offsets": "utf-16"}, {"offsets": "utf-8"}, {"ends": "inclusive"}
 )  # fmt: skip
-"""The ways to count offsets, the likeliest first."""
+"""Ways to count offsets, the most likely first."""
 
 
 class SpanSource(TextConfig, SpanReading):
@@ -54,28 +54,36 @@ class SpanSource(TextConfig, SpanReading):
 def parse(
     config: SpanSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | ReadingNote]:
-    """The sentences of one file, what is wrong with others, and what reading changed or left out. Where labels are
-    read, a text that nobody annotated is left out: it is no text without spans.
+    """Parse one file into sentences, faults and notes.
+
+    Where labels are read, a text without annotations is left out: it is not a text without spans.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
     """
     labelled = config.reads_tags(part, language)
     for item in read_items(lines, file, language):
         if isinstance(item, Faulty):
             yield item
             continue
-        for where, record in _records(item):
+        for place, record in _records(item):
             if record is None and record is not item.value:
-                yield ReadingNote(language, "rejected", f"{file}:{item.line}: {where}null")
+                yield ReadingNote(language, "rejected", f"{file}:{item.line}: {place}null")
                 continue
             try:
                 text = read_annotated(record, config, labelled=labelled)
                 yield from _sentence(text, config, labelled, language, (file, item.line))
             except SpanError as error:
-                fault = CorpusError(file, item.line, where + error.problem, error.hint)
+                fault = CorpusError(file, item.line, place + error.problem, error.hint)
                 yield Faulty(language, (fault,))
 
 
 def _records(item: Item) -> Iterator[tuple[str, Any]]:
-    """(place, record) of each record of a value."""
+    """Places and records of a JSON value."""
     records = split_records(item.value)
     for place, record in enumerate(records, start=1):
         number = place if len(records) > 1 else item.number
@@ -85,7 +93,7 @@ def _records(item: Item) -> Iterator[tuple[str, Any]]:
 def _sentence(
     record: AnnotatedText, config: SpanSource, labelled: bool, language: str, origin: tuple[str, int]
 ) -> Iterator[Sentence | ReadingNote]:
-    """The sentence of a record, and what there is to report of it. Raises SpanError."""
+    """The sentence of a record, with notes. SpanError for faulty spans."""
 
     def noted(note: Note, example: str, count: int = 1) -> ReadingNote:
         return ReadingNote(language, note, f"{origin[0]}:{origin[1]}: {example}", count)
@@ -116,7 +124,7 @@ def _sentence(
 
 
 def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence]:
-    """The sentences of a document. None ends inside of a word or span."""
+    """The sentences of a document. None ends inside a word or span."""
     text, words = whole.text or "", whole.offsets or ()
     inside = {place for start, end, *_ in (*words, *spans) for place in range(start + 1, end)}
     ends, place = [0], 0
@@ -136,23 +144,25 @@ def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence
 
 
 def _whole_words(text: str, words: Sequence[tuple[int, int]], span: CharacterSpan) -> str:
-    """The words that have a character of a span."""
+    """The words with a character in a span."""
     inside = [word for word in words if word[0] < span.end and span.start < word[1]]
     return repr(text[inside[0][0] : inside[-1][1]][:60])
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of JSON whose records are texts with spans of characters."""
+    """Recognise JSON records of texts with spans of characters."""
     if not head.nonblank_lines or head.nonblank_lines[0].lstrip()[:1] not in ("{", "["):
         return None
     lines = (line.removesuffix("\r") for line in head.lines)
     items = (item for item in read_items(lines, head.name, "") if isinstance(item, Item))
     stream = (record for item in items for _, record in _records(item) if record is not None)
     records = list(islice(stream, FEW))
-    how = SpanReading()
-    labelled = [record for record in records if has_spans(record, how) and not _has_tags(record)]
+    reading = SpanReading()
+    labelled = [record for record in records if has_spans(record, reading) and not _has_tags(record)]
     texts = [
-        read_annotated(record, how, labelled=False).text for record in records if _is_read(record, how, False)
+        read_annotated(record, reading, labelled=False).text
+        for record in records
+        if _is_read(record, reading, False)
     ]
     if not labelled or 2 * len(texts) < len(records):
         return None
@@ -162,19 +172,19 @@ def guess(head: Head) -> Guess | None:
         if sum(_is_read(record, SpanReading(**way)) for record in labelled) >= enough
     )  # fmt: skip
     settings = next(fitting, {})
-    why = "because spans are in the text, and what they say, when counted so"
-    doubts = [f"{key}: {value} is set, {why}" for key, value in settings.items()]
+    reason = "because offsets counted in this way fit the text"
+    doubts = [f"{key}: {value} is set, {reason}" for key, value in settings.items()]
     if sorted(len(text.split()) for text in texts)[len(texts) // 2] > LONG:
         doubts.append(
             f"half of the texts have more than {LONG} words: form: documents splits them into sentences"
         )
     form = "an object in each line" if head.name.removesuffix(".gz").endswith("l") else "JSON"
-    why = f"{form}, texts with spans of characters"
-    return Guess(source="spans", reason=why, confidence=CERTAIN, settings=settings, doubts=tuple(doubts))
+    reason = f"{form}, texts with spans of characters"
+    return Guess(source="spans", reason=reason, confidence=CERTAIN, settings=settings, doubts=tuple(doubts))
 
 
 def _has_tags(record: Any) -> bool:
-    """Return whether it has words and as many tags, which say more than spans of characters."""
+    """True for a record with words and as many tags, which say more than spans of characters."""
     record = record if isinstance(record, dict) else {}
     words = [record[key] for key in TOKENS if isinstance(record.get(key), list)]
     tags = [record[key] for key in TAGS if isinstance(record.get(key), list)]
@@ -185,9 +195,9 @@ def _has_tags(record: Any) -> bool:
     )
 
 
-def _is_read(record: Any, how: SpanReading, labelled: bool = True) -> bool:
+def _is_read(record: Any, reading: SpanReading, labelled: bool = True) -> bool:
     try:
-        read_annotated(record, how, labelled=labelled)
+        read_annotated(record, reading, labelled=labelled)
     except SpanError:
         return False
     return True

@@ -1,4 +1,7 @@
-"""The place of a span in its text: offsets of characters, code units or bytes, compared with the text of the span."""
+"""Conversion of span offsets to characters, checked against the text of the span.
+
+Offsets count characters, code units of UTF-16 or bytes of UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from raykd.corpora.span_alignment import CharacterSpan, SpanError
 
 Offsets = Literal["characters", "utf-16", "utf-8"]
 CODECS = {"utf-16": ("utf-16-le", 2), "utf-8": ("utf-8", 1)}
-"""The codec of each unit but characters, and its bytes for a unit."""
+"""Unit → codec, and bytes per unit; not for characters."""
 CORRECT = "correct the span"
 LONGEST = 40
 
@@ -16,19 +19,19 @@ LONGEST = 40
 def locate_span(
     text: str, start: Any, end: Any, label: str, *, surface: object, offsets: Offsets, inclusive: bool
 ) -> CharacterSpan:
-    """A span of characters.
+    """Convert the offsets of a span to characters.
 
     Args:
-        text: the whole text.
-        start: its first unit, as the record has it.
-        end: the unit behind its last one, or with `inclusive` its last one.
-        label: its type.
-        surface: the piece of text that the record gives with the span; anything but a text is not looked at.
-        offsets: what is counted.
-        inclusive: whether the end is that of the last unit.
+        text: The whole text.
+        start: First unit, as the record has it.
+        end: The unit behind the last one, or with `inclusive` the last one.
+        label: Label of the span.
+        surface: Text of the span according to the record; ignored if it is no string.
+        offsets: Unit in which offsets are counted.
+        inclusive: True if `end` is that of the last unit.
 
     Raises:
-        SpanError: it is not inside of the text, or is not what `surface` says.
+        SpanError: The span is not inside the text, or its text differs from `surface`.
     """
     first, behind = _whole_number(start, "start"), _whole_number(end, "end") + inclusive
     ends = f"[{start}, {end}] {label}"
@@ -61,7 +64,7 @@ def _whole_number(offset: Any, name: str) -> int:
 
 
 def _character_at(text: str, offset: int, offsets: Offsets) -> int:
-    """The character at an offset; behind the text as many characters as units."""
+    """Character at an offset; for offsets behind the text, as many characters as units."""
     if offsets == "characters" or text.isascii():
         return offset
     codec, width = CODECS[offsets]
@@ -94,7 +97,7 @@ def _hint_of_surface(text: str, first: int, behind: int, surface: str) -> str:
 
 
 def _normalize(piece: str) -> str:
-    """A piece of text by which two are compared: white space, and line ends as Label Studio writes them, are one."""
+    """Text of a span for comparison: white space, and line ends as Label Studio writes them, become one space."""
     return " ".join(piece.replace("\\n", " ").replace("\\r", " ").split())
 
 

@@ -1,11 +1,11 @@
-"""Corpora in the store by where they came from: what was read once is opened again, not read again.
+"""Stored corpora by their sources: a corpus that was read once is opened, not read again.
 
     <store>/corpora/sources/<key>.json      the id of the corpus that was read from there
 
-A key is over the configuration, the size and time of last change of every file that it names, and the checksums of its
-models of parts of speech, so a changed, added or removed file has another key. A file that was replaced by one of the
-same size and time is not noticed: then remove `corpora/sources`. Two keys may lead to one corpus. The built-in corpus
-is known by the rules that it is made from.
+A key is a hash of the configuration, the size and modification time of all files that it names, and the checksums of
+its models of parts of speech. So a changed, added or removed file changes the key. A file replaced by one of the same
+size and time is not noticed; then remove `corpora/sources`. Two keys may lead to one corpus. The key of the built-in
+corpus is a hash of the rules that generate it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,25 @@ from raykd.storage.layout import CORPUS, SOURCES
 from raykd.storage.store import Storage
 
 READER_VERSION = 3
-"""To be raised when readers, selection or conversion give other sentences for the same files."""
+"""Version of the readers: raise it when reading, selection or conversion give other sentences for the same files."""
 
 
 def find_corpus(
     config: SourceConfig, storage: Storage, read: Callable[[Any], Corpus] = read_corpus
 ) -> tuple[Corpus, str]:
-    """The corpus that `config` describes, in the store, and its id. `read` is called unless the same files were read
-    into this store before.
+    """Return the corpus of a configuration from the store, reading and storing it first if necessary.
+
+    Args:
+        config: Settings of the corpus.
+        storage: The store.
+        read: Function that reads the corpus; not called if the same files were read into this store before.
+
+    Returns:
+        The stored corpus and its id.
 
     Raises:
-        CorpusError: the corpus cannot be read.
-        StoreError: it cannot be stored, or is damaged there.
+        CorpusError: The corpus cannot be read.
+        StoreError: The corpus cannot be stored, or is damaged in the store.
     """
     key = source_key(config)
     name = None if key is None else find_noted_corpus(storage, key)
@@ -48,7 +55,17 @@ def find_corpus(
 def restricted_corpus(
     corpus: Corpus, corpus_id: str, languages: tuple[str, ...], storage: Storage
 ) -> tuple[Corpus, str]:
-    """The corpus of some languages of `corpus`, in the store, and its id; it is made once."""
+    """Return the corpus of some languages from the store, making it first if necessary.
+
+    Args:
+        corpus: Corpus of more languages.
+        corpus_id: Id of `corpus`.
+        languages: Languages to keep.
+        storage: The store.
+
+    Returns:
+        The stored corpus and its id.
+    """
     if set(languages) == set(corpus.languages):
         return corpus, corpus_id
     key = identity("source", {"format": FORMAT, "corpus": corpus_id, "languages": sorted(languages)})
@@ -60,11 +77,13 @@ def restricted_corpus(
 
 
 def source_key(config: SourceConfig) -> str | None:
-    """The key of the files that `config` describes, or of what it is made from; None for a source of which neither is
-    known.
+    """Return the key of the files of a configuration, or of the rules of a generated corpus; None without either.
+
+    Args:
+        config: Settings of the corpus.
 
     Raises:
-        CorpusError: a file is missing, or a model of parts of speech.
+        CorpusError: A file or a model of parts of speech is missing.
     """
     # How languages are sampled has no effect on what is read.
     plain = config.model_dump(mode="json", exclude={"sampling_alpha"})
@@ -81,22 +100,40 @@ def source_key(config: SourceConfig) -> str | None:
 
 
 def find_noted_corpus(storage: Storage, key: str) -> str | None:
-    """The id of the stored corpus that `key` leads to; None where there is none.
+    """Return the id of the stored corpus of a key; None without one.
+
+    Args:
+        storage: The store.
+        key: Key from `source_key`.
 
     Raises:
-        StoreError: the note of it is damaged.
+        StoreError: The note of the corpus is damaged.
     """
     name = storage.find_json(_note_file(key), _corpus_id_in)
     return name if name is not None and storage.exists(f"corpora/{name}/{CORPUS}") else None
 
 
 def note_corpus(storage: Storage, key: str, name: str) -> None:
-    """Note that `key` leads to the corpus `name`."""
+    """Write the note that `key` leads to the corpus `name`.
+
+    Args:
+        storage: The store.
+        key: Key from `source_key`.
+        name: Id of the corpus.
+    """
     storage.write_json(_note_file(key), {"corpus_id": name})
 
 
 def read_noted_corpus(storage: Storage, key: str) -> str:
-    """The id of the corpus that was noted. Raises StoreError where the note is missing or damaged."""
+    """Return the id of the corpus in a note.
+
+    Args:
+        storage: The store.
+        key: Key from `source_key`.
+
+    Raises:
+        StoreError: The note is missing or damaged.
+    """
     return storage.read_json(_note_file(key), _corpus_id_in)
 
 

@@ -1,4 +1,4 @@
-"""The digest of a table: over its values, level by level, the same for every Arrow layout."""
+"""The digest of a table: over the values, level by level, the same for all Arrow layouts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 
 def table_digest(table: pa.Table) -> str:
-    """sha256 over the values of a table, the same for every Arrow layout (chunks, slices, buffers).
+    """Return the sha256 of the values of a table, the same for all Arrow layouts (chunks, slices, buffers).
 
-    A column is gone through once for each of its levels, a chunk at a time.
+    A column is read once per level of its type, a chunk at a time.
     """
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in sorted(table.column_names):
@@ -24,7 +24,7 @@ def table_digest(table: pa.Table) -> str:
 
 
 def _update_with_column(digest: Any, chunks: Iterable[pa.Array], kind: pa.DataType) -> None:
-    """Add validity, lengths and values of a column, level by level, each as plain bytes."""
+    """Add validity, lengths and values of a column, level by level, as plain bytes."""
     chunks = list(chunks)
     for block in _validity_bytes(chunks):
         digest.update(block)
@@ -41,7 +41,7 @@ def _update_with_column(digest: Any, chunks: Iterable[pa.Array], kind: pa.DataTy
 
 
 def _validity_bytes(chunks: Iterable[pa.Array]) -> Iterator[bytes]:
-    """Which values are there, eight to a byte as if all chunks were one."""
+    """Validity of the values, eight to a byte as if all chunks were one."""
     rest = np.zeros(0, dtype=bool)
     for chunk in chunks:
         bits = np.concatenate([rest, chunk.is_valid().to_numpy(zero_copy_only=False)])

@@ -1,4 +1,4 @@
-"""Where the rows of a table stand in the file that it was read from, as errors and examples name them."""
+"""The origin of table rows in files, for errors and examples."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ from raykd.errors import CorpusError
 
 @dataclass(frozen=True)
 class Rows:
-    """Where the rows of a table stand in its file."""
+    """Rows of a table and the file that they are read from."""
 
     file: str
     first: int = 0
-    """The number of the first row, from 0, as pandas and `datasets` count."""
+    """Number of the first row, from 0, as pandas and `datasets` count."""
     lines: Sequence[int] | None = None
-    """Of a file of text: the line of each row, from 1."""
+    """Line of each row, from 1, for text files."""
 
     def origin(self, row: int) -> tuple[str, int | None]:
-        """The file and the line of a sentence."""
+        """Return the file and the line of a row."""
         if self.lines is not None:
             return self.file, self.lines[row]
         return f"{self.file} row {self.first + row} (the first is 0)", None
 
     def fault(self, row: int, problem: str, hint: str) -> CorpusError:
-        """The error that names the row; `problem` says what it has."""
+        """Return the error for a row.
+
+        Args:
+            row: Number of the row in the table.
+            problem: Predicate of the message: "has a null".
+            hint: Hint of the message.
+        """
         if self.lines is not None:
             return CorpusError(self.file, self.lines[row], f"the line {problem}", hint)
         return CorpusError(self.file, None, f"row {self.first + row} (the first is 0) {problem}", hint)

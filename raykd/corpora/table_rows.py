@@ -1,6 +1,4 @@
-"""Sentences from a table with a list of words and a list of tags per row: what Parquet files and Hugging Face
-data sets have in common.
-"""
+"""Sentences from tables with a list of words and a list of tags per row: Parquet files and Hugging Face data sets."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from typing import Annotated, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.corpora.files import file_address, list_files
 from raykd.corpora.guess import CERTAIN, Guess
@@ -30,7 +29,7 @@ from raykd.storage.store import Storage
 TOKENS = ("tokens", "words", "token", "word", "forms")
 TAGS = ("ner_tags", "ner", "tags", "labels", "ner_tag", "slots", "pos_tags", "upos", "pos", "chunk_tags")
 LANGUAGES = ("language", "lang", "locale")
-"""Usual names of the columns of words, tags and languages."""
+"""Usual names of the columns of languages."""
 
 
 NO_LABEL: Mapping[int, str] = MappingProxyType(
@@ -39,7 +38,7 @@ NO_LABEL: Mapping[int, str] = MappingProxyType(
         -100: "it marks pieces that a loss leaves out: give words with their tags, not the pieces of a tokenizer",
     }
 )
-"""Numbers of tags that name none, and what to do."""
+"""Numbers of tags that name none, with a hint."""
 
 ReadFile = Callable[[Storage, str, list[str], bool], Iterator[Sentence | Faulty]]
 
@@ -62,28 +61,28 @@ class TableColumns(Frozen):
 
     @property
     def unit(self) -> Unit:
-        """What one tag belongs to."""
+        """Unit of one tag: word or sentence."""
         return "word" if self.text is None else "sentence"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The columns of words or texts."""
-        one = self.token if self.text is None else self.text
-        return (one,) if self.second is None else (one, self.second)
+        """Columns of words or texts."""
+        first = self.token if self.text is None else self.text
+        return (first,) if self.second is None else (first, self.second)
 
     @property
     def keyed_texts(self) -> tuple[tuple[str, str], ...]:
-        """Each of `texts` with the setting that names it."""
+        """Columns of words or texts, with the settings that name them."""
         return tuple(zip(self.texts, ("token" if self.text is None else "text", "second"), strict=False))
 
     @property
     def target(self) -> str:
-        """The column of tags, or of classes."""
+        """Column of tags, or of classes."""
         return self.tag if self.text is None else self.label
 
 
 class TableSource(PartsConfig):
-    """A source whose parts are tables: one row for each sentence."""
+    """A source of tables with one row per sentence."""
 
     columns: TableColumns = TableColumns()
     """The names of its columns."""
@@ -91,13 +90,15 @@ class TableSource(PartsConfig):
     """The names of the numbers in a tag column, where the data do not have them."""
 
     @property
+    @override
     def unit(self) -> Unit:
-        """What one tag belongs to."""
+        """Unit of one tag: word or sentence."""
         return self.columns.unit
 
     @property
+    @override
     def pairs(self) -> bool:
-        """Whether its sentences are pairs of texts."""
+        """True if sentences are pairs of texts."""
         return self.columns.second is not None
 
     @model_validator(mode="after")
@@ -122,11 +123,15 @@ class TableFiles(FilesConfig, TableSource):
 
 
 def read_table_files(config: TableFiles, read_file: ReadFile, limit: int | None) -> Stream:
-    """Every part of the corpus, file by file, through `read_file(storage, name, languages, labelled)`; of each file the
-    first `most` sentences. A file of several languages is read once.
+    """Read all parts of a corpus, file by file. A file of several languages is read once.
+
+    Args:
+        config: Settings of the corpus.
+        read_file: Reader of one file, called with storage, name, languages, and True if labels are read.
+        limit: Maximum number of sentences from one file; None: all.
 
     Raises:
-        CorpusError: a file is missing, malformed, or has no sentence of its languages.
+        CorpusError: A file is missing, malformed, or has no sentence of its languages.
     """
     storage = Storage(config.root)
     files: dict[tuple[str, str], list[str]] = {}
@@ -151,24 +156,32 @@ def sentences_from_table(
     names: Sequence[str] | None,
     labelled: bool,
 ) -> Iterator[Sentence | Faulty]:
-    """The rows of `table`, without those of other languages where a column has the language.
+    """Convert the rows of a table to sentences.
 
-    `languages` is the one language of all rows, unless `columns.language` names a column. Rows without words
-    are skipped; a row that has a null or an unknown tag is faulty.
+    Rows of other languages are skipped where a column has the language. Rows without words are skipped too. A row
+    with a null or an unknown tag is faulty.
+
+    Args:
+        table: The table.
+        columns: Names of its columns.
+        rows: Place of the rows in their file.
+        languages: Languages to read; the one language of all rows, unless `columns.language` names a column.
+        names: Names of tag numbers; None for tags that are text.
+        labelled: True to read tags.
 
     Raises:
-        CorpusError: a column is missing or of another type, or no row has a tag.
+        CorpusError: A column is missing or of another type, or no row has a tag.
     """
     texts = [_texts(table, columns, name, key, rows.file) for name, key in columns.keyed_texts]
     target = _Target(table, columns, names, rows) if labelled else None
     row_languages = [languages[0]] * table.num_rows
     if columns.language:
         row_languages = _column(table, columns.language, "language", rows.file).cast(pa.string()).to_pylist()
-    for row, (language, *own) in enumerate(zip(row_languages, *texts, strict=True)):
+    for row, (language, *row_texts) in enumerate(zip(row_languages, *texts, strict=True)):
         if language not in languages:
             continue
         try:
-            words = _row_words(own, columns, rows, row)
+            words = _row_words(row_texts, columns, rows, row)
             if not words and (target is None or columns.unit == "sentence"):
                 continue
             tags = None if target is None else target.tags(row, rows)
@@ -186,7 +199,7 @@ def sentences_from_table(
 
 
 def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: str) -> list[Any]:
-    """The words of each row as a list, or its text."""
+    """Words of the rows as lists, or their texts."""
     if columns.text is not None:
         return _column(table, name, key, file, "texts", _is_text).to_pylist()
     return _column(
@@ -195,7 +208,7 @@ def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: st
 
 
 def _row_words(texts: Sequence[Any], columns: TableColumns, rows: Rows, row: int) -> list[str]:
-    """The words of a row; of a pair those of both texts."""
+    """Words of a row; for a pair those of both texts."""
     if columns.text is None:
         words = texts[0] or []
         if None in words:
@@ -233,13 +246,13 @@ class _Target:
         self.values = column.to_pylist()
 
     def tags(self, row: int, rows: Rows) -> list[str]:
-        """The tags of a row, or its one class. Raises CorpusError where one is null or unknown."""
+        """Return the tags of a row, or its one class. CorpusError for a null or an unknown one."""
         value = self.values[row]
         values: list[Any] = (value or []) if self.words or self.lists else [value]
         if self.lists and len(values) != 1:
             problem = f"has {pluralise(len(values), 'class', 'classes')}: {values}"
             raise rows.fault(row, problem, "give every text one class")
-        if any(one != one for one in values):
+        if any(value != value for value in values):  # only NaN differs from itself
             raise rows.fault(row, "has NaN for its class", "give every text and its class")
         if None in values:
             hint = "give every word and every tag" if self.words else "give every text and its class"
@@ -254,7 +267,11 @@ class _Target:
 
 
 def class_names(feature: Any) -> list[str] | None:
-    """The class names in a Hugging Face feature's plain form (as in data sets and Parquet metadata)."""
+    """Return the class names in a Hugging Face feature, or None without any.
+
+    Args:
+        feature: Plain form of the feature, as in data sets and Parquet metadata.
+    """
     if isinstance(feature, list | tuple):
         return class_names(feature[0]) if feature else None
     if not isinstance(feature, Mapping):
@@ -275,17 +292,17 @@ def _column(
     name: str,
     key: str,
     file: str,
-    what: str = "",
+    expected: str = "",
     fits: Callable[[pa.DataType], bool] = lambda kind: True,
 ) -> pa.ChunkedArray:
-    """A column. Raises CorpusError where it is missing, or it has not `what` is expected."""
+    """A column of the table. CorpusError where it is missing, or its type is not the expected one."""
     hint = f"set corpus.columns.{key} ({', '.join(table.column_names)})"
     if name not in table.column_names:
         raise CorpusError(file, None, f"there is no column {name!r}", hint)
     column = table[name]
     column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     if not fits(column.type):
-        raise CorpusError(file, None, f"column {name!r} has {column.type}, not {what}", hint)
+        raise CorpusError(file, None, f"column {name!r} has {column.type}, not {expected}", hint)
     return column
 
 
@@ -304,18 +321,23 @@ def _is_text(kind: pa.DataType) -> bool:
 def guess_table(
     table: pa.Table, source: str, form: str, features: PlainObject, languages: Collection[str] = ()
 ) -> Guess:
-    """The guess of a table by its first rows: words and tags, or texts and their class.
+    """Guess the columns of a table from the first rows: words and tags, or texts and their class.
 
-    `features` describe the columns of a Hugging Face data set, `languages` are those in its column of languages.
+    Args:
+        table: First rows of the table.
+        source: Name of the source (`corpus.source`).
+        form: Format in words.
+        features: Descriptions of the columns, of a Hugging Face data set.
+        languages: Languages in the column of languages.
     """
     table = _with_plain_classes(table)
     names = ", ".join(table.column_names)
-    known = partial(Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}")
+    table_guess = partial(Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}")
     by = language_column(table.schema)
     kinds = {field.name: field.type for field in table.schema}
     lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
     if several := _several_classes(table):
-        return known(
+        return table_guess(
             readable=False, reason=f"{several} has several classes of one text: give every text one class"
         )
     if lists:
@@ -329,29 +351,31 @@ def guess_table(
         tags = [name for name in tags if name not in ("langs", "spans")] or tags
         tags.sort(key=lambda name: TAGS.index(name) if name in TAGS else len(TAGS))
         if not tags:
-            return known(settings={"columns": {"token": token}}, labelled=False)
-        tag, others = tags[0], ", ".join(tags[1:])
+            return table_guess(settings={"columns": {"token": token}}, labelled=False)
+        tag, other_tags = tags[0], ", ".join(tags[1:])
         if pa.types.is_integer(kinds[tag].value_type) and class_names(features.get(tag)) is None:
-            why = f"column {tag} has numbers, and the file does not have the names of these tags"
-            return known(readable=False, reason=why)
+            reason = f"column {tag} has numbers, and the file does not have the names of these tags"
+            return table_guess(readable=False, reason=reason)
         columns, settings = {"token": token, "tag": tag}, {}
-        doubts = (f"column {tag} is taken as the tags; also possible: {others}",) if others else ()
+        doubts = (f"column {tag} is taken as the tags; also possible: {other_tags}",) if other_tags else ()
     else:
         cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
-        text = find_longest_texts(each for each in cells if _is_text(kinds[each.name]))
+        text = find_longest_texts(column for column in cells if _is_text(kinds[column.name]))
         if text is None:
-            return known(readable=False, reason=f"no column of texts or of lists of words ({names})")
-        found = find_text_columns(cells, text)
-        columns = {key: column.name for key, column in found.columns.items()}
-        if found.label is None:
-            return known(settings={"columns": columns}, labelled=False)
-        settings, doubts = {"scheme": "flat"}, found.doubts
+            return table_guess(readable=False, reason=f"no column of texts or of lists of words ({names})")
+        texts = find_text_columns(cells, text)
+        columns = {key: column.name for key, column in texts.columns.items()}
+        if texts.label is None:
+            return table_guess(settings={"columns": columns}, labelled=False)
+        settings, doubts = {"scheme": "flat"}, texts.doubts
     columns |= {"language": by} if by else {}
-    return known(settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts)
+    return table_guess(
+        settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts
+    )
 
 
 def _with_plain_classes(table: pa.Table) -> pa.Table:
-    """The same, where a text has its class as a list of one: a text and a list are no words and tags."""
+    """The table with classes in lists of one as plain values: a text and a list are not words and tags."""
     if _longest_text(table) is None:
         return table
     for number, field in enumerate(table.schema):
@@ -362,7 +386,7 @@ def _with_plain_classes(table: pa.Table) -> pa.Table:
 
 
 def _several_classes(table: pa.Table) -> str | None:
-    """The column that has lists of classes beside a text; lists of words have more different values."""
+    """The column with lists of classes beside a text; lists of words have more distinct values."""
     lists = [field.name for field in table.schema if _is_list_of(field.type, _is_text, pa.types.is_integer)]
     if len(lists) != 1 or lists[0] in TOKENS or _longest_text(table) is None:
         return None
@@ -377,7 +401,11 @@ def _longest_text(table: pa.Table) -> Cells | None:
 
 
 def language_column(schema: pa.Schema) -> str | None:
-    """The column that names the language of each row."""
+    """Return the name of the column of languages; None without one.
+
+    Args:
+        schema: Schema of the table.
+    """
     return _first(LANGUAGES, [field.name for field in schema if _is_text(field.type)])
 
 

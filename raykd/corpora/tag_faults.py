@@ -1,4 +1,4 @@
-"""Sentences with a tag that the notation of their language does not have."""
+"""Sentences with unknown tags, by the notation of a language."""
 
 from __future__ import annotations
 
@@ -24,24 +24,39 @@ NESTED_HINT = "set corpus.nested: outermost to read the longest span of those th
 
 
 def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
-    """A fault of a sentence, at its first line."""
+    """Return the error for a sentence, at its first line.
+
+    Args:
+        pool: Pool with the sentence.
+        row: Row of the sentence.
+        problem: Problem with a tag.
+        hint: Hint of the message.
+    """
     file, line = pool.origin(row)
     words = display_words(pool.sentence(row).tokens)
     return CorpusError(file, line, f"{problem} in the sentence {words[:60]!r}", hint)
 
 
 def spelling_problem(tag: str, spelling: Spelling) -> str:
-    """What is wrong with a tag that is spelled otherwise than most."""
+    """Return the message for a tag spelled differently from most."""
     return f"tag {tag!r} is not spelled as the others ({spelling.example}, {spelling.outside})"
 
 
 def nested_problem(tag: str) -> str:
-    """What is wrong with a tag of several labels."""
+    """Return the message for a tag of several labels."""
     return f"a word is in spans that are inside each other (tag {tag!r})"
 
 
 def find_spellings(pool: Pool, config: SourceConfig) -> dict[str, Spelling]:
-    """How the tags of each language are spelled, by all its labelled sentences."""
+    """Find the spellings of tags by language, from all labelled sentences.
+
+    Args:
+        pool: Sentences of the source.
+        config: Settings of the corpus.
+
+    Returns:
+        Language → spelling.
+    """
     spellings = {}
     for code, language in enumerate(pool.columns.languages):
         numbers = tag_counts(pool, np.flatnonzero(pool.labelled & (pool.columns.language == code)))
@@ -51,7 +66,7 @@ def find_spellings(pool: Pool, config: SourceConfig) -> dict[str, Spelling]:
 
 
 def tag_counts(pool: Pool, rows: np.ndarray) -> Counter[int]:
-    """The number of each tag of some labelled rows → how often it occurs."""
+    """Return the number of occurrences of tags in some labelled rows, by the numbers of the tags."""
     counts = np.zeros(len(pool.tags), np.int64)
     for _, batch in pool.batches(rows, ["tags"]):
         counts += np.bincount(batch["tags"].flatten().to_numpy(), minlength=len(counts))
@@ -61,7 +76,17 @@ def tag_counts(pool: Pool, rows: np.ndarray) -> Counter[int]:
 def without_unknown_tags(
     pool: Pool, config: SourceConfig, spellings: Mapping[str, Spelling], faults: Faults
 ) -> Columns:
-    """The pool's columns, in which the sentences that have an unknown tag are in no part; they count as skipped."""
+    """Remove sentences with an unknown tag from the parts; they count as skipped.
+
+    Args:
+        pool: Sentences of the source.
+        config: Settings of the corpus.
+        spellings: Language → spelling of its tags.
+        faults: Collector of faults.
+
+    Returns:
+        The pool's columns, with part −1 for removed sentences.
+    """
     columns = pool.columns
     part = columns.part.copy()
     for code, language in enumerate(columns.languages):
@@ -76,7 +101,7 @@ def without_unknown_tags(
 def _tag_problems(
     pool: Pool, counts: Mapping[int, int], language: str, spelling: Spelling, config: SourceConfig
 ) -> dict[int, str]:
-    """The numbers of unknown tags, and what is wrong with each."""
+    """Numbers of unknown tags, with the problems."""
     problems: dict[int, str] = {}
     read: dict[int, str] = {}
     scheme = config.scheme_of(language)
@@ -105,16 +130,18 @@ def _tag_problems(
 
 
 def _rows_with_tags(pool: Pool, rows: np.ndarray, numbers: np.ndarray) -> list[tuple[int, int]]:
-    """(row, number) of each of `rows` that has a tag of these numbers, with the first one."""
-    found: list[tuple[int, int]] = []
+    """Rows with a tag among `numbers`, together with the first such tag."""
+    pairs: list[tuple[int, int]] = []
     if not len(numbers):
-        return found
-    for own, batch in pool.batches(rows, ["tags"]):
+        return pairs
+    for batch_rows, batch in pool.batches(rows, ["tags"]):
         values = batch["tags"].flatten().to_numpy()
         places = np.flatnonzero(np.isin(values, numbers))
         sentences = (
             np.searchsorted(chunk_bounds(batch["tags"].value_lengths().to_pylist()), places, "right") - 1
         )
-        which, first = np.unique(sentences, return_index=True)
-        found += [(int(own[i]), int(values[places[j]])) for i, j in zip(which, first, strict=True)]
-    return found
+        sentence_places, first = np.unique(sentences, return_index=True)
+        pairs += [
+            (int(batch_rows[i]), int(values[places[j]])) for i, j in zip(sentence_places, first, strict=True)
+        ]
+    return pairs

@@ -1,4 +1,4 @@
-"""How the tags of each language are written: their spelling and their scheme, found from all of its tags together."""
+"""The notation of tags by language: spelling and scheme, found from all tags of a language together."""
 
 from __future__ import annotations
 
@@ -30,32 +30,41 @@ from raykd.forms.tag_spellings import Spelling, letters_read_as_types
 from raykd.metrics.bioes import OUTSIDE
 
 has_unseparated_labels = re.compile(r"[BIESLUMW]-.*[,;/+&\s][BIESLUMW]-\S").match
-"""A tag of several labels that are not separated as nested ones are."""
+"""Match a tag of several labels that are not separated by `|`."""
 MAX_CACHED_SEQUENCES = 50_000
-"""Most tag sequences that are remembered: a corpus repeats few very often, and has many that it does not repeat."""
+"""Maximum number of tag sequences in memory: a corpus repeats few of them very often, and most never."""
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How the tags of a language are written."""
+    """The notation of a language's tags."""
 
     scheme: ReadScheme
     names: Sequence[str]
-    """The tags of `Pool.tags` as they are read, `B-PER`; those of other languages may have no meaning."""
+    """The tags of `Pool.tags` in the usual spelling, `B-PER`; those of other languages may have no meaning."""
     used: frozenset[str]
-    """The tags of the language; of nested spans those of the outermost ones."""
+    """Tags of the language; of nested spans those of the outermost ones."""
     nested: bool = False
-    """Whether some words have several labels."""
+    """True if some words have several labels."""
 
 
 def find_notations(
     pool: Pool, by_language: Mapping[str, np.ndarray], spellings: Mapping[str, Spelling], config: SourceConfig
 ) -> dict[str, Notation]:
-    """The notation of each language, by its labelled rows.
+    """Find the notations of languages from labelled rows.
+
+    Args:
+        pool: Sentences of the source.
+        by_language: Language → labelled rows.
+        spellings: Language → spelling of its tags.
+        config: Settings of the corpus.
 
     Raises:
-        CorpusError: a tag is spelled otherwise than the others of its language, some are of spans and others are not,
-            some words have several labels, or some languages have spans and others have none; file and line are named.
+        CorpusError: A tag is spelled differently from the others of its language, some tags are of spans and others
+            are
+            not, some words have several labels, or some languages have spans and others have none. The message has
+            file
+            and line.
     """
     notations = {
         language: _notation(pool, rows, language, spellings[language], config)
@@ -115,7 +124,7 @@ def _nested_notation(
     used: Set[str],
     config: SourceConfig,
 ) -> Notation:
-    """The notation of a language of which some words have several labels."""
+    """Notation of a language with several labels at some words."""
     if config.nested == "refuse":
         odd = {tag for tag, name in zip(pool.tags, names, strict=True) if name in used and is_nested(name)}
         _refuse_tags(pool, rows, odd, language, None, nested_problem, NESTED_HINT)
@@ -138,29 +147,38 @@ def _nested_notation(
 
 
 def tag_sequences(pool: Pool, rows: np.ndarray, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """(row, tags) of labelled rows; of equal sequences near each other, the first. `names` are those of the tags."""
-    known: set[bytes] = set()
-    for own, batch in pool.batches(rows, ["tags"]):
-        for row, numbers in zip(own.tolist(), number_rows(batch["tags"]), strict=True):
+    """Return the tags of labelled rows; of equal sequences near each other, only the first.
+
+    Args:
+        pool: Sentences of the source.
+        rows: Labelled rows.
+        names: Names of the tags, in the order of `pool.tags`.
+
+    Yields:
+        Row and tags.
+    """
+    seen_keys: set[bytes] = set()
+    for batch_rows, batch in pool.batches(rows, ["tags"]):
+        for row, numbers in zip(batch_rows.tolist(), number_rows(batch["tags"]), strict=True):
             key = numbers.tobytes()
-            if key in known:
+            if key in seen_keys:
                 continue
-            if len(known) == MAX_CACHED_SEQUENCES:
-                known.clear()
-            known.add(key)
+            if len(seen_keys) == MAX_CACHED_SEQUENCES:
+                seen_keys.clear()
+            seen_keys.add(key)
             places: list[int] = numbers.tolist()
             yield row, [names[place] for place in places]
 
 
 def number_rows(column: pa.ListArray) -> Iterator[np.ndarray]:
-    """Each list of numbers; a null is an empty one."""
+    """Return the lists of numbers of a column; a null is an empty list."""
     bounds = list_bounds(column).tolist()
     values = column.flatten().to_numpy()
     return (values[start:end] for start, end in pairwise(bounds))
 
 
 def list_bounds(column: pa.ListArray) -> np.ndarray:
-    """Where each list begins and the last one ends among the values of all of them."""
+    """Return the bounds of lists among their flat values, int64 [lists + 1]."""
     return chunk_bounds(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False))
 
 
@@ -173,12 +191,10 @@ def _refuse_tags(
     problem: Callable[[str], str],
     hint: str,
 ) -> None:
-    """Raise CorpusError for the sentences that have one of the `odd` tags, as the files write them; do nothing where
-    there are none. Without a `config` leaving them out is not proposed.
-    """
+    """Raise CorpusError for sentences with `odd` tags; without a `config`, no hint proposes to skip them."""
     if not odd:
         return
-    # Where sentences with faults are left out, those with odd tags were already.
+    # With `skip`, sentences with odd tags were left out before: a remaining one is an error.
     faults = Faults("stop" if config is None or config.on_error == "skip" else config.on_error)
     for row, tags in tag_sequences(pool, rows, pool.tags):
         first = next((tag for tag in tags if tag in odd), None)
@@ -190,8 +206,8 @@ def _refuse_tags(
 def _mixed_schemes_error(
     pool: Pool, rows: np.ndarray, language: str, notations: Mapping[str, Notation]
 ) -> CorpusError:
-    found = ", ".join(f"{name} {notation.scheme}" for name, notation in notations.items())
+    schemes = ", ".join(f"{name} {notation.scheme}" for name, notation in notations.items())
     names = notations[language].names
     row = next(row for row, tags in tag_sequences(pool, rows, names) if set(tags) - {OUTSIDE})
     hint = f"remove the language, or where each word of a span has its type set corpus.scheme: {{{language}: io}}"
-    return fault_at(pool, row, f"some languages have spans and others one tag per word ({found})", hint)
+    return fault_at(pool, row, f"some languages have spans and others one tag per word ({schemes})", hint)

@@ -1,4 +1,4 @@
-"""Raw text: every part is plain text without tags, which language models are trained on."""
+"""Raw text without tags in all parts, for the training of language models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raykd.corpora.source import TextConfig, for_language
 Form = Literal["sentences", "documents"]
 END = ".!?…。！？।\"'”»)"
 NEXT_SENTENCE = re.compile(r"\w[.!?]['\"”»)]? +['\"“«(]?[^\W\d_a-z]|[。！？].")
-"""Where one sentence ends inside a line and the next begins."""
+"""End of a sentence inside a line, followed by the beginning of the next."""
 
 
 class TextSource(TextConfig):
@@ -36,26 +36,35 @@ class TextSource(TextConfig):
 def parse(
     config: TextSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines; there are no tags that could be read."""
+    """Parse one file into sentences without tags.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
+    """
     form = for_language(config.form, language)
     read_one = parse_documents if form == "documents" else parse_sentences
-    for each in read_one(config, lines, file=file, language=language, part=part):
-        if isinstance(each, Faulty) or config.max_characters is None:
-            yield each
+    for sentence in read_one(config, lines, file=file, language=language, part=part):
+        if isinstance(sentence, Faulty) or config.max_characters is None:
+            yield sentence
         else:
-            yield each._replace(tokens=_cut(each.tokens, config.max_characters))
+            yield sentence._replace(tokens=_cut(sentence.tokens, config.max_characters))
 
 
-def _cut(words: list[str], most: int) -> list[str]:
-    """The words that fit into so many characters, with a space before each but the first."""
+def _cut(words: list[str], limit: int) -> list[str]:
+    """The first words within `most` characters, with a space before each but the first; at least one word."""
     ends = accumulate(len(word) + 1 for word in words)
-    fitting = sum(1 for _ in takewhile(lambda end: end - 1 <= most, ends))
+    fitting = sum(1 for _ in takewhile(lambda end: end - 1 <= limit, ends))
     return words[: max(1, fitting)]
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of any text: a sentence in each line, or documents, of which several sentences share a line or one has
-    several.
+    """Accept any text: one sentence per line, or documents.
+
+    In documents some lines have several sentences, or sentences run over several lines.
     """
     if not head.lines:
         return None
@@ -65,8 +74,9 @@ def guess(head: Head) -> Guess | None:
         and 2 * head.share(lambda line: line.strip()[-1] in END) < 1
     )
     form = "documents" if 5 * several > 1 or wrapped else "sentences"
-    why = "several sentences in a line" if several else "sentences over several lines"
-    why = why if form == "documents" else "a sentence in each line"
+    description = "several sentences in a line" if several else "sentences over several lines"
+    description = description if form == "documents" else "a sentence in each line"
     return Guess(
-        source="text", reason=f"plain text, {why}", confidence=FALLBACK, labelled=False, settings={"unlabelled_form": form}
+        source="text", reason=f"plain text, {description}", confidence=FALLBACK, labelled=False,
+        settings={"unlabelled_form": form},
     )  # fmt: skip

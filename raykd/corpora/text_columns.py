@@ -1,4 +1,4 @@
-"""Which columns of a table have texts and which their class: of TSV, Parquet and JSON Lines alike."""
+"""Columns of texts and classes in a table: for TSV, Parquet and JSON Lines alike."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LABEL_WORDS = (
 TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "document", "body")
 MOST_CLASSES = 200
 SEVERAL_WORDS = 1.2
-"""The least mean of words in a column of texts."""
+"""Minimum mean number of words in a column of texts."""
 PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage"))
-"""Names of the columns of two texts that belong together, beside those that end in 1 and 2 or a and b."""
+"""Names of the columns of two texts that belong together, beside names that end in 1 and 2 or a and b."""
 
 
 class Cells:
-    """What a column holds, after some rows."""
+    """Counts of a column's cells."""
 
     def __init__(self, name: str):
         self.name = name
@@ -41,13 +41,13 @@ class Cells:
 
     @property
     def mean_words(self) -> float:
-        """The words of a cell that is not empty, on average."""
+        """Mean number of words of a filled cell."""
         return self.words / max(self.filled, 1)
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """The columns that are read of a table of texts."""
+    """The columns to read from a table of texts."""
 
     text: Cells
     second: Cells | None
@@ -56,19 +56,19 @@ class TextTable:
 
     @property
     def columns(self) -> dict[str, Cells]:
-        """Its columns by their names in the settings of a source."""
-        named = {"text": self.text, "label": self.label, "second": self.second}
-        return {name: column for name, column in named.items() if column is not None}
+        """Columns by their keys in the settings of a source."""
+        optional = {"text": self.text, "label": self.label, "second": self.second}
+        return {name: column for name, column in optional.items() if column is not None}
 
 
 def find_longest_texts(columns: Iterable[Cells]) -> Cells | None:
-    """The column of the longest texts; None where no column has texts of several words."""
-    found = max(columns, key=lambda column: column.mean_words, default=None)
-    return found if found is not None and found.mean_words >= SEVERAL_WORDS else None
+    """Return the column of the longest texts; None where no column has texts of several words."""
+    longest = max(columns, key=lambda column: column.mean_words, default=None)
+    return longest if longest is not None and longest.mean_words >= SEVERAL_WORDS else None
 
 
 def find_class_columns(columns: Iterable[Cells], text: Cells) -> list[Cells]:
-    """The columns that may have the class of `text`: short, hardly ever empty, and of few values."""
+    """Return the possible columns of the classes of `text`: short, hardly ever empty, and of few values."""
     return [
         column for column in columns
         if column is not text and column.mean_words < 4 and column.filled >= ALMOST * column.rows
@@ -77,26 +77,34 @@ def find_class_columns(columns: Iterable[Cells], text: Cells) -> list[Cells]:
 
 
 def find_text_columns(columns: Sequence[Cells], text: Cells, *, has_names: bool = True) -> TextTable:
-    """The columns of texts and classes, by their names where they have any, of which `text` has the longest texts."""
+    """Choose the columns of texts and classes, by their names where they have any.
+
+    Args:
+        columns: All columns.
+        text: Column of the longest texts.
+        has_names: False if the table has no names of columns.
+    """
     labels = find_class_columns(columns, text)
     many = [column for column in columns if 2 * column.mean_words >= text.mean_words]
     text = _named_like(many, TEXT_WORDS) or text
     labels = [column for column in labels if column is not text]
-    several = sorted((each for each in labels if len(each.values) > 1), key=lambda each: len(each.values))
+    several = sorted(
+        (column for column in labels if len(column.values) > 1), key=lambda column: len(column.values)
+    )
     label = _named_like(labels, LABEL_WORDS) or next(iter(several), None)
     if label is None:
         return TextTable(text, None, None)
     doubts, second = [], None
     if has_names and (pair := next((pair for pair in permutations(many, 2) if _is_pair(*pair)), None)):
         text, second = pair
-    elif others := [column for column in many if column is not text]:
-        shown = ", ".join(column.name for column in others[:3])
+    elif other_columns := [column for column in many if column is not text]:
+        names = ", ".join(column.name for column in other_columns[:3])
         hint = "of pairs name the other column too (columns.second, task: pairs)"
-        doubts.append(f"several columns have texts: {text.name} is taken, not {shown}; {hint}")
-    if others := [column for column in columns if column in several and column is not label]:
-        shown = ", ".join(f"{column.name} ({len(column.values)} values)" for column in others[:4])
+        doubts.append(f"several columns have texts: {text.name} is taken, not {names}; {hint}")
+    if other_columns := [column for column in columns if column in several and column is not label]:
+        names = ", ".join(f"{column.name} ({len(column.values)} values)" for column in other_columns[:4])
         doubts.append(
-            f"{label.name} ({len(label.values)} values) is taken as the class; also possible: {shown}"
+            f"{label.name} ({len(label.values)} values) is taken as the class; also possible: {names}"
         )
     return TextTable(text, second, label, tuple(doubts))
 
@@ -105,7 +113,7 @@ def _named_like(columns: Sequence[Cells], words: Sequence[str]) -> Cells | None:
     return next((column for word in words for column in columns if word in column.name.lower()), None)
 
 
-def _is_pair(one: Cells, other: Cells) -> bool:
-    first, second = one.name.lower(), other.name.lower()
+def _is_pair(first_column: Cells, second_column: Cells) -> bool:
+    first, second = first_column.name.lower(), second_column.name.lower()
     same = first[:-1] == second[:-1] and (first[-1:], second[-1:]) in (("1", "2"), ("a", "b"))
     return same or (first, second) in PAIRS

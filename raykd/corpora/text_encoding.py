@@ -1,4 +1,4 @@
-"""The encoding of text that is not UTF-8, as far as its bytes tell."""
+"""Detection of text encodings beside UTF-8, as far as bytes tell."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MARKS: Mapping[bytes, str] = MappingProxyType(
 )
 """Byte-order marks with their encodings."""
 SAMPLE = 2**16
-"""Bytes of words that are looked at."""
+"""Number of bytes of words that are examined."""
 MOST_OF_WORD = 0.6
-"""Words in Latin letters have fewer letters outside ASCII: of French words with accents a third."""
+"""Maximum share of letters outside ASCII in words of Latin letters; French words with accents have a third."""
 FEWEST = 20
-"""Bytes outside ASCII from which their frequencies tell an encoding."""
+"""Minimum number of bytes outside ASCII from which frequencies tell an encoding."""
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _WORDS = re.compile(rb"[^\s\x00-\x20]*[\x80-\xff][^\s\x00-\x20]*")
@@ -31,10 +31,10 @@ _CENTRAL = ("cp1250", "iso8859_2")
 
 
 def likely_encoding(data: bytes) -> str | None:
-    """Return the encoding that text is likely to have.
+    """Return the likely encoding of a text.
 
     Args:
-        data: a text or its beginning; a single line tells less.
+        data: A text or its beginning; a single line tells less.
 
     Returns:
         A name that Python knows; `utf-8` also where most of what is not ASCII is UTF-8, and single bytes are damaged;
@@ -58,7 +58,7 @@ def likely_encoding(data: bytes) -> str | None:
 
 
 def _with_zero_bytes(data: bytes) -> str | None:
-    """UTF-16 without a mark: of text in Latin letters every other byte is zero."""
+    """UTF-16 without a mark: in Latin letters, about half of all bytes are zero."""
     sample = data[: SAMPLE - SAMPLE % 2]
     even, odd = sample[::2].count(0), sample[1::2].count(0)
     if even + odd < max(4, len(sample) / 4) or 10 * min(even, odd) > even + odd:
@@ -67,7 +67,7 @@ def _with_zero_bytes(data: bytes) -> str | None:
 
 
 def _count_inner_symbols(words: bytes, encoding: str) -> int:
-    """How many signs between letters are no letters, when words are read in an encoding of single bytes."""
+    """Number of symbols between letters, for words read in an encoding of single bytes."""
     text = words.decode(encoding, "replace")
     return sum(not sign.isalpha() and sign not in "’‘´·" for sign in _INNER.findall(text))
 
@@ -86,7 +86,7 @@ def _by_frequencies(words: bytes, *, latin: bool) -> str | None:
 
 
 def same_encoding(first: str, second: str) -> bool:
-    """Return whether two names are of one encoding."""
+    """Return True if two names mean one encoding."""
     try:
         return codecs.lookup(first).name.removesuffix("-sig") == codecs.lookup(second).name.removesuffix(
             "-sig"

@@ -1,4 +1,4 @@
-"""The files of a text source, one after the other, each through the parser of its format."""
+"""The files of a text source, one after the other, read by the parser of their format."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ FORMS: Mapping[str, Parse] = MappingProxyType(
         "columns": word_columns.parse,
     }
 )
-"""The parser of each form of unlabelled text that is not that of the other files."""
+"""Parsers for the forms of unlabelled text that differ from the other files."""
 
 
 def read_text_files(config: TextConfig, parse: Parse, *, limit: int | None = None) -> Stream:
-    """Every file of `config` through `parse(config, lines, file, language, part)`, or the parser of its form, one
-    after the other; of each the first `most` sentences.
+    """Read all files of a text source.
+
+    Args:
+        config: Settings of the corpus.
+        parse: Parser of the format, called with config, lines, file, language and part; unlabelled text may have
+            another.
+        limit: Maximum number of sentences from one file; None: all.
     """
     storage = Storage(config.root)
     for part, language, name in with_progress(list_files(config)):
@@ -44,5 +49,5 @@ def read_text_files(config: TextConfig, parse: Parse, *, limit: int | None = Non
             if empty:
                 raise CorpusError(file, None, "the file has no sentence", "fill it, or remove its part")
         except CorpusError as error:
-            # What is wrong with the other files is reported too.
+            # Not raised: faults of the other files are reported too.
             yield part, Faulty(language, (error,), whole_file=True)

@@ -1,4 +1,4 @@
-"""Dependency trees as files write them, and what is no tree.
+"""Dependency trees in files, and their faults.
 
 A tree of T words is its heads, one for each word: 0 for the root, h for the word h − 1.
 """
@@ -13,11 +13,11 @@ import numpy as np
 
 NUMBER = re.compile(r"[0-9]{1,9}")
 MOST_WORDS = np.iinfo(np.int16).max
-"""Heads are stored in 16 bits."""
+"""Maximum number of words: heads are stored in 16 bits."""
 
 
 class Fault(NamedTuple):
-    """What is wrong at a word, by its place from 0."""
+    """A problem at a word."""
 
     place: int
     problem: str
@@ -25,7 +25,15 @@ class Fault(NamedTuple):
 
 
 def read_heads(cells: Sequence[str], words: Sequence[str]) -> tuple[list[int], list[Fault]]:
-    """The heads of a sentence as a file writes them, and what is wrong with them: without a fault they are a tree."""
+    """Convert the heads of a sentence.
+
+    Args:
+        cells: Heads as a file writes them, one for each word.
+        words: Words of the sentence, for messages.
+
+    Returns:
+        The heads, and faults; without a fault the heads are a tree.
+    """
     if len(cells) > MOST_WORDS:
         problem = f"the sentence has {len(cells)} words, and a tree has at most {MOST_WORDS}"
         return [], [Fault(0, problem, "end each sentence with an empty line")]
@@ -68,13 +76,13 @@ def _no_tree(heads: Sequence[int], words: Sequence[str]) -> list[Fault]:
 
 
 def _cycles(heads: Sequence[int]) -> Iterator[list[int]]:
-    """The cycles of heads, each once, as the places of its words."""
-    seen = [-1] * len(heads)
+    """Cycles of heads, as the places of their words."""
+    visited_from = [-1] * len(heads)
     for start in range(len(heads)):
         place, path = start, []
-        while place >= 0 and seen[place] < 0:
-            seen[place] = start
+        while place >= 0 and visited_from[place] < 0:
+            visited_from[place] = start
             path.append(place)
             place = heads[place] - 1
-        if place >= 0 and seen[place] == start:
+        if place >= 0 and visited_from[place] == start:
             yield path[path.index(place) :]

@@ -1,5 +1,6 @@
-"""Text classification: one text, or a pair of texts, and its class per line, tabs between them, or as CSV; words are
-separated by white space.
+"""Text classification: a text or a pair of texts with its class per line, separated by tabs or as CSV.
+
+Words are separated by white space.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from raykd.corpora.columns import ALMOST
 from raykd.corpora.files import BrokenLine
@@ -36,15 +38,15 @@ Place = Annotated[int, Field(ge=0)] | Name
 Separator = Literal["tab", "comma", "semicolon"]
 SIGNS: Mapping[Separator, str] = MappingProxyType({"tab": "\t", "comma": ",", "semicolon": ";"})
 EXCEL = re.compile(r"sep=.?")
-"""A first line of CSV in which Excel says what is between the columns."""
+"""A first line of CSV in which Excel states the separator."""
 ENOUGH = 20
-"""Lines from which a first one without a value of the others has names."""
+"""Number of lines from which a first line with new values is taken as a header."""
 SHOWN = 8
-"""Values of a column that an error names."""
+"""Maximum number of values of a column in an error."""
 
 
 class Columns(Frozen):
-    """The columns of the text and its class: from 0, or by their names in the header."""
+    """The columns of the text and the class: from 0, or by names in the header."""
 
     text: Place = 0
     """The column of the text."""
@@ -78,18 +80,18 @@ class TsvSource(TextConfig):
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:
-        every = {language: self.columns_of(language) for language in self.languages}
-        for language, columns in every.items():
-            named = [place for place in columns.model_dump().values() if isinstance(place, str)]
-            if named and not for_language(self.header, language):
-                raise ValueError(f"columns: {named[0]!r} is a name, and there is no header: set header: true")
+        columns_by_language = {language: self.columns_of(language) for language in self.languages}
+        for language, columns in columns_by_language.items():
+            names = [place for place in columns.model_dump().values() if isinstance(place, str)]
+            if names and not for_language(self.header, language):
+                raise ValueError(f"columns: {names[0]!r} is a name, and there is no header: set header: true")
             missing = [part for part in self.named_parts(language) if part not in self.part_values]
             if columns.part is not None and missing:
                 raise ValueError(f"part_values has nothing for {missing[0]}, which is read of {language}")
-        if self.part_values and all(columns.part is None for columns in every.values()):
+        if self.part_values and all(columns.part is None for columns in columns_by_language.values()):
             raise ValueError("part_values has no effect: name the column of the part in columns.part")
-        single = [language for language, columns in every.items() if columns.second is None]
-        if 0 < len(single) < len(every):
+        single = [language for language, columns in columns_by_language.items() if columns.second is None]
+        if 0 < len(single) < len(columns_by_language):
             problem = f"columns: {', '.join(single)} has no second text, and other languages have pairs"
             raise ValueError(f"{problem}: set second for all languages, or for none")
         if not single and self.unlabelled_form != "same":
@@ -97,21 +99,25 @@ class TsvSource(TextConfig):
         return self
 
     @property
+    @override
     def pairs(self) -> bool:
-        """Whether its sentences are pairs of texts."""
+        """True if sentences are pairs of texts."""
         return self.columns_of(self.languages[0]).second is not None
 
     def columns_of(self, language: str) -> Columns:
-        """The columns of the files of a language."""
+        """Return the columns in the files of a language."""
         return for_language(self.columns, language) or Columns()
 
 
 def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int, list[str] | BrokenLine]]:
-    """(number of its first line, cells) of each row that is not blank, or what stands in its place.
+    """Return the rows of a table that are not blank, with the number of their first line.
 
     Args:
-        lines: of a file, without their line ends.
-        separator: between the columns; but for tabs the lines are CSV (RFC 4180).
+        lines: Lines of a file, without line ends.
+        separator: Sign between columns; with any sign but tabs, the lines are CSV (RFC 4180).
+
+    Yields:
+        Number of the first line, and the cells, or a broken line.
     """
     if separator == "tab":
         for number, line in enumerate(lines, start=1):
@@ -152,14 +158,25 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
 
 
 def refuse_width(columns: int, expected: int, separator: Separator, file: str, number: int) -> None:
-    """Raise CorpusError: a line has other `columns` than the first one."""
+    """Raise CorpusError for a line with another number of columns than the first.
+
+    Args:
+        columns: Number of columns of the line.
+        expected: Number of columns of the first line.
+        separator: Sign between columns.
+        file: Name of the file.
+        number: Number of the line.
+
+    Raises:
+        CorpusError: Always.
+    """
     problem = f"{pluralise(columns, 'column')} between {separator}s where the first line has {expected}"
     hint = "remove the tab from the text" if separator == "tab" else "put the text in quotation marks"
     raise CorpusError(file, number, problem, f"{hint}, or correct the line")
 
 
 class _Places(NamedTuple):
-    """Columns by their numbers; None where one is not read."""
+    """Numbers of columns; None for a column that is not read."""
 
     text: int
     second: int | None
@@ -170,11 +187,19 @@ class _Places(NamedTuple):
 def parse(
     config: TsvSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of `part` in one file's lines; empty lines are skipped. Of a part without classes these are not
-    read.
+    """Parse the sentences of one part in a file.
+
+    Empty lines are skipped. Classes are not read in a part without them.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part to read; rows of other parts are skipped.
 
     Raises:
-        CorpusError: the header lacks a column, or a file of several parts has no row of this one.
+        CorpusError: The header lacks a column, or a file of several parts has no row of this one.
     """
     columns, labelled, width = config.columns_of(language), config.reads_tags(part, language), 0
     separator, header = (
@@ -182,8 +207,8 @@ def parse(
         for_language(config.header, language),
     )
     places = None if header else _places(columns, [], file, labelled=labelled)
-    wanted, others = config.part_values.get(part), set[str]()  # pyright: ignore[reportArgumentType, reportCallIssue]
-    found = False
+    part_value, other_values = config.part_values.get(part), set[str]()  # pyright: ignore[reportArgumentType, reportCallIssue]
+    has_rows = False
     for number, cells in table_rows(lines, separator):
         if isinstance(cells, BrokenLine):
             yield Faulty(language, (CorpusError(file, number, cells.problem, cells.hint),))
@@ -200,10 +225,10 @@ def parse(
         places, width = places or _places(columns, [], file, labelled=labelled), width or len(cells)
         try:
             _refuse_too_few(places, cells, separator, file, number)
-            if places.part is not None and (value := cells[places.part].strip()) != wanted:
-                others |= {value} if len(others) < SHOWN else set()
+            if places.part is not None and (value := cells[places.part].strip()) != part_value:
+                other_values |= {value} if len(other_values) < SHOWN else set()
                 continue
-            found = True
+            has_rows = True
             tokens, tags = _cells(config, places, cells, file, number)
             if len(cells) != width:
                 refuse_width(len(cells), width, separator, file, number)
@@ -211,13 +236,15 @@ def parse(
             yield Faulty(language, (error,))
         else:
             yield Sentence(tokens, tags, language, (file, number), TsvSource.unit)
-    if others and not found:
-        problem = f"no row has {wanted!r} in the column of the part, but {', '.join(sorted(others))}"
+    if other_values and not has_rows:
+        problem = (
+            f"no row has {part_value!r} in the column of the part, but {', '.join(sorted(other_values))}"
+        )
         raise CorpusError(file, None, problem, f"set corpus.part_values.{part}")
 
 
 def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) -> _Places:
-    """Columns by their numbers. Raises CorpusError where the header's `names` lack one."""
+    """Numbers of the columns. CorpusError for a name that the header lacks."""
 
     def place(key: str) -> int | None:
         column = getattr(columns, key)
@@ -234,7 +261,7 @@ def _places(columns: Columns, names: list[str], file: str, *, labelled: bool) ->
 
 
 def _names_texts(cells: list[str]) -> bool:
-    """True where a row has the usual names of the columns of texts and classes."""
+    """True for a row of usual names of columns of texts and classes."""
     return len(cells) > 1 and {cell.strip().lower() for cell in cells} <= {*TEXT_WORDS, *LABEL_WORDS}
 
 
@@ -255,20 +282,18 @@ def _cells(
         tokens = join_pair(tokens, cells[places.second].split())
     label = None if places.label is None else cells[places.label].strip()
     if not tokens or label == "":
-        what = "the text" if places.second is None else "one of the texts"
-        raise CorpusError(file, number, f"{what} or its class is empty", "correct the line")
+        subject = "the text" if places.second is None else "one of the texts"
+        raise CorpusError(file, number, f"{subject} or its class is empty", "correct the line")
     return tokens, None if label is None else [config.labels.get(label, label)]
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a table of texts: which column has the text, which the class, and whether the first line has
-    names.
-    """
+    """Guess the columns of a table of texts, and whether the first line has names."""
     separator = _separator(head)
     if separator is None:
         if _is_csv(head) and 2 * head.share(re.compile("[,;\t]").search) > 1:
-            why = "CSV: its lines have different numbers of columns; put texts in quotation marks"
-            return Guess(source="tsv", reason=why, confidence=LIKELY, readable=False)
+            reason = "CSV: its lines have different numbers of columns; put texts in quotation marks"
+            return Guess(source="tsv", reason=reason, confidence=LIKELY, readable=False)
         return None
     _, columns = _columns_of(head.nonblank_lines, separator)
     if find_longest_texts(columns) is not None:
@@ -276,16 +301,15 @@ def guess(head: Head) -> Guess | None:
         first, columns = _columns_of(head.all_lines(), separator)
         if (text := find_longest_texts(columns)) is not None:
             return _of_texts(first, columns, text, separator)
-    why = f"columns between {separator}s, none with texts of several words, which are split at white space"
+    reason = f"columns between {separator}s, none with texts of several words, which are split at white space"
     return Guess(
-        source="tsv", reason=why, confidence=POSSIBLE, readable=False, settings={"separator": separator}
+        source="tsv", reason=reason, confidence=POSSIBLE, readable=False, settings={"separator": separator}
     )
 
 
 def _separator(head: Head) -> Separator | None:
-    """What is between the columns of almost all lines; None where they have no columns. Commas are in every text, and
-    separate columns in files that are called CSV alone.
-    """
+    """Separator of almost all lines; None for lines without columns."""
+    # Commas are in any text: they separate columns only in files that are called CSV.
     likely: dict[Separator, float] = {}
     separators: tuple[Separator, ...] = ("semicolon", "comma", "tab") if _is_csv(head) else ("tab",)
     for separator in separators:
@@ -303,22 +327,22 @@ def _is_csv(head: Head) -> bool:
 
 
 def _width(lines: Iterable[str], separator: Separator) -> tuple[int, int, int]:
-    """The columns of most rows, of how many, and how many rows there are."""
+    """Number of columns of most rows, the number of these rows, and of all rows."""
     widths = Counter(len(cells) for _, cells in table_rows(lines, separator) if isinstance(cells, list))
     width, count = widths.most_common(1)[0] if widths else (0, 0)
     return width, count, widths.total()
 
 
 def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], list[Cells]]:
-    """The cells of the first of the rows, and what the columns of the others hold."""
+    """Cells of the first row, and counts of the columns in the remaining rows."""
     rows = (
         [cell.strip() for cell in cells]
         for _, cells in table_rows(lines, separator)
         if isinstance(cells, list)
     )
-    first = next(rows, [])  # of lines that are no text there is none
+    first = next(rows, [])  # empty where all lines are broken
     columns = [Cells(f"column {place}") for place in range(len(first))]
-    # One line alone has no names.
+    # A single line is content, not a header.
     for row in chain([next(rows, first)], rows):
         if len(row) == len(columns):
             for column, cell in zip(columns, row, strict=True):
@@ -330,21 +354,21 @@ def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Se
     labels = find_class_columns(columns, text)
     names = dict(zip(columns, first, strict=True))
     header = all(names[column] not in column.values for column in labels or [text])
-    # Of few lines, each has values that the others lack.
-    known = not {name.lower() for name in first}.isdisjoint((*TEXT_WORDS, *LABEL_WORDS))
-    header = header and (known or (bool(labels) and text.rows >= ENOUGH))
+    # In few lines, the first one always has values that the others lack: that makes it no header.
+    has_usual_names = not {name.lower() for name in first}.isdisjoint((*TEXT_WORDS, *LABEL_WORDS))
+    header = header and (has_usual_names or (bool(labels) and text.rows >= ENOUGH))
     if header:
         for column, name in names.items():
             column.name = name
-    found = find_text_columns(columns, text, has_names=header)
-    tagged = sum(column.tagged for column in columns if column is not found.text)
-    if found.label is None and 2 * tagged > text.rows:
-        why = "a sentence and all of its tags per line: write one word and its tag per line"
-        return Guess(source="tsv", reason=why, confidence=POSSIBLE, readable=False)
-    why = f"a text per line, {len(first)} columns between {separator}s"
-    why += " with names in the first line" if header else ""
-    places = {name: columns.index(column) for name, column in found.columns.items()}
+    texts = find_text_columns(columns, text, has_names=header)
+    tagged = sum(column.tagged for column in columns if column is not texts.text)
+    if texts.label is None and 2 * tagged > text.rows:
+        reason = "a sentence and all of its tags per line: write one word and its tag per line"
+        return Guess(source="tsv", reason=reason, confidence=POSSIBLE, readable=False)
+    reason = f"a text per line, {len(first)} columns between {separator}s"
+    reason += " with names in the first line" if header else ""
+    places = {name: columns.index(column) for name, column in texts.columns.items()}
     return Guess(
-        source="tsv", reason=why, confidence=POSSIBLE, labelled=found.label is not None, doubts=found.doubts,
+        source="tsv", reason=reason, confidence=POSSIBLE, labelled=texts.label is not None, doubts=texts.doubts,
         settings={"columns": places, "header": header} | ({} if separator == "tab" else {"separator": separator}),
     )  # fmt: skip

@@ -1,12 +1,12 @@
 """Utterances with an intent and a slot for each word, in the files of ATIS, xSID and MultiATIS++.
 
-    atis        an utterance in each line: BOS, its words and EOS, a tab, a slot for each of these and in the place of
-                EOS's the intent
-    xsid        a word in each line: number, word, intent, slot; an empty line after each utterance, `#` comments
-    multiatis   tables with the columns utterance, slot_labels and intent between tabs, which the first line names
+    atis        an utterance per line: BOS, its words and EOS, a tab, then a slot for each of these; the intent stands
+                in the place of EOS's slot
+    xsid        a word per line: number, word, intent, slot; an empty line after each utterance, `#` comments
+    multiatis   tables with the columns utterance, slot_labels and intent between tabs, named in the first line
 
-Slots are IOB2. Every utterance gets one more word in front, which stands for the whole of it and whose tag is the
-intent (`tags.py`): what is predicted, distilled and stored of words is so of intents too.
+Slots are IOB2. An artificial word is put in front of each utterance and stands for the whole of it; its tag is the
+intent (`forms/utterance.py`). So everything that is predicted, distilled and stored for words covers intents too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple
+
+from typing_extensions import override
 
 from raykd.corpora.column_files import Layout, cut_at_spaces, cut_at_tabs, row_faults, sentence_rows
 from raykd.corpora.columns import ALMOST
@@ -34,7 +36,7 @@ from raykd.pluralise import pluralise
 
 
 class Row(NamedTuple):
-    """An utterance as a file has it; without slots and intent where these are not read."""
+    """An utterance of a file; slots and intent are empty where they are not read."""
 
     line: int
     words: list[str]
@@ -46,7 +48,7 @@ Rows = Iterator[Row | tuple[CorpusError, ...]]
 
 
 class UtteranceSource(TextConfig):
-    """Utterances with their intents and slots."""
+    """Utterances with intents and slots."""
 
     forms: ClassVar[tuple[LabelForm, ...]] = (UTTERANCES, STEPS)
     source: Literal["atis", "xsid", "multiatis"]
@@ -54,30 +56,47 @@ class UtteranceSource(TextConfig):
     spoken: bool = False
     """Read utterances as a recogniser of speech gives them: in lower case, without punctuation."""
 
+    @override
     def scheme_of(self, language: str) -> ReadScheme:
         return "utterance"
 
 
 def read(config: UtteranceSource, *, limit: int | None = None) -> Stream:
-    """Every part of the corpus, utterance by utterance, with the word in front; of each file the first `most`.
+    """Read all parts of the corpus.
+
+    Args:
+        config: Settings of the corpus.
+        limit: Maximum number of utterances from one file; None: all.
+
+    Returns:
+        The utterances, with the artificial word in front.
 
     Raises:
-        CorpusError: a file is missing.
+        CorpusError: A file is missing.
     """
     return prepend_utterance(read_text_files(config, parse, limit=limit))
 
 
 def prepend_utterance(stream: Stream) -> Stream:
-    """Every sentence with the word in front that stands for the whole of it."""
-    for part, each in stream:
-        yield part, each._replace(tokens=[UTTERANCE, *each.tokens]) if isinstance(each, Sentence) else each
+    """Put the artificial word in front of all sentences of a stream."""
+    for part, item in stream:
+        yield part, item._replace(tokens=[UTTERANCE, *item.tokens]) if isinstance(item, Sentence) else item
 
 
 def parse(
     config: UtteranceSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The utterances of one file's lines: their words, and where they are `labelled` one tag more, the intent's first.
-    One whose words and slots differ in number is faulty.
+    """Parse one file into utterances.
+
+    The tags of an utterance are its intent, then its slots, where labels are read. An utterance with unequal numbers
+    of words and slots is faulty.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
     """
     labelled = config.reads_tags(part, language)
     for row in PARSERS[config.source](lines, file, labelled):
@@ -96,17 +115,22 @@ def parse(
 
 
 def as_spoken(words: Sequence[str], slots: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Words and their IOB2 slots (none, where they are not known) in lower case, without the punctuation at the ends of
-    words. What is nothing else is left out; a span that began there begins at its next word.
+    """Return words and slots as from a speech recogniser: in lower case, without punctuation at the ends of words.
+
+    A word of punctuation alone is left out. If a span began there, it begins at the next word.
+
+    Args:
+        words: Words of an utterance.
+        slots: IOB2 slots of the words; empty if they are not known.
     """
-    kept: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     begun = ""
     for word, slot in zip(words, slots or [OUTSIDE] * len(words), strict=True):
         slot = begun if slot[:2] == "I-" and slot[2:] == begun[2:] else slot
         if bare := _without_punctuation(word.lower()):
-            kept.append((bare, slot))
+            pairs.append((bare, slot))
         begun = slot if not bare and slot[:2] == "B-" else ""
-    return [word for word, _ in kept], [slot for _, slot in kept] if slots else []
+    return [word for word, _ in pairs], [slot for _, slot in pairs] if slots else []
 
 
 def _without_punctuation(word: str) -> str:
@@ -115,7 +139,7 @@ def _without_punctuation(word: str) -> str:
 
 
 def _fault(words: Sequence[str], slots: Sequence[str], intent: str, labelled: bool) -> tuple[str, str] | None:
-    """What is wrong with an utterance, and a hint."""
+    """Problem of an utterance and a hint; None without one."""
     if not words:
         return "the utterance has no words", "fill it, or remove it"
     if labelled and len(words) != len(slots):
@@ -163,8 +187,8 @@ def _xsid(lines: Iterable[str], file: str, labelled: bool) -> Rows:
 def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
     lines = iter(lines)
     header = next(lines, "").strip().split("\t")
-    wanted = ("utterance", "slot_labels", "intent") if labelled else ("utterance",)
-    if lacking := [name for name in wanted if name not in header]:
+    needed = ("utterance", "slot_labels", "intent") if labelled else ("utterance",)
+    if lacking := [name for name in needed if name not in header]:
         problem = f"the first line names no column {' and no column '.join(lacking)} ({', '.join(header)})"
         raise CorpusError(file, 1, problem, "write the names of the columns there, or set corpus.source")
     for number, line in _texts(lines, first=2):
@@ -184,7 +208,7 @@ def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
 
 
 def _texts(lines: Iterable[str], *, first: int = 1) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, with their numbers."""
+    """Lines that are not empty, with their numbers."""
     return ((number, line) for number, line in enumerate(lines, first) if line.strip())
 
 
@@ -201,29 +225,29 @@ MULTIATIS = ("utterance", "slot_labels", "intent")
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a file of intents and slots."""
+    """Recognise files of intents and slots."""
     if not head.lines:
         return None
     if {cell.strip() for cell in head.nonblank_lines[0].split("\t")}.issuperset(MULTIATIS):
-        name, why = "multiatis", "columns utterance, slot_labels and intent: MultiATIS++"
+        name, reason = "multiatis", "columns utterance, slot_labels and intent: MultiATIS++"
     elif head.share(ATIS.fullmatch) >= ALMOST:
-        name, why = "atis", "utterances between BOS and EOS with slots and an intent: ATIS"
+        name, reason = "atis", "utterances between BOS and EOS with slots and an intent: ATIS"
     elif (blocks := [*_blocks(head.lines)]) and sum(map(_is_xsid, blocks)) >= ALMOST * len(blocks):
-        name, why = "xsid", "one word per line with its utterance's intent and its slot: xSID"
+        name, reason = "xsid", "one word per line with its utterance's intent and its slot: xSID"
     else:
         return None
-    return Guess(source=name, reason=why, confidence=CERTAIN)
+    return Guess(source=name, reason=reason, confidence=CERTAIN)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[list[str]]]:
-    """The words of each utterance, cut at tabs, without comments."""
+    """Rows of each utterance, cut at tabs, without comments."""
     for filled, block in groupby(lines, lambda line: bool(line.strip())):
         if filled and (rows := [cut_at_tabs(line) for line in block if not line.startswith("#")]):
             yield rows
 
 
 def _is_xsid(rows: list[list[str]]) -> bool:
-    """Whether words are numbered from 1, have one intent, which is no tag of a span, and slots."""
+    """True if words are numbered from 1, and have slots and one intent, which is no tag of a span."""
     if any(len(row) < 4 for row in rows):
         return False
     numbers, intents, slots = ([row[place] for row in rows] for place in (0, 2, 3))

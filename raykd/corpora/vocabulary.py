@@ -1,9 +1,9 @@
-"""Vocabularies: how words become numbers. Words, WordPieces, characters, or a pretrained model's own tokenizer.
+"""Vocabularies, from words to numbers: words, WordPieces, characters, or a pretrained model's tokenizer.
 
-Every vocabulary splits *words* into pieces, never running text: a word has the same pieces everywhere, and a
-corpus is encoded by splitting each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies built
-here; a pretrained one has its own ids. A word without any piece (an empty or invisible one) is one unknown piece, so
-every word has a first piece. Vocabularies built here look words up in NFC and without invisible signs.
+A vocabulary splits *words* into pieces, never running text: a word has the same pieces everywhere, and a corpus is
+encoded by splitting each distinct word once. Ids 0 and 1 are padding and unknown in vocabularies built here; a
+pretrained one has its own ids. A word without any piece (an empty or invisible one) is one unknown piece, so every
+word has a first piece. Vocabularies built here look words up in NFC and without invisible signs.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _OwnVocabulary:
-    """A vocabulary that is made here: as JSON it is its kind and its fields."""
+    """A vocabulary built here; its JSON is its kind and its fields."""
 
     kind: ClassVar[str]
     normalization: str | None = field(default=NORMALIZATION, kw_only=True)
-    """The Unicode form of its words; None of one that an earlier version made: words as they come."""
+    """Unicode form of the words; None in vocabularies of an earlier version: words stay as they come."""
 
     def spelt(self, words: Iterable[str]) -> list[str]:
-        """The words as they are looked up."""
+        """Return the normalized words."""
         return [*words] if self.normalization is None else [*map(normalize_word, words)]
 
     def to_json(self) -> str:
-        """All of it as JSON."""
-        own = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
-        return json.dumps({"kind": self.kind, **own}, ensure_ascii=False)
+        """Return the vocabulary as JSON."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.init}
+        return json.dumps({"kind": self.kind, **values}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The vocabulary that `to_json` wrote."""
+        """Return the vocabulary written by `to_json`."""
         plain = {"normalization": None, **json.loads(text)}
         values: Any = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items() if n != "kind"}
         return cls(**values)
 
 
 def _count_spellings(words: Iterable[str]) -> Counter[str]:
-    """How often each word occurs, in the form in which it is looked up."""
+    """Counts of words in their normalized form."""
     counts: Counter[str] = Counter()
     for word, count in Counter(words).items():
         counts[normalize_word(word)] += count
@@ -69,24 +69,29 @@ def _count_spellings(words: Iterable[str]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class WordVocabulary(_OwnVocabulary):
-    """One piece per known word, in `words`' order from id 2 on; every other word is unknown."""
+    """One piece per known word, in `words`' order from id 2 on; any other word is unknown."""
 
     kind = "word"
     words: tuple[str, ...]
     lower_case: bool = False
-    """Whether an unknown word is looked up in lower case too."""
+    """True to look up an unknown word in lower case too."""
     special: Special = field(default=Special(), init=False)
 
     @classmethod
     def build(cls, words: Iterable[str], *, min_count: int = 1) -> WordVocabulary:
-        """All words seen at least `min_count` times, the most frequent first, ties in code point order."""
+        """Build the vocabulary, the most frequent words first, ties in code point order.
+
+        Args:
+            words: Words of a text, with repetitions, or counts of words.
+            min_count: Minimum number of occurrences of a word.
+        """
         counts = _count_spellings(words)
-        kept = (word for word, count in counts.items() if count >= min_count)
-        return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
+        frequent = (word for word, count in counts.items() if count >= min_count)
+        return cls(tuple(sorted(frequent, key=lambda word: (-counts[word], word))))
 
     @property
     def size(self) -> int:
-        """The known words, padding and unknown."""
+        """Number of known words, padding and unknown."""
         return len(self.words) + 2
 
     @cached_property
@@ -94,20 +99,21 @@ class WordVocabulary(_OwnVocabulary):
         return {word: i for i, word in enumerate(self.words, start=2)}
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One id for each word."""
-        words, known, unknown = self.spelt(words), self._ids, Special.unknown
+        """Return one id per word."""
+        words, ids, unknown = self.spelt(words), self._ids, Special.unknown
         if self.lower_case:
-            found = (known.get(word) or known.get(word.lower(), unknown) for word in words)
+            numbers = (ids.get(word) or ids.get(word.lower(), unknown) for word in words)
         else:
-            found = (known.get(word, unknown) for word in words)
-        return Ragged(np.fromiter(found, dtype=np.int32, count=len(words)), np.arange(len(words) + 1))
+            numbers = (ids.get(word, unknown) for word in words)
+        return Ragged(np.fromiter(numbers, dtype=np.int32, count=len(words)), np.arange(len(words) + 1))
 
 
 @dataclass(frozen=True)
 class WordPieceVocabulary(_OwnVocabulary):
     """Cased WordPiece, longest match first within a word; pieces after a word's first begin with `##`.
 
-    `entries` are the pieces in the order of their ids, `[PAD]` and `[UNK]` first.
+    Attributes:
+        entries: The pieces in the order of their ids, `[PAD]` and `[UNK]` first.
     """
 
     kind = "wordpiece"
@@ -116,11 +122,16 @@ class WordPieceVocabulary(_OwnVocabulary):
 
     @classmethod
     def build(cls, words: Iterable[str], *, size: int) -> WordPieceVocabulary:
-        """Train at most `size` pieces. The same words, in any order, give the same pieces in every process."""
+        """Train WordPieces. The same words, in any order, give the same pieces in any process.
+
+        Args:
+            words: Words of a text, with repetitions, or counts of words.
+            size: Maximum number of pieces.
+        """
         counts = _count_spellings(words)
         # At most half of the pieces are single characters: a script of thousands would leave no room for others.
         alphabet = _alphabet(counts, limit=size // 2)
-        known = set(alphabet)
+        characters = set(alphabet)
         # The trainer numbers characters in the order of a randomly seeded hash map and breaks ties between
         # merges by these numbers. Given as special tokens they are numbered here, and training becomes
         # deterministic.
@@ -130,7 +141,7 @@ class WordPieceVocabulary(_OwnVocabulary):
             show_progress=False,
             special_tokens=["[PAD]", "[UNK]", *alphabet],
         )
-        writable = sorted(word for word in counts if known.issuperset(_letters(word)))
+        writable = sorted(word for word in counts if characters.issuperset(_letters(word)))
         tokenizer = _wordpiece_tokenizer({"[UNK]": 0})
         tokenizer.train_from_iterator((word for word in writable for _ in range(counts[word])), trainer)
         ids = tokenizer.get_vocab()
@@ -138,7 +149,7 @@ class WordPieceVocabulary(_OwnVocabulary):
 
     @property
     def size(self) -> int:
-        """The pieces, padding and unknown among them."""
+        """Number of pieces, padding and unknown among them."""
         return len(self.entries)
 
     @cached_property
@@ -146,7 +157,7 @@ class WordPieceVocabulary(_OwnVocabulary):
         return _wordpiece_tokenizer({entry: i for i, entry in enumerate(self.entries)})
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One row of ids for each word; a word with an unknown character is one unknown piece."""
+        """Return one row of ids per word; a word with an unknown character is one unknown piece."""
         return split_words(self._tokenizer, self.spelt(words), Special.unknown)
 
 
@@ -155,23 +166,21 @@ def _wordpiece_tokenizer(ids: dict[str, int]) -> Tokenizer:
 
 
 def _letters(word: str) -> list[str]:
-    """A word as WordPiece's single characters: its first as it is, each later one with `##`."""
+    """A word as WordPiece's single characters: the first as it is, later ones with `##`."""
     return [*word[:1], *(CONTINUING + character for character in word[1:])]
 
 
 def _alphabet(counts: Counter[str], *, limit: int) -> list[str]:
-    """The `limit` most frequent letters of these words, in code point order.
-
-    Letters seen only at the beginning of words, or only later, are taken in their other form too where there is
-    room: a word with an unseen letter would be unknown as a whole.
-    """
-    seen: Counter[str] = Counter()
+    """The `limit` most frequent letters of words, in code point order."""
+    letter_counts: Counter[str] = Counter()
     for word, count in counts.items():
         for letter in _letters(word):
-            seen[letter] += count
-    both = {form for letter in seen for form in (letter[-1], CONTINUING + letter[-1])}
-    # What is between the texts of pairs is needed, however many characters there are.
-    return sorted(sorted(both, key=lambda form: (form != SEPARATOR, -seen[form], form))[:limit])
+            letter_counts[letter] += count
+    # A letter seen only at the beginning of words, or only later, is taken in both forms where there is room: a word
+    # with an unseen letter would be unknown as a whole.
+    both = {form for letter in letter_counts for form in (letter[-1], CONTINUING + letter[-1])}
+    # The separator between the texts of pairs is always needed.
+    return sorted(sorted(both, key=lambda form: (form != SEPARATOR, -letter_counts[form], form))[:limit])
 
 
 @dataclass(frozen=True)
@@ -185,7 +194,13 @@ class CharacterVocabulary(_OwnVocabulary):
 
     @classmethod
     def build(cls, words: Iterable[str], *, min_count: int = 1, longest: int = 32) -> CharacterVocabulary:
-        """All characters seen at least `min_count` times, in code point order."""
+        """Build the vocabulary, in code point order.
+
+        Args:
+            words: Words of a text, with repetitions, or counts of words.
+            min_count: Minimum number of occurrences of a character.
+            longest: Maximum number of characters of a word that are read.
+        """
         counts: Counter[str] = Counter()
         for word, count in _count_spellings(words).items():
             for character in word:
@@ -194,7 +209,7 @@ class CharacterVocabulary(_OwnVocabulary):
 
     @property
     def size(self) -> int:
-        """The known characters, padding and unknown."""
+        """Number of known characters, padding and unknown."""
         return len(self.characters) + 2
 
     @cached_property
@@ -202,12 +217,12 @@ class CharacterVocabulary(_OwnVocabulary):
         return np.array([*map(ord, self.characters), 0xFFFFFFFF], dtype=np.uint32)
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """The characters of each word."""
+        """Return the characters of words, one row per word."""
         tail = self.longest // 2
         head = self.longest - tail
         words = self.spelt(words)
         short = [w if len(w) <= self.longest else w[:head] + w[len(w) - tail :] for w in words]
-        # NUL occurs in no text: an empty word is one unknown character.
+        # NUL occurs in no text: it makes an empty word one unknown character.
         points = np.frombuffer(
             "".join(w or "\0" for w in short).encode("utf-32-le", "surrogatepass"), np.uint32
         )
@@ -229,29 +244,33 @@ VOCABULARIES = MappingProxyType(
 
 
 def vocabulary_from_json(text: str) -> Vocabulary:
-    """The vocabulary, of whichever kind, that a `to_json` wrote."""
+    """Return the vocabulary, of any kind, written by `to_json`.
+
+    Args:
+        text: JSON of a vocabulary.
+    """
     return VOCABULARIES[json.loads(text)["kind"]].from_json(text)
 
 
 class PiecesConfig(Frozen):
-    """What every configuration of a vocabulary states of its pieces."""
+    """Base of the configurations of vocabularies."""
 
     of_checkpoint: ClassVar[bool] = False
-    """Whether they are those of a given checkpoint."""
+    """True if the pieces are those of a given checkpoint."""
     has_mask: ClassVar[bool] = False
-    """Whether one of them masks others."""
+    """True if one of the pieces is a mask."""
     as_sampled: ClassVar[bool] = False
-    """Whether they are made of languages as these are sampled: those of encoders that are pretrained on them."""
+    """True if the pieces are trained on languages as they are sampled, for encoders that are pretrained on them."""
 
 
 class WordConfig(PiecesConfig):
-    """Whole words seen at least `min_count` times in training."""
+    """Whole words that occur at least `min_count` times in training."""
 
     kind: Literal["word"]
     min_count: int = Field(default=1, ge=1)
 
     def build(self, words: Iterable[str]) -> WordVocabulary:
-        """The vocabulary of these words."""
+        """Build the vocabulary of a text's words."""
         return WordVocabulary.build(words, min_count=self.min_count)
 
 
@@ -262,13 +281,14 @@ class WordPieceConfig(PiecesConfig):
     size: int = Field(default=8000, ge=100)
 
     def build(self, words: Iterable[str]) -> WordPieceVocabulary:
-        """The vocabulary trained on these words."""
+        """Train the vocabulary on a text's words."""
         return WordPieceVocabulary.build(words, size=self.size)
 
 
 class BertConfig(PiecesConfig):
-    """At most `size` WordPieces trained on the corpus, with the special pieces of BERT. It is a tokenizer as
-    Transformers reads it, so running text is split at white space and signs first.
+    """At most `size` WordPieces trained on the corpus, with the special pieces of BERT.
+
+    It is a tokenizer as Transformers reads it, so running text is split at white space and signs first.
     """
 
     kind: Literal["bert"]
@@ -279,7 +299,7 @@ class BertConfig(PiecesConfig):
     """Whether text is read in lower case."""
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
-        """The vocabulary trained on these words."""
+        """Train the vocabulary on a text's words."""
         text = bert_tokenizer([], lower_case=self.lower_case)
         counts: Counter[str] = Counter()
         for word, count in Counter(words).items():
@@ -294,11 +314,16 @@ class BertConfig(PiecesConfig):
 
 MARKS = ("[CLS]", "[SEP]", "[MASK]")
 BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
-"""Behind padding and unknown, the ids of `MARKS`."""
+"""The ids of `MARKS`, behind padding and unknown."""
 
 
 def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
-    """The tokenizer of BERT with these WordPieces."""
+    """Return the tokenizer of BERT with the given WordPieces.
+
+    Args:
+        entries: WordPieces in the order of their ids; empty for normalization and splitting only.
+        lower_case: True to read text in lower case.
+    """
     tokenizer = _wordpiece_tokenizer({entry: number for number, entry in enumerate(entries or ["[UNK]"])})
     bert = normalizers.BertNormalizer(lowercase=lower_case, strip_accents=False)
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), bert])
@@ -314,8 +339,9 @@ def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
 
 
 class RobertaConfig(PiecesConfig):
-    """At most `size` pieces made of pairs of bytes (BPE, Sennrich et al. 2016), trained on the corpus, with the special
-    pieces of RoBERTa. It is a tokenizer as Transformers reads it; no text is unknown to it.
+    """At most `size` pieces of byte pairs, trained on the corpus, with the special pieces of RoBERTa.
+
+    Source: BPE, Sennrich et al. 2016. It is a tokenizer as Transformers reads it; no text is unknown to it.
     """
 
     kind: Literal["roberta"]
@@ -324,7 +350,7 @@ class RobertaConfig(PiecesConfig):
     size: int = Field(default=16000, ge=300)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
-        """The vocabulary trained on these words."""
+        """Train the vocabulary on a text's words."""
         counts = Counter(words)
         # As special tokens bytes have the same numbers in every process; ties between merges are broken by these.
         first = [*ROBERTA_MARKS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
@@ -369,11 +395,11 @@ class PretrainedConfig(PiecesConfig):
     these pieces."""
 
     def refuse_unreadable(self, languages: Sequence[str]) -> None:
-        """Raise StoreError where it is a folder without a tokenizer."""
+        """Raise StoreError for a folder without a tokenizer."""
         require_tokenizer(self.path)
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
-        """The checkpoint's vocabulary, pruned to the pieces of these words if it is to be."""
+        """Load the checkpoint's vocabulary, pruned to a text's words if `pruned` is set."""
         return HFVocabulary.load(self.path).for_words(list(dict.fromkeys(words)), prune=self.pruned)
 
 
@@ -383,7 +409,11 @@ VocabularyConfig = Annotated[
 
 
 def words_in(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
-    """All words of a table's `tokens` column, or of token lists, in order."""
+    """Return all words of a text, in order.
+
+    Args:
+        sentences: Table with a column `tokens`, or one list of words for each sentence.
+    """
     column = table_column(sentences, "tokens")
     if column is None:
         return chain.from_iterable(sentences)
@@ -391,15 +421,17 @@ def words_in(sentences: pa.Table | Iterable[Sequence[str]]) -> Iterable[str]:
 
 
 def count_words(sentences: pa.Table | Iterable[Sequence[str]]) -> Counter[str]:
-    """How often each word occurs in a table's `tokens` column, or in token lists; a table is counted chunk by chunk,
-    and what builds a vocabulary from words takes such counts as well.
+    """Count the words of a text. Builders of vocabularies accept these counts in place of words.
+
+    Args:
+        sentences: Table with a column `tokens`, counted chunk by chunk, or one list of words for each sentence.
     """
     column = table_column(sentences, "tokens")
     if column is None:
         return Counter(words_in(sentences))
     counts: Counter[str] = Counter()
     for chunk in column.chunks:
-        found = flatten_lists(chunk)[0].value_counts()
-        for word, count in zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True):
+        values = flatten_lists(chunk)[0].value_counts()
+        for word, count in zip(values.field(0).to_pylist(), values.field(1).to_pylist(), strict=True):
             counts[word] += count
     return counts

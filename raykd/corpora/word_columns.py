@@ -1,7 +1,8 @@
-"""Words in columns, for text without tags: a word in each line, whatever else the line has.
+"""Words in columns, for text without tags: one word per line, whatever else the line has.
 
-The words are in the column that looks like words in the first lines: the second one where the first has the numbers of
-words, as in CoNLL-U (of which multi-word tokens and empty nodes are left out), else mostly the first.
+The words are in the column that looks like words in the first lines. This is the second one where the first has the
+numbers of words, as in CoNLL-U (of which multi-word tokens and empty nodes are left out), and otherwise mostly the
+first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from raykd.pluralise import pluralise
 
 COMMENT = "#"
 MOST_PARTS = 3
-"""Most parts between spaces that words have on average; those of Vietnamese have some."""
+"""Maximum mean number of parts between spaces in a word; those of Vietnamese have some."""
 HINT = "correct the line, or set corpus.unlabelled_form"
 Numbered = tuple[int, Cells]
 """A line's number and cells."""
@@ -39,7 +40,15 @@ Numbered = tuple[int, Cells]
 def parse(
     config: TextConfig, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | ReadingNote]:
-    """The sentences of one file's lines, without tags. A document without empty lines is cut into pieces."""
+    """Parse one file into sentences without tags. A document without empty lines is cut into pieces.
+
+    Args:
+        config: Settings of the corpus.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part that the file belongs to.
+    """
     lines = iter(lines)
     start = read_beginning(lines, COMMENT)
     layout = layout_of(start, file)
@@ -55,25 +64,26 @@ def parse(
 
 
 def layout_of(start: Beginning, file: str, column: int | None = None, hint: str = HINT) -> Layout:
-    """The layout of a file of words, decided by its beginning. Where there is one column, a word may have spaces.
+    """Return the layout of a file of words, decided by its beginning. In a single column, a word may have spaces.
 
     Args:
-        start: of the file.
-        file: its name, for errors.
-        column: of the words, from 0; None: the one that looks like words.
-        hint: what to do about a line that lacks it.
+        start: Beginning of the file.
+        file: Name of the file, for errors.
+        column: Column of the words, from 0; None: the one that looks like words.
+        hint: Hint for a line that lacks the column.
 
     Raises:
-        CorpusError: its lines differ in their columns (they are sentences, and not words), or the first one has the
+        CorpusError: The lines differ in their number of columns (they are sentences, not words), or the first one has
+            the
             names of columns.
     """
     refuse_header(start, file)
     token = _word_column(start) if column is None else column
     layout = Layout(start.cut, start.width, token, None, exact=False, comment=COMMENT, hint=hint)
     rows = [row for sentence in _sentences(start, layout) for row in sentence]
-    others = [row for row in rows if len(row[1]) != layout.width]
-    if 2 * len(others) > len(rows):
-        number, cells = others[0]
+    odd_rows = [row for row in rows if len(row[1]) != layout.width]
+    if 2 * len(odd_rows) > len(rows):
+        number, cells = odd_rows[0]
         problem = f"{pluralise(len(cells), 'column')} where most lines with a word have {layout.width}"
         if_text = "if each line is a sentence set corpus.unlabelled_form: sentences"
         raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", if_text)
@@ -85,12 +95,17 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
 
 
 def is_word(row: Cells, layout: Layout) -> bool:
-    """True where a line has a word, and is no multi-word token or empty node of CoNLL-U."""
+    """Return True if a line has a word, and no multi-word token or empty node of CoNLL-U.
+
+    Args:
+        row: Cells of the line.
+        layout: Layout of the file.
+    """
     return not (layout.token and NO_WORD.fullmatch(row[0]))
 
 
 def _word_column(start: Beginning) -> int:
-    """The column that looks like words; where none does, the one behind the numbers of words, else the first."""
+    """The column of words; where none looks like words, the one behind the numbers of words, or the first."""
     columns = classify_columns(start)
     if (place := next((column.place for column in columns if column.kind == "words"), None)) is not None:
         return place
@@ -99,7 +114,7 @@ def _word_column(start: Beginning) -> int:
 
 
 def _sentences(start: Beginning, layout: Layout) -> list[list[Numbered]]:
-    """The lines of each sentence that are text."""
+    """The lines of the sentences, without broken ones."""
     return [
         [(number, row) for number, row in zip(numbers, rows, strict=True) if type(row) is not BrokenLine]
         for numbers, rows in sentence_rows(start.lines, layout)
@@ -107,9 +122,9 @@ def _sentences(start: Beginning, layout: Layout) -> list[list[Numbered]]:
 
 
 def _are_numbered(sentences: list[list[Numbered]]) -> bool:
-    """Whether the first column has the words' numbers in every sentence, and there is a second one."""
+    """True if the first column has the words' numbers in all sentences, and there is a second one."""
     for sentence in sentences:
-        found = [cells[0] for _, cells in sentence if not NO_WORD.fullmatch(cells[0])]
-        if found not in ([str(number + first) for number in range(len(found))] for first in (0, 1)):
+        numbers = [cells[0] for _, cells in sentence if not NO_WORD.fullmatch(cells[0])]
+        if numbers not in ([str(number + first) for number in range(len(numbers))] for first in (0, 1)):
             return False
     return any(len(cells) > 1 for sentence in sentences for _, cells in sentence)

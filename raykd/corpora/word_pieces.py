@@ -1,4 +1,4 @@
-"""What all vocabularies share: they split words into pieces, and a sentence is the pieces of its words."""
+"""The common part of all vocabularies: words are split into pieces, and a sentence is the pieces of its words."""
 
 from __future__ import annotations
 
@@ -16,14 +16,23 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 CONTINUING = "##"
-"""Before the pieces that continue a word, in WordPiece."""
+"""Prefix of WordPieces that continue a word."""
 
 
 @dataclass(frozen=True)
 class Special:
-    """The ids that are no piece of a word: padding fills a batch, unknown replaces what has no piece, prefix and suffix
-    are put around every sentence, separator between the texts of a pair, and the mask hides a piece (vocabularies of
-    words and of WordPieces alone have none of these four; the separator is a word of theirs).
+    """The ids of special pieces, which are no part of a word.
+
+    Vocabularies of words and of WordPieces alone have no prefix, suffix, separator or mask; their separator is a
+    word.
+
+    Attributes:
+        padding: Fills a batch.
+        unknown: Replaces a word without a piece.
+        prefix: Put before every sentence.
+        suffix: Put after every sentence.
+        separator: Put between the texts of a pair.
+        mask: Hides a piece.
     """
 
     padding: int = 0
@@ -35,32 +44,37 @@ class Special:
 
 
 class Vocabulary(Protocol):
-    """What every vocabulary can do."""
+    """A vocabulary of pieces."""
 
     @property
     def size(self) -> int:
-        """One more than the largest id: the rows an embedding needs."""
+        """One more than the largest id: the number of rows of an embedding."""
         ...
 
     @property
     def special(self) -> Special:
-        """The ids that are no piece of a word."""
+        """The ids of special pieces."""
         ...
 
     def pieces(self, words: Sequence[str]) -> Ragged:
-        """One row of int32 ids for each word; one that has no piece is read at the last of the prefix."""
+        """Return one row of int32 ids per word; a word without a piece is read at the last piece of the prefix."""
         ...
 
     def to_json(self) -> str:
-        """All of it as JSON; `raykd.corpora.vocabulary.from_json` reads it."""
+        """Return the vocabulary as JSON, read by `raykd.corpora.vocabulary.vocabulary_from_json`."""
         ...
 
 
 def split_words(
     tokenizer: Tokenizer, words: Sequence[str], unknown: int, separator: Sequence[int] = ()
 ) -> Ragged:
-    """The pieces of each word alone, without special tokens; a word without any piece is unknown. Those of what is
-    between two texts are `separator`, where it is given.
+    """Return the pieces of single words, without special tokens; a word without any piece is unknown.
+
+    Args:
+        tokenizer: Tokenizer of the vocabulary.
+        words: Words to split.
+        unknown: Id of the unknown piece.
+        separator: Pieces of the word between two texts; empty: it is split like any word.
     """
     encodings = tokenizer.encode_batch([[w] for w in words], is_pretokenized=True, add_special_tokens=False)
     rows = [encoding.ids or [unknown] for encoding in encodings]
