@@ -84,7 +84,7 @@ def test_a_budget_that_holds_no_front_is_refused_with_the_arithmetic(tmp_path):
     assert "budget.minutes: 0.5 minutes are too short for one trial: start 0.2 + teachers 0." in message
     assert (
         f"+ report 0.1 + models {expected.phases['models'] / 60:.1f} + one trial {expected.trial_s / 60:.1f} = "
-        f"{needed / 60:.1f} minutes; raise it, or" in message
+        f"{needed / 60:.1f} minutes; raise the budget, or" in message
     )
     assert trials_within_budget(sweep, expected, 1) == 0
 

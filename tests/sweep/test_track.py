@@ -127,7 +127,7 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
         name="sweep",
         objectives={"f1": "max"},
         tracking=SimpleNamespace(models="front"),
-        labels=TASKS["ner"],
+        task_entry=TASKS["ner"],
     )
     trials = [
         Trial(0, "COMPLETE", objective="structural", scores=scores(0.5)),

@@ -101,7 +101,7 @@ def scheduler(
 
 def setting_of(tree: Mapping[str, Any], seeds: int) -> Setting:
     prepared: Any = SimpleNamespace(differences={"corpus.cap": 500})
-    recipe: Any = SimpleNamespace(labels=TASKS["ner"], method=tree["objective"]["kind"], strategy=None)
+    recipe: Any = SimpleNamespace(task_entry=TASKS["ner"], method=tree["objective"]["kind"], strategy=None)
     return Setting(tree, recipe, prepared, tuple((run_of(dict(tree), seed=seed),) for seed in range(seeds)))
 
 
