@@ -117,7 +117,7 @@ def _are_records(items: list[Any]) -> bool:
     )
 
 
-def read_annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> AnnotatedText:
+def read_annotated(record: Any, settings: SpanReading, *, labelled: bool = True) -> AnnotatedText:
     """The text of a record and its spans.
 
     Args:
@@ -128,26 +128,26 @@ def read_annotated(record: Any, how: SpanReading, *, labelled: bool = True) -> A
     Raises:
         SpanError: it is no text with spans, or one of its spans is not inside of the text.
     """
-    shape = _shape(record, how, labelled=labelled)
+    shape = _raw_record(record, settings, labelled=labelled)
     text = checked_text(shape.text)
-    words = _words(shape, how)
+    words = _words(shape, settings)
     if not labelled or shape.spans is None or shape.rejected:
         return AnnotatedText(text, None, words, shape.rejected if labelled else "")
-    ends = "inclusive" if shape.inclusive else how.ends
-    spans = [read_span(span, text, how.offsets, inclusive=ends == "inclusive") for span in shape.spans]
+    ends = "inclusive" if shape.inclusive else settings.ends
+    spans = [read_span(span, text, settings.offsets, inclusive=ends == "inclusive") for span in shape.spans]
     return AnnotatedText(text, spans, words)
 
 
-def has_spans(record: Any, how: SpanReading) -> bool:
+def has_spans(record: Any, settings: SpanReading) -> bool:
     """Return whether a record is a text with at least one span."""
     try:
-        shape = _shape(record, how, labelled=True)
+        shape = _raw_record(record, settings, labelled=True)
         return any(span_parts(span) is not None for span in shape.spans or ())
     except SpanError:
         return False
 
 
-def _shape(record: Any, how: SpanReading, *, labelled: bool) -> RawRecord:
+def _raw_record(record: Any, settings: SpanReading, *, labelled: bool) -> RawRecord:
     if is_pair(record):
         text, annotations = record
         keys = annotations if isinstance(annotations, dict) else {"spans": annotations}
@@ -155,14 +155,14 @@ def _shape(record: Any, how: SpanReading, *, labelled: bool) -> RawRecord:
     if not isinstance(record, dict):
         raise SpanError(f"expected an object with a text and its spans, got {str(record)[:40]!r}", FORMS)
     if isinstance(record.get("data"), dict):
-        return _task(record, how, labelled=labelled)
-    text = _text(record, how.columns.text)
+        return _task(record, settings, labelled=labelled)
+    text = _text(record, settings.columns.text)
     answer = record.get("answer")
     rejected = f"answer {answer}" if answer in LEFT_OUT else ""
     tokens = record.get("tokens")
     spans = None
     if labelled and not rejected:
-        key = how.columns.spans or find_spans_key(record)
+        key = settings.columns.spans or find_spans_key(record)
         spans = record.get(key) if key is not None else None
         if spans is None and (answer == "accept" or record.get("annotation_id") is not None):
             spans = []  # Prodigy and JSON-MIN name no spans where there are none
@@ -179,14 +179,15 @@ def _text(record: Mapping[str, Any], name: str | None) -> str:
     for key in keys:
         if isinstance(text := record.get(key), str):
             return text
-    shown = ", ".join(map(str, record)) or "none"
-    named = f"no text under {name!r}" if name else "no text"
+    keys_shown = ", ".join(map(str, record)) or "none"
+    missing = f"no text under {name!r}" if name else "no text"
     raise SpanError(
-        f"the record has {named} (its keys: {shown[:80]})", "set corpus.columns.text to the key of the text"
+        f"the record has {missing} (its keys: {keys_shown[:80]})",
+        "set corpus.columns.text to the key of the text",
     )
 
 
-def _words(shape: RawRecord, how: SpanReading) -> list[tuple[int, int]] | None:
+def _words(shape: RawRecord, settings: SpanReading) -> list[tuple[int, int]] | None:
     """Start and end of each word, where all tokens of the record have them; tokens of white space are no words."""
     tokens = shape.tokens
     if not tokens or not all(
@@ -200,7 +201,7 @@ def _words(shape: RawRecord, how: SpanReading) -> list[tuple[int, int]] | None:
             continue
         try:
             word = locate_span(
-                shape.text, token["start"], token["end"], "", surface=token.get("text"), offsets=how.offsets,
+                shape.text, token["start"], token["end"], "", surface=token.get("text"), offsets=settings.offsets,
                 inclusive=False,
             )  # fmt: skip
         except SpanError as error:
@@ -213,12 +214,12 @@ def _words(shape: RawRecord, how: SpanReading) -> list[tuple[int, int]] | None:
     return words
 
 
-def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> RawRecord:
+def _task(task: Mapping[str, Any], settings: SpanReading, *, labelled: bool) -> RawRecord:
     """A task of Label Studio."""
     data = task["data"]
     texts = [key for key, value in data.items() if isinstance(value, str)]
     alone = texts[0] if len(texts) == 1 and "text" not in texts else None
-    text = _text(data, how.columns.text or alone)
+    text = _text(data, settings.columns.text or alone)
     annotations = task.get("annotations", task.get("completions"))
     if not labelled or not annotations:
         return RawRecord(text, None)
@@ -235,13 +236,13 @@ def _task(task: Mapping[str, Any], how: SpanReading, *, labelled: bool) -> RawRe
     ]
     if not live:
         return RawRecord(text, None, rejected="was_cancelled")
-    return RawRecord(text, _chosen(live, how))
+    return RawRecord(text, _chosen(live, settings))
 
 
-def _chosen(annotations: list[dict[str, Any]], how: SpanReading) -> list[Any]:
+def _chosen(annotations: list[dict[str, Any]], settings: SpanReading) -> list[Any]:
     """The spans of one of several annotations of a text."""
     annotations = sorted(annotations, key=lambda annotation: str(annotation.get("created_at", "")))
-    answers = [_results(annotation, how.columns.spans) for annotation in annotations]
+    answers = [_results(annotation, settings.columns.spans) for annotation in annotations]
     gold = [
         spans
         for annotation, spans in zip(annotations, answers, strict=True)
@@ -249,10 +250,10 @@ def _chosen(annotations: list[dict[str, Any]], how: SpanReading) -> list[Any]:
     ]
     answers = gold or answers
     agreed = all(sorted(map(repr, spans)) == sorted(map(repr, answers[0])) for spans in answers)
-    if not agreed and how.several == "refuse":
+    if not agreed and settings.several == "refuse":
         hint = "mark one as ground truth, or set corpus.several: last (or first)"
         raise SpanError(f"the task has {len(answers)} annotations that differ", hint)
-    return answers[-1 if how.several == "last" else 0]
+    return answers[-1 if settings.several == "last" else 0]
 
 
 def _results(annotation: Mapping[str, Any], name: str | None) -> list[Any]:

@@ -35,8 +35,8 @@ def plan_batches(
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     if batch_tokens < 1 or (len(lengths) and lengths.min() < 1):
-        got = f"batch_tokens {batch_tokens}, shortest sentence {lengths.min(initial=batch_tokens)}"
-        raise ValueError(f"batches need a budget and lengths of at least 1 token, got {got}")
+        received = f"batch_tokens {batch_tokens}, shortest sentence {lengths.min(initial=batch_tokens)}"
+        raise ValueError(f"batches need a budget and lengths of at least 1 token, got {received}")
     if not shuffle:
         return _cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)
     generator = np.random.default_rng([seed, epoch, window])
@@ -103,12 +103,12 @@ def sample_by_language(
     """
     names, codes, counts = np.unique(np.asarray(languages), return_inverse=True, return_counts=True)
     generator = np.random.default_rng([seed, epoch])
-    taken = []
+    drawn_rows = []
     for code, quota in enumerate(_apportion(counts**alpha, len(codes))):
         members = np.flatnonzero(codes == code)
         whole, rest = divmod(quota, len(members))
-        taken += [np.repeat(members, whole), generator.choice(members, size=rest, replace=False)]
-    return np.sort(np.concatenate(taken)) if len(names) else np.empty(0, dtype=np.int64)
+        drawn_rows += [np.repeat(members, whole), generator.choice(members, size=rest, replace=False)]
+    return np.sort(np.concatenate(drawn_rows)) if len(names) else np.empty(0, dtype=np.int64)
 
 
 def _apportion(weights: np.ndarray, total: int) -> list[int]:

@@ -132,22 +132,22 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
 
 def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -> tuple[CorpusError, ...]:
     """The faults of a sentence's rows: lines that are not text, or lack a column, their word or their tag."""
-    found: list[CorpusError] = []
+    faults: list[CorpusError] = []
     needed = max(layout.token, layout.tag or 0) + 1
     for number, row in zip(numbers, rows, strict=True):
         if type(row) is BrokenLine:
-            found.append(CorpusError(file, number, row.problem, row.hint))
+            faults.append(CorpusError(file, number, row.problem, row.hint))
         elif len(row) < needed or (layout.exact and len(row) != layout.width):
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
             problem = (
                 f"{pluralise(len(row), 'column')} where {expected} are expected: {'  '.join(row)[:60]!r}"
             )
-            found.append(CorpusError(file, number, problem, layout.hint))
+            faults.append(CorpusError(file, number, problem, layout.hint))
         elif not row[layout.token]:
-            found.append(CorpusError(file, number, "the word is empty", "correct the line"))
+            faults.append(CorpusError(file, number, "the word is empty", "correct the line"))
         elif layout.tag is not None and not row[layout.tag]:
-            found.append(CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line"))
-    return tuple(found)
+            faults.append(CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line"))
+    return tuple(faults)
 
 
 def read_beginning(lines: Iterator[str], comment: str, separator: Separator = "auto") -> Beginning:

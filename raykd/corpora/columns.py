@@ -67,9 +67,12 @@ def classify_columns(start: Beginning) -> list[Column]:
     short = len(rows) < 2 * len(sentences) and (width == 1 or start.separator == " ")
     if max(spaces) > 3 or short:
         return []
-    columns = [_column(place, [[row[place] for row in rows] for rows in sentences]) for place in range(width)]
-    words = _words(columns)
-    return [_as_words(column, sentences) if column.place == words else column for column in columns]
+    columns = [
+        _classify_column(place, [[row[place] for row in rows] for rows in sentences])
+        for place in range(width)
+    ]
+    words = _find_word_column(columns)
+    return [_describe_words(column, sentences) if column.place == words else column for column in columns]
 
 
 def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> str:
@@ -97,14 +100,14 @@ def span_columns(columns: Sequence[Column]) -> list[Column]:
     return [*spans, *(column for column in columns if column.kind == "runs")]
 
 
-def _column(place: int, sentences: list[list[str]]) -> Column:
+def _classify_column(place: int, sentences: list[list[str]]) -> Column:
     counts = Counter(value for values in sentences for value in values)
-    shown = tuple(value for value, _ in counts.most_common(5))
+    frequent = tuple(value for value, _ in counts.most_common(5))
     total = counts.total()
     if _is_index(sentences):
-        return Column(place, "index", len(counts), shown)
+        return Column(place, "index", len(counts), frequent)
     if len(counts) == 1 and total > len(sentences):
-        return Column(place, "constant", 1, shown)
+        return Column(place, "constant", 1, frequent)
     spelling = find_spelling(counts, "auto")
     read = {value: spelling.read(value) for value in counts}
     spans = {value: name for value, name in read.items() if name and has_span_form(name)}
@@ -121,18 +124,22 @@ def _column(place: int, sentences: list[list[str]]) -> Column:
         )
     no_span = outside_tag(counts) or OUTSIDE
     names = tuple(value for value, _ in counts.most_common(6) if value != no_span)[:5]
-    others = set(counts) - {no_span}
-    if 0 < len(others) <= MOST_TYPES and counts[no_span] > 0.4 * total and all(map(_may_be_type, others)):
-        return Column(place, "runs", len(others), names)
+    span_values = set(counts) - {no_span}
+    if (
+        0 < len(span_values) <= MOST_TYPES
+        and counts[no_span] > 0.4 * total
+        and all(map(_may_be_type, span_values))
+    ):
+        return Column(place, "runs", len(span_values), names)
     long = [values for values in sentences if len(values) > 1]
     if len(long) > 2 and len(counts) < len(sentences) and all(len(set(values)) == 1 for values in long):
-        return Column(place, "sentence", len(counts), shown)
+        return Column(place, "sentence", len(counts), frequent)
     numbers = sum(count for value, count in counts.items() if value.isdigit())
     # `_` and `-` stand where there is nothing.
     varied = counts.most_common(1)[0][1] < 0.95 * total and len(set(counts) - {"_", "-"}) > 1
     if varied and len(counts) <= min(MOST_FLAT, max(5, total / 3)) and numbers < total / 2:
-        return Column(place, "flat", len(counts), shown)
-    return Column(place, "other", len(counts), shown)
+        return Column(place, "flat", len(counts), frequent)
+    return Column(place, "other", len(counts), frequent)
 
 
 def _may_be_type(value: str) -> bool:
@@ -153,7 +160,7 @@ def _is_index(sentences: list[list[str]]) -> bool:
     return running >= ALMOST * len(sentences)
 
 
-def _words(columns: Sequence[Column]) -> int | None:
+def _find_word_column(columns: Sequence[Column]) -> int | None:
     """The column of the words: the first that could be, unless a later one has far more different values."""
     could = [column for column in columns if column.kind in ("flat", "sentence", "other", "constant", "runs")]
     if not could:
@@ -163,7 +170,7 @@ def _words(columns: Sequence[Column]) -> int | None:
     return first.place if 3 * first.distinct >= richest.distinct else richest.place
 
 
-def _as_words(column: Column, sentences: Sequence[Rows]) -> Column:
+def _describe_words(column: Column, sentences: Sequence[Rows]) -> Column:
     counts = Counter(row[column.place] for rows in sentences for row in rows)
     letters = [word for word, _ in counts.most_common() if word.isalpha() and len(word) > 2][:5]
     return Column(column.place, "words", len(counts), tuple(letters) or column.examples)

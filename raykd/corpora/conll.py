@@ -66,7 +66,7 @@ def parse(
     layout, lines = find_layout(config, lines, file=file, language=language, labelled=labelled)
     sentences = _sentences(layout, lines, file, language)
     head = list(islice(sentences, HEAD_SENTENCES))
-    _refuse_running_numbers([each for each in head if isinstance(each, Sentence)], layout, file)
+    _refuse_running_numbers([sentence for sentence in head if isinstance(sentence, Sentence)], layout, file)
     yield from head
     yield from sentences
 
@@ -111,8 +111,8 @@ def find_layout(
     lines = iter(lines)
     start = read_beginning(lines, config.comment, config.separator)
     refuse_header(start, file, config.comment)
-    wanted = for_language(config.columns, language) or Columns()
-    columns = {"token": wanted.token} | ({"tag": wanted.tag} if labelled else {})
+    chosen = for_language(config.columns, language) or Columns()
+    columns = {"token": chosen.token} | ({"tag": chosen.tag} if labelled else {})
     resolved = {name: place + start.width if place < 0 else place for name, place in columns.items()}
     for name, place in resolved.items():
         if start.width and not 0 <= place < start.width:
@@ -151,10 +151,10 @@ def guess(head: Head) -> Guess | None:
     if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
         return None
     if not blank and len(head.nonblank_lines) > ONE_SENTENCE:
-        why = "columns without empty lines: put an empty line between sentences"
-        return Guess(source="conll", reason=why, confidence=LIKELY, readable=False)
+        reason = "columns without empty lines: put an empty line between sentences"
+        return Guess(source="conll", reason=reason, confidence=LIKELY, readable=False)
     separator = "tab" if head.has_tabs else "space"
-    what = f"{len(columns)} columns between {separator}s" if len(columns) > 1 else "no tags"
+    description = f"{len(columns)} columns between {separator}s" if len(columns) > 1 else "no tags"
     words = next(column.place for column in columns if column.kind == "words")
     targets = tuple(
         Target(
@@ -163,7 +163,7 @@ def guess(head: Head) -> Guess | None:
         for column in tag_columns(columns)
     )
     return Guess(
-        source="conll", reason=f"one word per line, empty lines between sentences, {what}", confidence=LIKELY,
+        source="conll", reason=f"one word per line, empty lines between sentences, {description}", confidence=LIKELY,
         settings={"separator": separator}, targets=targets, labelled=bool(targets), columns=columns,
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ def _scheme_of(column: Column) -> str:
 def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
     columns, schemes = dict[str, Any](), dict[str, str]()
-    others: dict[int, Column] = {}
+    other_columns: dict[int, Column] = {}
     notes: list[str] = []
     for language, files in by_language.items():
         best = files[0]
@@ -187,23 +187,26 @@ def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainOb
         place = tag.place if same else -1
         columns[language] = {"token": words, "tag": place}
         schemes[language] = settings["scheme"]
-        others = {column.place: column for column in more} | others
+        other_columns = {column.place: column for column in more} | other_columns
         for file in files:
-            if not _fits(file.columns, words, tag.kind, place):
+            if not _has_same_columns(file.columns, words, tag.kind, place):
                 notes.append(
                     f"{file.name} has other columns than {best.name}: {describe_columns(file.columns)}"
                 )
-    notes += [f"column {place} could be the tags too: {others[place].describe()}" for place in sorted(others)]
-    found: dict[str, Any] = {"columns": merge_values(columns)}
+    notes += [
+        f"column {place} could be the tags too: {other_columns[place].describe()}"
+        for place in sorted(other_columns)
+    ]
+    corpus_settings: dict[str, Any] = {"columns": merge_values(columns)}
     written = {file.settings["separator"] for files in by_language.values() for file in files}
     if len(written) == 1:
-        found["separator"] = written.pop()
+        corpus_settings["separator"] = written.pop()
     if set(schemes.values()) != {"auto"}:
-        found["scheme"] = merge_values(schemes)
-    return found, notes
+        corpus_settings["scheme"] = merge_values(schemes)
+    return corpus_settings, notes
 
 
-def _fits(columns: Sequence[Column], words: int, kind: str, tag: int) -> bool:
+def _has_same_columns(columns: Sequence[Column], words: int, kind: str, tag: int) -> bool:
     """Whether a file's columns have words and tags where those of another one have them."""
     if not max(words, tag) < len(columns):
         return False

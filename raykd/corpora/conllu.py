@@ -121,7 +121,7 @@ def parse(
         faults = faults or _word_faults(words, columns, file)
         heads = None
         if labelled and trees and not faults:
-            heads, faults = _heads(words, file)
+            heads, faults = _read_heads(words, file)
         if faults:
             yield Faulty(language, faults)
             continue
@@ -130,29 +130,29 @@ def parse(
             tags = [relation.partition(":")[0] or relation for relation in tags]
         yield Sentence(
             [layout.word(row) for row, _ in words], tags, language, (file, numbers[0]),
-            heads=heads, pos=_pos(words, COLUMNS[config.pos]) if trees else None,
+            heads=heads, pos=_read_pos(words, COLUMNS[config.pos]) if trees else None,
         )  # fmt: skip
 
 
-def _heads(words: list[tuple[Cells, int]], file: str) -> tuple[list[int], tuple[CorpusError, ...]]:
+def _read_heads(words: list[tuple[Cells, int]], file: str) -> tuple[list[int], tuple[CorpusError, ...]]:
     heads, faults = read_heads([row[HEAD_COLUMN] for row, _ in words], [row[1] for row, _ in words])
     return heads, tuple(
         CorpusError(file, words[fault.place][1], fault.problem, fault.hint) for fault in faults
     )
 
 
-def _pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
+def _read_pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
     """The parts of speech of a sentence; None where a word has none."""
     pos = [row[column] for row, _ in words]
-    return None if any(each in MISSING for each in pos) else pos
+    return None if any(tag in MISSING for tag in pos) else pos
 
 
 def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *, labelled: bool) -> None:
     """CorpusError for a file of other columns: every row of its first sentences has too few."""
     rows = [
         (number, row)
-        for numbers, own in head
-        for number, row in zip(numbers, own, strict=True)
+        for numbers, sentence in head
+        for number, row in zip(numbers, sentence, strict=True)
         if type(row) is not BrokenLine
     ]
     if not rows or any(len(row) >= WIDTH for _, row in rows):
@@ -178,18 +178,18 @@ def _word_faults(
     words: list[tuple[Cells, int]], columns: Mapping[Column, str], file: str
 ) -> tuple[CorpusError, ...]:
     """Wrong ids, and words without a value in one of the `columns`, which have what to do then."""
-    found: list[CorpusError] = []
+    faults: list[CorpusError] = []
     for expected, (row, number) in enumerate(words, start=1):
         if row[0] != str(expected):
             problem = f"word id {row[0]!r} where {expected} is expected"
             hint = "number a sentence's words 1, 2, 3… and end it with an empty line"
             # Those that follow are only counted from here.
-            return (*found, CorpusError(file, number, problem, hint))
+            return (*faults, CorpusError(file, number, problem, hint))
         for name, otherwise in columns.items():
             if row[COLUMNS[name]] in MISSING:
                 hint = f"annotate it, or {otherwise}"
-                found.append(CorpusError(file, number, f"{row[1]!r} has no {name}", hint))
-    return tuple(found)
+                faults.append(CorpusError(file, number, f"{row[1]!r} has no {name}", hint))
+    return tuple(faults)
 
 
 def guess(head: Head) -> Guess | None:

@@ -82,18 +82,20 @@ def convert(
         CorpusError: tags do not fit the scheme of their language, some files tag words and others whole
             sentences, or some have trees and others do not; files and lines are named.
     """
-    by_language = _labelled(pool, selected)
+    by_language = _labelled_rows(pool, selected)
     notations = find_notations(pool, by_language, spellings, config)
     schemes: dict[str, ReadScheme] = {language: notation.scheme for language, notation in notations.items()}
-    unit = _unit(pool, np.concatenate([*selected.values()]))
-    pos = _pos(pool, by_language, selected, taggers)
-    converted = ConvertedCorpus(_tag_set(notations), {}, schemes, unit=unit, pos=pos, raw=pool.raw)
-    faults, done, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
+    unit = _find_unit(pool, np.concatenate([*selected.values()]))
+    pos = _pos_names(pool, by_language, selected, taggers)
+    converted = ConvertedCorpus(_build_tag_set(notations), {}, schemes, unit=unit, pos=pos, raw=pool.raw)
+    faults, converted_count, total = Faults(config.on_error), 0, sum(map(len, selected.values()))
     for part, rows in selected.items():
         conversion = _Conversion(pool, part, converted, notations, faults)
         converted.repairs[part] = {}
-        batches = _counted_off(conversion.batches(rows, labelled=part != "unlabelled"), done, total)
-        done += len(rows)
+        batches = _report_batches(
+            conversion.batches(rows, labelled=part != "unlabelled"), converted_count, total
+        )
+        converted_count += len(rows)
         if taggers is not None:
             batches = taggers.filled(batches, part, converted.pos)
         converted.tables[part] = to_mapped_table(converted.schema, batches)
@@ -101,29 +103,31 @@ def convert(
     return converted
 
 
-def _counted_off(batches: Iterable[pa.RecordBatch], done: int, total: int) -> Iterator[pa.RecordBatch]:
+def _report_batches(
+    batches: Iterable[pa.RecordBatch], converted_count: int, total: int
+) -> Iterator[pa.RecordBatch]:
     """The same batches of sentences, before which `done` of all sentences were converted."""
     for batch in batches:
-        report_progress(done / total)
+        report_progress(converted_count / total)
         yield batch
-        done += len(batch)
+        converted_count += len(batch)
 
 
-def _unit(pool: Pool, rows: np.ndarray) -> Unit:
+def _find_unit(pool: Pool, rows: np.ndarray) -> Unit:
     by_sentence = pool.by_sentence[rows]
     units: tuple[Unit, Unit] = ("word", "sentence")
     first = units[int(by_sentence[0])] if len(rows) else "word"
-    others = np.flatnonzero(by_sentence != (first == "sentence"))
-    if len(others):
-        here = units[int(by_sentence[others[0]])]
-        problem = f"the tags before it are one per {first}, and here they are one per {here}"
+    different = np.flatnonzero(by_sentence != (first == "sentence"))
+    if len(different):
+        unit = units[int(by_sentence[different[0]])]
+        problem = f"the tags before it are one per {first}, and here they are one per {unit}"
         raise fault_at(
-            pool, int(rows[others[0]]), problem, "use one kind of tags in a corpus: remove these files"
+            pool, int(rows[different[0]]), problem, "use one kind of tags in a corpus: remove these files"
         )
     return first
 
 
-def _pos(
+def _pos_names(
     pool: Pool,
     by_language: Mapping[str, np.ndarray],
     selected: Mapping[str, np.ndarray],
@@ -137,15 +141,15 @@ def _pos(
     if len(without):
         problem = "other sentences have trees, and here is none"
         raise fault_at(pool, int(without[0]), problem, "use files of trees alone, or none of them")
-    found: set[int] = set()
+    used: set[int] = set()
     for rows in selected.values():
         for _, batch in pool.batches(rows, ["pos"]):
-            found.update(np.unique(batch["pos"].flatten().to_numpy()).tolist())
+            used.update(np.unique(batch["pos"].flatten().to_numpy()).tolist())
     predicted = () if taggers is None else taggers.names(pool.pos)
-    return tuple(sorted({*(pool.pos[number] for number in found), *predicted}))
+    return tuple(sorted({*(pool.pos[number] for number in used), *predicted}))
 
 
-def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _labelled_rows(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The labelled rows of each language, in the order of the parts."""
     rows = np.concatenate([rows for part, rows in selected.items() if part != "unlabelled"])
     rows = rows[pool.labelled[rows]]
@@ -154,7 +158,7 @@ def _labelled(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.nd
     return {pool.columns.languages[code]: rows[codes == code] for code in order}
 
 
-def _tag_set(notations: Mapping[str, Notation]) -> TagSet:
+def _build_tag_set(notations: Mapping[str, Notation]) -> TagSet:
     forms = {form_of(notation.scheme) for notation in notations.values()}
     form = next((form for form in reversed(list(FORMS.values())) if form in forms), FLAT)
     return form.tag_set(
@@ -188,7 +192,7 @@ class _Conversion:
     ):
         self.pool, self.part, self.faults, self.notations = pool, part, faults, notations
         self.tag_set, self.repaired, self.nested = converted.tag_set, converted.repaired, converted.nested
-        self._known: dict[tuple[str, bytes], _Tags] = {}
+        self._cache: dict[tuple[str, bytes], _Tags] = {}
         self.schema = converted.schema
         numbers = {name: number for number, name in enumerate(converted.pos)}
         # What was read and not selected has no number, and is not looked up.
@@ -196,18 +200,18 @@ class _Conversion:
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
         names = pa.array(self.pool.columns.languages, pa.string())
-        wanted = [name for name in self.schema.names if name in (READ if labelled else READ_OF_TEXT)]
-        for own, batch in self.pool.batches(rows, wanted):
-            nulls = pa.nulls(len(own), SCHEMA.field("tags").type)
+        columns_read = [name for name in self.schema.names if name in (READ if labelled else READ_OF_TEXT)]
+        for pool_rows, batch in self.pool.batches(rows, columns_read):
+            nulls = pa.nulls(len(pool_rows), SCHEMA.field("tags").type)
             columns = {
                 "tokens": batch["tokens"],
-                "tags": self._converted(own, batch["tags"]) if labelled else nulls,
-                "language": names.take(pa.array(self.pool.columns.language[own])),
+                "tags": self._converted(pool_rows, batch["tags"]) if labelled else nulls,
+                "language": names.take(pa.array(self.pool.columns.language[pool_rows])),
             }
-            if "pos" in wanted:
+            if "pos" in columns_read:
                 columns["heads"] = batch["heads"] if labelled else nulls
                 columns["pos"] = self._parts_of_speech(batch["pos"])
-            columns |= {field.name: batch[field.name] for field in RAW if field.name in wanted}
+            columns |= {field.name: batch[field.name] for field in RAW if field.name in columns_read}
             yield pa.record_batch([*columns.values()], schema=self.schema)
 
     def _parts_of_speech(self, column: pa.ListArray) -> pa.Array:
@@ -234,15 +238,15 @@ class _Conversion:
 
     def _one(self, row: int, language: str, numbers: np.ndarray) -> _Tags:
         key = (language, numbers.tobytes())
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) == MAX_CACHED_SEQUENCES:
-                self._known.clear()
+        tags_of_sentence = self._cache.get(key)
+        if tags_of_sentence is None:
+            if len(self._cache) == MAX_CACHED_SEQUENCES:
+                self._cache.clear()
             notation = self.notations[language]
             places: list[int] = numbers.tolist()
             tags = [notation.names[place] for place in places]
-            found = self._known[key] = self._convert_one(row, language, notation, tags)
-        return found
+            tags_of_sentence = self._cache[key] = self._convert_one(row, language, notation, tags)
+        return tags_of_sentence
 
     def _convert_one(self, row: int, language: str, notation: Notation, tags: list[str]) -> _Tags:
         scheme, inside = notation.scheme, 0
@@ -259,10 +263,10 @@ class _Conversion:
             written = form.write(read, scheme)
             place = next(i for i, tag in enumerate(written) if tag != tags[i])
             word = place + 1 - form.words_in_front
-            what = f"{tags[place]!r} of word {word} read as {written[place]!r}"
-            example = f"{self._place(row)}: {what}"
+            change = f"{tags[place]!r} of word {word} read as {written[place]!r}"
+            example = f"{self._place(row)}: {change}"
             if self.faults.on_error == "stop":
-                problem = f"the tags are not valid in scheme {scheme}: {what}"
+                problem = f"the tags are not valid in scheme {scheme}: {change}"
                 self._refuse(row, language, problem, "correct the tags, or set corpus.on_error: repair")
         return _Tags(self.tag_set.encode(read), repairs, example, inside)
 
@@ -273,8 +277,8 @@ class _Conversion:
     def _scheme_hint(self, language: str, notation: Notation) -> str:
         """How to mend a tag that is not of the scheme that was set: another scheme, where one has all tags."""
         fitting = fitting_scheme(notation.used)
-        wanted = f"set corpus.scheme (language {language!r}) to {fitting}" if fitting else ""
-        return " or ".join(filter(None, ("correct the tag", wanted)))
+        setting = f"set corpus.scheme (language {language!r}) to {fitting}" if fitting else ""
+        return " or ".join(filter(None, ("correct the tag", setting)))
 
     def _refuse(self, row: int, language: str, problem: str, hint: str) -> None:
         self.faults.record(self.part, Faulty(language, (fault_at(self.pool, row, problem, hint),)))

@@ -94,16 +94,18 @@ class Corpus:
         """The corpus without other languages, its tables mapped from files of their own. The tag set stays, so that
         tag numbers mean the same.
         """
-        wanted = set(languages)
-        kept = tuple(language for language in self.languages if language in wanted)
-        parts = {part: _of_languages(table, kept) for part, table in self.parts.items()}
-        outside = tuple(name for name in self.outside_mean if name in wanted)
-        return Corpus(self.tag_set, kept, parts, self.report.restricted(kept), self.unit, self.pos, outside)
+        requested = set(languages)
+        selected = tuple(language for language in self.languages if language in requested)
+        parts = {part: _filter_languages(table, selected) for part, table in self.parts.items()}
+        outside = tuple(name for name in self.outside_mean if name in requested)
+        return Corpus(
+            self.tag_set, selected, parts, self.report.restricted(selected), self.unit, self.pos, outside
+        )
 
 
-def _of_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
-    wanted = pc.field("language").isin(list(languages))
-    return to_mapped_table(table.schema, (batch.filter(wanted) for batch in table.to_batches()))
+def _filter_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
+    in_languages = pc.field("language").isin(list(languages))
+    return to_mapped_table(table.schema, (batch.filter(in_languages) for batch in table.to_batches()))
 
 
 def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Corpus:
@@ -121,7 +123,7 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
     """A corpus of sentences already read, by part; see `read_corpus`."""
     return corpus_from_stream(
-        ((part, each) for part, sentences in parts.items() for each in sentences), config
+        ((part, sentence) for part, sentences in parts.items() for sentence in sentences), config
     )
 
 
@@ -142,12 +144,12 @@ def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers
         _refuse_without_labels(pool, selected, converted)
         overlaps = _tally(pool, dropped.rows["overlaps"])
         if config.overlaps == "keep":
-            kept = {part: find_overlaps(pool.columns, selected[part], selected) for part in TRAINING}
-            overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept.items()})
+            kept_overlaps = {part: find_overlaps(pool.columns, selected[part], selected) for part in TRAINING}
+            overlaps = _tally(pool, {part: [selected[part][mask]] for part, mask in kept_overlaps.items()})
         duplicates = _tally(pool, dropped.rows["duplicates"])
     labels = label_counts_by_part(converted.tables, converted.tag_set)
     dev, test = (pool.columns.sentence[selected[part]] for part in ("dev", "test"))
-    found = {
+    tallies = {
         "long": faults.long_sentences,
         "repairs": converted.repaired,
         "skipped": faults.skipped,
@@ -164,14 +166,14 @@ def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers
         unseen=unseen_labels(labels),
         roles={language: config.role(language) for language in config.languages},
         overlaps_kept=config.overlaps == "keep",
-        spellings={name: text for name, own in spellings.items() if (text := own.describe())},
+        spellings={name: text for name, spelling in spellings.items() if (text := spelling.describe())},
         alike=labels_differing_in_case(converted.tag_set),
         without_labels=languages_without_labels(labels),
         spaced=count_spaced_words(converted.tables["train"]) if converted.unit == "word" else {},
         pos=pos_report(converted.tables, config, taggers) if converted.pos else None,
         notes={note: tally.counts for note, tally in noted.items()},
-        examples={name: tally.examples for name, tally in (found | noted).items() if tally.examples},
-        **{name: tally.counts for name, tally in found.items()},
+        examples={name: tally.examples for name, tally in (tallies | noted).items() if tally.examples},
+        **{name: tally.counts for name, tally in tallies.items()},
     )
     return Corpus(
         converted.tag_set, config.languages, converted.tables, report, converted.unit, converted.pos,
@@ -182,11 +184,11 @@ def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers
 def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
     """Sentences by part and language, with some of their words."""
     tally = Tally({part: {} for part in TRAINING})
-    for part, own in rows.items():
-        found = np.concatenate(own)
-        codes = pool.columns.language[found]
+    for part, row_arrays in rows.items():
+        rows_of_part = np.concatenate(row_arrays)
+        codes = pool.columns.language[rows_of_part]
         for code in np.unique(codes).tolist():
-            language, examples = pool.columns.languages[code], found[codes == code]
+            language, examples = pool.columns.languages[code], rows_of_part[codes == code]
             tally.counts[part][language] = len(examples)
             words = (display_words(pool.sentence(int(row)).tokens) for row in examples[:MOST_EXAMPLES])
             tally.examples.setdefault(part, {})[language] = [text[:60] for text in words]
@@ -201,7 +203,7 @@ def corpus_id(corpus: Corpus) -> str:
     Where the text was read from and in which format does not matter.
     """
     parts = {part: table_digest(corpus.parts[part]) for part in PARTS}
-    content = {"format": FORMAT, "parts": parts, "targets": list(corpus.targets), **_plain_kind(corpus)}
+    content = {"format": FORMAT, "parts": parts, "targets": list(corpus.targets), **_label_manifest(corpus)}
     return identity("corpus", content)
 
 
@@ -221,7 +223,7 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
         "languages": list(corpus.languages),
         "files": files,
         "report": corpus.report.to_plain(),
-        **_plain_kind(corpus),
+        **_label_manifest(corpus),
     }
     folder.write_json(CORPUS, manifest)
     return name
@@ -234,22 +236,22 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
         StoreError: it is missing, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
-    opened = folder.find_json(CORPUS, lambda manifest: _opened(folder, manifest))
+    opened = folder.find_json(CORPUS, lambda manifest: _from_manifest(folder, manifest))
     if opened is None:
         raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
     return opened
 
 
-def _opened(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
+def _from_manifest(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
     tag_set = cast("TagSet", labels_from(manifest["tag_set"]))
-    parts = {part: _map(folder, part, manifest["files"][part]) for part in PARTS}
+    parts = {part: _map_part(folder, part, manifest["files"][part]) for part in PARTS}
     return Corpus(
         tag_set, tuple(manifest["languages"]), parts, CorpusReport.from_plain(manifest["report"]),
         manifest["unit"], tuple(manifest["pos"]), tuple(manifest["outside_mean"]),
     )  # fmt: skip
 
 
-def _plain_kind(corpus: Corpus) -> dict[str, Any]:
+def _label_manifest(corpus: Corpus) -> dict[str, Any]:
     """Its labels and what they belong to, its parts of speech, and the languages outside of its means."""
     return {
         "tag_set": corpus.tag_set.to_plain(),
@@ -284,14 +286,14 @@ def _refuse_without_labels(
     raise fault_at(pool, row, problem, "set corpus.columns to the column of the tags, or label some words")
 
 
-def _map(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
+def _map_part(folder: Storage, part: str, written: Mapping[str, Any]) -> pa.Table:
     name, sha256 = f"{part}.arrow", written["sha256"]
     try:
-        return folder.read_local(name, partial(_compared, sha256), sha256=sha256)
+        return folder.read_local(name, partial(_map_verified, sha256), sha256=sha256)
     except ValueError as error:
         raise StoreError(f"{folder.address}/{name}", f"is damaged: {error}", DOCTOR) from error
 
 
-def _compared(sha256: str, path: Path) -> pa.Table:
+def _map_verified(sha256: str, path: Path) -> pa.Table:
     check_sha256(path_sha256(path), sha256)
     return map_table(path)

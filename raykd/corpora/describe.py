@@ -40,10 +40,10 @@ def describe_corpus(corpus: Corpus) -> PlainObject:
         "scheme": corpus.tag_set.form.scheme,
         "tags": list(corpus.tag_set.tags),
         "labels": list(corpus.labels),
-        "parts": [row for part, table in corpus.parts.items() for row in _rows(corpus, part, table)],
+        "parts": [row for part, table in corpus.parts.items() for row in _part_rows(corpus, part, table)],
         "schemes": dict(corpus.report.schemes),
         "tags_in_words": corpus.report.describe_tags(),
-        "skipped": {part: dict(found) for part, found in corpus.report.skipped.items()},
+        "skipped": {part: dict(counts) for part, counts in corpus.report.skipped.items()},
         "examples": corpus.report.examples,
         "warnings": corpus.report.warnings(),
         **({"trees": _trees(corpus)} if corpus.pos else {}),
@@ -53,17 +53,17 @@ def describe_corpus(corpus: Corpus) -> PlainObject:
 def _trees(corpus: Corpus) -> dict[str, Any]:
     encodings = {}
     for encoding in ENCODINGS:
-        known = {label for labels in _encoded(corpus, "train", encoding) for label in labels}
-        dev = [label in known for labels in _encoded(corpus, "dev", encoding) for label in labels]
-        encodings[encoding] = {"labels": len(known), "not_in_train": 1 - sum(dev) / max(len(dev), 1)}
+        train_labels = {label for labels in _encode_part(corpus, "train", encoding) for label in labels}
+        dev = [label in train_labels for labels in _encode_part(corpus, "dev", encoding) for label in labels]
+        encodings[encoding] = {"labels": len(train_labels), "not_in_train": 1 - sum(dev) / max(len(dev), 1)}
     return {"pos": corpus.report.pos_messages(), "encodings": encodings}
 
 
-def _encoded(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:
+def _encode_part(corpus: Corpus, part: str, encoding: Encoding) -> Iterator[list[str]]:
     return encode_part(corpus.parts[part], pos=corpus.pos, relations=corpus.tag_set.tags, encoding=encoding)
 
 
-def _rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
+def _part_rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any]]:
     labels = label_counts(table, corpus.tag_set)
     projective = _projective(table) if corpus.pos and part != "unlabelled" else None
     rows = []
@@ -98,8 +98,8 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
     """The words of each sentence of a language."""
     lengths = [np.zeros(0, np.int64)]
     for batch in table.to_batches():
-        own = pc.call_function("equal", [batch["language"], pa.scalar(language)])
-        lengths.append(batch["tokens"].value_lengths().filter(own).to_numpy())
+        of_language = pc.call_function("equal", [batch["language"], pa.scalar(language)])
+        lengths.append(batch["tokens"].value_lengths().filter(of_language).to_numpy())
     return np.concatenate(lengths)
 
 
@@ -108,20 +108,20 @@ def example_sentences(corpus: Corpus, words: int = 12) -> dict[str, str]:
     `word/TAG …`, or the class and the text, or a whole tree: of a treebank a line for each word, of intents and slots
     below the text. The first sentence with a label is taken; of a treebank the first short one.
     """
-    found: dict[str, str] = {}
+    beginnings: dict[str, str] = {}
     for batch in corpus.parts["train"].to_batches(max_chunksize=1000):
-        for language in sorted(set(batch["language"].to_pylist()) - set(found)):
+        for language in sorted(set(batch["language"].to_pylist()) - set(beginnings)):
             rows = batch.filter(
                 pc.call_function("equal", [batch["language"], pa.scalar(language)])
             ).to_pylist()
-            shown = [(row, corpus.tag_set.decode(row["tags"])) for row in rows]
+            candidates = [(row, corpus.tag_set.decode(row["tags"])) for row in rows]
             if corpus.pos:
                 # A short one fits the screen, and shows its structure.
-                shown.sort(key=lambda each: not 4 <= len(each[0]["tokens"]) <= words)
-            row, tags = next((each for each in shown if set(each[1]) - {OUTSIDE}), shown[0])
+                candidates.sort(key=lambda candidate: not 4 <= len(candidate[0]["tokens"]) <= words)
+            row, tags = next((pair for pair in candidates if set(pair[1]) - {OUTSIDE}), candidates[0])
             form = TREE if corpus.pos else corpus.tag_set.form
-            own = LabelledSentence(row["tokens"], tags, corpus.unit, row.get("heads"))
-            found[language] = form.format_sentence(own, words=words)
-        if len(found) == len(corpus.sources):
+            sentence = LabelledSentence(row["tokens"], tags, corpus.unit, row.get("heads"))
+            beginnings[language] = form.format_sentence(sentence, words=words)
+        if len(beginnings) == len(corpus.sources):
             break
-    return found
+    return beginnings

@@ -57,8 +57,8 @@ class TokenBatch:
     def map(self, function: Callable[[Tensor], Tensor]) -> TokenBatch:
         """The batch of what `function` gives of each tensor."""
         parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "context"}
-        made = {name: function(part) for name, part in parts.items() if part is not None}
-        return TokenBatch(**made, context=tuple(own.map(function) for own in self.context))
+        tensors = {name: function(part) for name, part in parts.items() if part is not None}
+        return TokenBatch(**tensors, context=tuple(text.map(function) for text in self.context))
 
 
 class Features(Protocol):
@@ -99,8 +99,8 @@ class EncodedText:
                 return None
             return RaggedBlocks(tuple(b for part in parts for b in getattr(part, "blocks", (part,))))
 
-        every = {name: rows(name) for name in ("pieces", "first", "words", "characters")}
-        return EncodedText(**every, padding=padding)
+        columns = {name: rows(name) for name in ("pieces", "first", "words", "characters")}
+        return EncodedText(**columns, padding=padding)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -132,7 +132,7 @@ class EncodedText:
             batch |= self._characters(self.characters, indices)
         return TokenBatch(
             **{name: torch.from_numpy(array) for name, array in batch.items()},
-            context=tuple(own.gather(indices) for own in self.context),
+            context=tuple(text.gather(indices) for text in self.context),
             features_BTD=None if self.features is None else self.features.gather(indices),
         )
 
@@ -173,30 +173,30 @@ def encode_text(
     distinct = flat.dictionary_encode()
     distinct_words = distinct.dictionary.to_pylist()
     words = Ragged(distinct.indices.to_numpy().astype(np.int32, copy=False), offsets)
-    pieces, first = _in_rows(vocabulary.pieces(distinct_words), words, vocabulary.special)
+    pieces, first = _sentence_pieces(vocabulary.pieces(distinct_words), words, vocabulary.special)
     return EncodedText(
         pieces=pieces,
         first=first,
         words=words,
         characters=None if characters is None else characters.pieces(distinct_words),
         padding=vocabulary.special.padding,
-        context=() if features is not None else tuple(encode_text(sentences, own) for own in context),
+        context=() if features is not None else tuple(encode_text(sentences, encoder) for encoder in context),
         features=features,
     )
 
 
-def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
+def _sentence_pieces(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
     """From pieces of each distinct word to pieces of each sentence, with prefix and suffix, and the places of the
     words' first pieces.
     """
-    taken = pieces.take(words.values)
-    bounds = taken.offsets[words.offsets]
+    pieces_of_words = pieces.take(words.values)
+    bounds = pieces_of_words.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
-    starts = taken.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
-    starts -= taken.lengths == 0  # such a word is read at the piece before it
+    starts = pieces_of_words.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
+    starts -= pieces_of_words.lengths == 0  # such a word is read at the piece before it
     first = Ragged(starts.astype(np.int32), words.offsets)
     if not around:
-        return Ragged(taken.values, bounds), first
+        return Ragged(pieces_of_words.values, bounds), first
     offsets = bounds + around * np.arange(len(bounds))
     values = np.empty(offsets[-1], dtype=np.int32)
     for i, piece in enumerate(special.prefix):
@@ -204,5 +204,5 @@ def _in_rows(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, R
     for i, piece in enumerate(reversed(special.suffix), start=1):
         values[offsets[1:] - i] = piece
     sentence = np.repeat(np.arange(len(words)), np.diff(bounds))
-    values[np.arange(len(taken.values)) + before + around * sentence] = taken.values
+    values[np.arange(len(pieces_of_words.values)) + before + around * sentence] = pieces_of_words.values
     return Ragged(values, offsets), first

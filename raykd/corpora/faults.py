@@ -139,12 +139,12 @@ class Faults:
         """Raise CorpusError where there are faults."""
         if not self.collected:
             return
-        first, *others = self.collected.values()
+        first, *more = self.collected.values()
         closing = [SKIP] if self._all_skippable and self.on_error == "repair" else []
         if len(self.collected) >= MOST_FAULTS:
             closing.insert(0, f"these are the first {len(self.collected)} faults, there may be more")
         raise CorpusError(
-            first.file, first.line, first.problem, first.hint, tuple(others), "; ".join(closing)
+            first.file, first.line, first.problem, first.hint, tuple(more), "; ".join(closing)
         ) from None
 
 

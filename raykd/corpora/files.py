@@ -65,7 +65,7 @@ def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
         CorpusError: patterns find none; some of them are named together.
     """
     storage, faults = Storage(config.root), Faults()
-    found: list[tuple[str, str, str]] = []
+    files: list[tuple[str, str, str]] = []
     for part in PARTS:
         for language in config.languages:
             pattern = config.named_parts(language).get(part)
@@ -74,9 +74,9 @@ def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
             except CorpusError as error:
                 faults.record(part, Faulty(language, (error,), whole_file=True))
             else:
-                found += [(part, language, name) for name in names]
+                files += [(part, language, name) for name in names]
     faults.refuse()
-    return found
+    return files
 
 
 def find_files(storage: Storage, pattern: str) -> list[str]:
@@ -90,10 +90,10 @@ def find_files(storage: Storage, pattern: str) -> list[str]:
     # An object store is asked once less: names with such signs are not usual there.
     if (storage.is_local or not wild) and storage.exists(pattern):
         return [pattern]
-    present = _below(storage, pattern)
-    found = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []
-    if found:
-        return found
+    present = _names_below(storage, pattern)
+    matches = [name for name in present if fnmatch.fnmatchcase(name, pattern)] if wild else []
+    if matches:
+        return matches
     near = nearest_words(pattern, present, limit=3, cutoff=0.5) or present[:3]
     hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
     raise CorpusError(
@@ -106,7 +106,7 @@ def file_address(storage: Storage, name: str) -> str:
     return f"{storage.address.rstrip('/')}/{name}"
 
 
-def _below(storage: Storage, pattern: str) -> list[str]:
+def _names_below(storage: Storage, pattern: str) -> list[str]:
     folders = pattern.split("/")[:-1]
     fixed = 0
     while fixed < len(folders) and not any(sign in folders[fixed] for sign in WILD):
@@ -122,7 +122,7 @@ def _below(storage: Storage, pattern: str) -> list[str]:
 def open_unpacked(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
     """A file's bytes as `unpacked` gives them."""
     with (
-        _named(file_address(storage, name)),
+        _read_errors(file_address(storage, name)),
         storage.open(name) as file,
         unpack(file, file_address(storage, name)) as source,
     ):
@@ -137,12 +137,12 @@ def unpack(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
     begins = file.peek(max(map(len, PACKED)))
     if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
         raise CorpusError(name, None, f"it is packed with {packed}", "unpack it, or pack it with gzip")
-    with _named(name):
+    with _read_errors(name):
         yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
+def _read_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, StoreError) as error:
@@ -221,7 +221,7 @@ def _blocks(
                     line.lstrip(BYTE_ORDER_MARK) if keep_marks else line.replace(BYTE_ORDER_MARK, "")
                     for line in lines
                 ]
-                lines = [_checked(line, advice) for line in lines]
+                lines = [_check_line(line, advice) for line in lines]
             yield lines
     except LookupError:
         problem = f"there is no text encoding {encoding!r}"
@@ -283,7 +283,7 @@ class EncodingAdvice:
         return f"set corpus.encoding: {encoding}{f'; the line is {text[:60]!r} then' if line else ''}"
 
 
-def _checked(line: str, advice: EncodingAdvice) -> str:
+def _check_line(line: str, advice: EncodingAdvice) -> str:
     if "\0" in line and (encoding := advice.likely()) and encoding.startswith(("utf-16", "utf-32")):
         return BrokenLine.with_reason(line, f"the file is {encoding}, not {advice.encoding}", advice.hint())
     for sign, problem, otherwise in BROKEN:

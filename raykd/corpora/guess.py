@@ -81,7 +81,7 @@ class Head:
                 wide,
                 "" if wide in MARKS.values() else f"many zero bytes: taken as {wide}; {CHECK_ENCODING}",
             )
-        others, first, whole = bytearray(), "", 0
+        undecoded, first, whole = bytearray(), "", 0
         for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
             if "\0" in line:
                 return None, f"a zero byte in line {number}: no text"
@@ -89,18 +89,18 @@ class Head:
                 continue
             lost = lost_bytes(line)
             whole += sum(not sign.isascii() for sign in line) - len(lost)
-            if lost and not others:
+            if lost and not undecoded:
                 first = f"byte 0x{lost[0]:02x} in line {number} is not UTF-8"
-            if lost and len(others) < HEAD_BYTES:
-                others += line.encode("utf-8", "surrogateescape") + b"\n"
-        if not others:
+            if lost and len(undecoded) < HEAD_BYTES:
+                undecoded += line.encode("utf-8", "surrogateescape") + b"\n"
+        if not undecoded:
             return ("utf-8" if whole else "ascii"), ""
-        if whole > len(lost_bytes(others.decode("utf-8", "surrogateescape"))):
+        if whole > len(lost_bytes(undecoded.decode("utf-8", "surrogateescape"))):
             return "utf-8", f"{first}, and the rest is: correct the line"
-        other = likely_encoding(bytes(others))
-        if other is None or other == "utf-8":
+        encoding = likely_encoding(bytes(undecoded))
+        if encoding is None or encoding == "utf-8":
             return None, f"{first}, and its encoding is not recognised: write it in UTF-8"
-        return other, f"{first}: taken as {other}; {CHECK_ENCODING}"
+        return encoding, f"{first}: taken as {encoding}; {CHECK_ENCODING}"
 
     @property
     def encoding(self) -> str:
@@ -164,11 +164,13 @@ def merge_values(values: PlainObject) -> Any:
 def combine_guesses(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
     """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
     first = {language: files[0].settings for language, files in by_language.items()}
-    found: dict[str, Any] = {}
+    corpus_settings: dict[str, Any] = {}
     for key in sorted({key for settings in first.values() for key in settings}):
         values = {language: settings.get(key) for language, settings in first.items()}
         if (value := merge_values(values)) == values:  # a language without a value has the default
-            found[key] = {language: own for language, own in values.items() if own is not None}
+            corpus_settings[key] = {
+                language: setting for language, setting in values.items() if setting is not None
+            }
         elif value is not False:
-            found[key] = value
-    return found, []
+            corpus_settings[key] = value
+    return corpus_settings, []

@@ -42,13 +42,13 @@ def _digests(block: pa.Array) -> np.ndarray:
     _, ends, data = spelled.buffers()
     bounds = np.frombuffer(ends, np.int64 if large else np.int32)[spelled.offset :][: len(spelled) + 1]
     view = memoryview(data if data is not None else b"")
-    found = b"".join(blake2b(view[a:b], digest_size=16).digest() for a, b in pairwise(bounds.tolist()))
-    return np.frombuffer(found, "<u8").reshape(-1, 2)
+    digests = b"".join(blake2b(view[a:b], digest_size=16).digest() for a, b in pairwise(bounds.tolist()))
+    return np.frombuffer(digests, "<u8").reshape(-1, 2)
 
 
 def number_distinct(hashes: np.ndarray) -> np.ndarray:
     """A number for each sentence [N], int32: the same for the same sentences, from 0 on."""
-    order = _ordered(hashes)
+    order = _sorted_rows(hashes)
     new = np.zeros(len(order), dtype=bool)
     for half in (0, 1):
         ordered = hashes[order, half]
@@ -58,7 +58,7 @@ def number_distinct(hashes: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _ordered(hashes: np.ndarray) -> np.ndarray:
+def _sorted_rows(hashes: np.ndarray) -> np.ndarray:
     """Rows in ascending order of their hashes, equal ones in their own order."""
     order = np.argsort(hashes[:, 0], kind="stable")
     high, low = hashes[order, 0], hashes[order, 1]
@@ -72,7 +72,7 @@ class HashLookup:
     """Finds sentences by their hashes."""
 
     def __init__(self, hashes: np.ndarray):
-        self._rows = _ordered(hashes)
+        self._rows = _sorted_rows(hashes)
         self._high, self._low = hashes[self._rows, 0], hashes[self._rows, 1]
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:
@@ -82,11 +82,11 @@ class HashLookup:
             return places
         while True:
             same = (places >= 0) & (self._high[places] == hashes[:, 0])
-            other = same & (self._low[places] != hashes[:, 1])
-            if not other.any():
+            mismatched = same & (self._low[places] != hashes[:, 1])
+            if not mismatched.any():
                 return np.where(same, self._rows[places], -1)
             # Half of a hash may be shared by chance: what is sought stands before.
-            places = places - other
+            places = places - mismatched
 
 
 def first_occurrences(values: Iterable[int] | np.ndarray) -> np.ndarray:

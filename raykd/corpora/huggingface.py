@@ -57,32 +57,32 @@ def read(config: HuggingFaceSource) -> Stream:
     package = _package()
     for (path, subset), languages in _data_sets(config).items():
         splits = _load(package, config, path, subset)
-        for (part, split), wanted in _splits(config, languages).items():
+        for (part, split), split_languages in _splits(config, languages).items():
             file = f"{path}{f'/{subset}' if subset else ''}[{split}]"
             if split not in splits:
                 hint = f"set corpus.{part} to one of its splits ({', '.join(splits)})"
                 raise CorpusError(file, None, f"there is no split {split!r}", hint)
-            for sentence in _sentences(config, splits[split], file, wanted, part):
+            for sentence in _sentences(config, splits[split], file, split_languages, part):
                 yield part, sentence
 
 
 def _data_sets(config: HuggingFaceSource) -> dict[tuple[str, str | None], list[str]]:
     """(path, subset) → its languages: a data set of several languages is loaded once."""
-    found: dict[tuple[str, str | None], list[str]] = {}
+    data_sets: dict[tuple[str, str | None], list[str]] = {}
     for language in config.languages:
         subset = config.subset.replace("{lang}", language) if config.subset else None
-        found.setdefault((config.path.replace("{lang}", language), subset), []).append(language)
-    return found
+        data_sets.setdefault((config.path.replace("{lang}", language), subset), []).append(language)
+    return data_sets
 
 
 def _splits(config: HuggingFaceSource, languages: list[str]) -> dict[tuple[str, str], list[str]]:
     """(part, split) → the languages to take from it."""
-    found: dict[tuple[str, str], list[str]] = {}
+    splits: dict[tuple[str, str], list[str]] = {}
     for part in PARTS:
         for language in languages:
             if (split := config.named_parts(language).get(part)) is not None:
-                found.setdefault((part, split), []).append(language)
-    return found
+                splits.setdefault((part, split), []).append(language)
+    return splits
 
 
 def _load(package: ModuleType, config: HuggingFaceSource, path: str, subset: str | None) -> Mapping[str, Any]:

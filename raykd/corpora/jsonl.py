@@ -63,12 +63,12 @@ def _read_file(
     rows = _objects(read_lines(storage, name, "utf-8", may_be_set=False), file, keys, columns)
     while block := list(islice(rows, ROWS)):
         for faulty, group in groupby(block, lambda row: isinstance(row[1], CorpusError)):
-            lines, found = zip(*group, strict=True)
+            lines, values = zip(*group, strict=True)
             if faulty:
-                yield from (Faulty(languages[0], (fault,)) for fault in found)
+                yield from (Faulty(languages[0], (fault,)) for fault in values)
             else:
                 yield from sentences_from_table(
-                    _table(found, keys, file, lines), columns, rows=Rows(file, lines=lines), languages=languages,
+                    _table(values, keys, file, lines), columns, rows=Rows(file, lines=lines), languages=languages,
                     names=config.tag_names, labelled=labelled,
                 )  # fmt: skip
 
@@ -82,13 +82,13 @@ def _objects(
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
-                found = _object(line, file, number, keys, columns)
+                row = _object(line, file, number, keys, columns)
             except CorpusError as fault:
                 yield number, fault
             else:
-                if found[keys[0]]:  # a row without words would have no type
-                    yield number, found
-                elif columns.unit == "word" and found.get(columns.tag):
+                if row[keys[0]]:  # a row without words would have no type
+                    yield number, row
+                elif columns.unit == "word" and row.get(columns.tag):
                     yield (
                         number,
                         CorpusError(file, number, "the line has tags and no words", "give one tag per word"),
@@ -99,58 +99,56 @@ def _object(line: str, file: str, number: int, keys: list[str], columns: TableCo
     if isinstance(line, BrokenLine):
         raise CorpusError(file, number, line.problem, line.hint)
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise CorpusError(file, number, "the line is not a JSON object", "write one object per line")
-    if missing := [key for key in keys if found.get(key) is None]:
-        hint = f"set corpus.columns ({', '.join(map(str, found))})"
-        hint = SPANS_HINT if has_spans(found, SpanReading()) else hint
-        what = (
+    if missing := [key for key in keys if content.get(key) is None]:
+        hint = f"set corpus.columns ({', '.join(map(str, content))})"
+        hint = SPANS_HINT if has_spans(content, SpanReading()) else hint
+        missing_key = (
             f"there is null for {missing[0]!r}"
-            if missing[0] in found
+            if missing[0] in content
             else f"there is no {missing[0]!r} in the object"
         )
-        raise CorpusError(file, number, what, hint)
-    values = {key: _plain(found[key], key, columns) for key in keys}
+        raise CorpusError(file, number, missing_key, hint)
+    values = {key: _unwrap_class(content[key], key, columns) for key in keys}
     for key, value in values.items():
-        if problem := _fault(value, key, columns):
-            spans = has_spans(found, SpanReading())
+        if problem := _value_problem(value, key, columns):
+            spans = has_spans(content, SpanReading())
             hint = SPANS_HINT if spans else "correct the line, or set corpus.columns"
             raise CorpusError(file, number, f"{key!r} {problem}", hint)
     return values
 
 
-def _plain(value: Any, key: str, columns: TableColumns) -> Any:
+def _unwrap_class(value: Any, key: str, columns: TableColumns) -> Any:
     """The same; the class of a text as it is, where it is a list of one."""
     is_class = columns.unit == "sentence" and key == columns.target
     return value[0] if is_class and isinstance(value, list) and len(value) == 1 else value
 
 
-def _fault(value: Any, key: str, columns: TableColumns) -> str:
+def _value_problem(value: Any, key: str, columns: TableColumns) -> str:
     """The fault of a value that is read, in words."""
     is_text, lists = key in columns.texts, columns.unit == "word" and key != columns.language
     if isinstance(value, list) != lists:
-        return (
-            f"has {_shown(value)} where {'a list' if lists else 'one text' if is_text else 'one'} is expected"
-        )
+        return f"has {_json_start(value)} where {'a list' if lists else 'one text' if is_text else 'one'} is expected"
     values = value if lists else [value]
     kinds = set(map(type, values))
     if not kinds <= (TEXT if is_text else LABEL):
-        odd = next(one for one in values if type(one) not in (TEXT if is_text else LABEL))
-        return f"has {_shown(odd)} where a {'text' if is_text else 'label'} is expected"
+        odd = next(item for item in values if type(item) not in (TEXT if is_text else LABEL))
+        return f"has {_json_start(odd)} where a {'text' if is_text else 'label'} is expected"
     if float in kinds and (
-        odd := [one for one in values if isinstance(one, float) and not math.isfinite(one)]
+        odd := [item for item in values if isinstance(item, float) and not math.isfinite(item)]
     ):
         return f"has {odd[0]}, which is no label"
-    text = "".join(values if kinds == TEXT else (one for one in values if isinstance(one, str)))
+    text = "".join(values if kinds == TEXT else (item for item in values if isinstance(item, str)))
     if not text.isascii() and (half := _HALVES(text)):
-        return f"has half of a character ({_shown(half[0])}): the other half is missing"
+        return f"has half of a character ({_json_start(half[0])}): the other half is missing"
     return ""
 
 
-def _shown(value: Any) -> str:
+def _json_start(value: Any) -> str:
     return json.dumps(value)[:40]
 
 
@@ -162,21 +160,21 @@ def _table(rows: Sequence[dict[str, Any]], keys: list[str], file: str, lines: Se
         for key, values in columns.items():
             first = next((place for place, value in enumerate(values) if value != []), 0)
             for line, value in zip(lines, values, strict=True):
-                if not _alike(values[first], value):
+                if not _same_type(values[first], value):
                     alone = value is values[first]
-                    what = (
+                    difference = (
                         "has several types"
                         if alone
                         else f"is not of the type that it has in line {lines[first]}"
                     )
-                    problem = f"{key!r} {what}"
+                    problem = f"{key!r} {difference}"
                     raise CorpusError(file, line, problem, "give every line the same types") from None
         raise
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _same_type(first: Any, second: Any) -> bool:
     try:
-        pa.array([one, other])
+        pa.array([first, second])
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return False
     return True
@@ -186,17 +184,19 @@ def guess(head: Head) -> Guess | None:
     """The guess of a file with an object in each line."""
     if not head.nonblank_lines or not head.nonblank_lines[0].lstrip().startswith("{"):
         if head.name.removesuffix(".gz").endswith((".json", ".jsonl")):
-            why = "JSON, and not one object per line: write each object into a line of its own (JSON Lines)"
-            return Guess(source="jsonl", reason=why, confidence=CERTAIN, readable=False)
+            reason = (
+                "JSON, and not one object per line: write each object into a line of its own (JSON Lines)"
+            )
+            return Guess(source="jsonl", reason=reason, confidence=CERTAIN, readable=False)
         return None
-    rows = [row for line in head.nonblank_lines if (row := _parsed(line)) is not None]
+    rows = [row for line in head.nonblank_lines if (row := _parse_row(line)) is not None]
     try:
         if len(rows) < ALMOST * len(head.nonblank_lines) - 1:
             raise ValueError("lines are no objects")
         table = pa.Table.from_pylist(rows)
     except (ValueError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        why = "it begins like JSON Lines, and is not one object of equal types per line"
-        return Guess(source="jsonl", reason=why, confidence=CERTAIN, readable=False)
+        reason = "it begins like JSON Lines, and is not one object of equal types per line"
+        return Guess(source="jsonl", reason=reason, confidence=CERTAIN, readable=False)
     languages = set[str]()
     if (column := language_column(table.schema)) is not None:
         # One may begin after what was looked at.
@@ -204,15 +204,19 @@ def guess(head: Head) -> Guess | None:
             with suppress(ValueError, AttributeError):
                 languages.add(json.loads(line).get(column))
     return guess_table(
-        table, "jsonl", "JSON Lines", {}, [each for each in languages if each and isinstance(each, str)]
+        table,
+        "jsonl",
+        "JSON Lines",
+        {},
+        [language for language in languages if language and isinstance(language, str)],
     )
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def _parse_row(line: str) -> dict[str, Any] | None:
     """The object of a line; None where it is none, or has halves of characters, which reading reports."""
     try:
-        found = json.loads(line)
-        json.dumps(found, ensure_ascii=False).encode()
+        content = json.loads(line)
+        json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None

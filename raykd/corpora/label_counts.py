@@ -28,7 +28,7 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
     """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
     by what opens them.
     """
-    found: dict[str, np.ndarray] = {}
+    counts_by_language: dict[str, np.ndarray] = {}
     for batch in table.select(["tags", "language"]).to_batches():
         for language in batch["language"].unique().to_pylist():
             tags = (
@@ -39,27 +39,27 @@ def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
             )
             # The steps of a tree that are words have numbers behind those of the tags.
             counts = np.bincount(tags, minlength=len(tag_set))[: len(tag_set)]
-            found[language] = found.get(language, 0) + counts
-    return {language: _by_label(counts, tag_set) for language, counts in found.items()}
+            counts_by_language[language] = counts_by_language.get(language, 0) + counts
+    return {language: _by_label(counts, tag_set) for language, counts in counts_by_language.items()}
 
 
 def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
-    found: dict[str, int] = {}
+    by_label: dict[str, int] = {}
     for tag, count in zip(tag_set.tags, counts.tolist(), strict=True):
         label = tag_set.form.label_of(tag)
         if label is not None and count:
-            found[label] = found.get(label, 0) + count
-    return found
+            by_label[label] = by_label.get(label, 0) + count
+    return by_label
 
 
 def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
     """Label → part → language → how often, for labels of dev and test that no training sentence has."""
-    seen = {label for found in counts["train"].values() for label in found}
+    train_labels = {label for labels in counts["train"].values() for label in labels}
     unseen: dict[str, dict[str, dict[str, int]]] = {}
     for part in ("dev", "test"):
-        for language, found in counts[part].items():
-            for label in sorted(set(found) - seen):
-                unseen.setdefault(label, {}).setdefault(part, {})[language] = found[label]
+        for language, labels in counts[part].items():
+            for label in sorted(set(labels) - train_labels):
+                unseen.setdefault(label, {}).setdefault(part, {})[language] = labels[label]
     return unseen
 
 
@@ -75,8 +75,8 @@ def labels_differing_in_case(tag_set: TagSet) -> list[list[str]]:
 
 def languages_without_labels(counts: LabelCounts) -> dict[str, list[str]]:
     """Part → languages whose labelled sentences have no label at all, spans of no type; of parts with such ones."""
-    found = {
+    by_part = {
         part: [language for language, labels in by_language.items() if not labels]
         for part, by_language in counts.items()
     }
-    return {part: languages for part, languages in found.items() if languages}
+    return {part: languages for part, languages in by_part.items() if languages}

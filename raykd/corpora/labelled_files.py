@@ -121,11 +121,11 @@ def read_labelled(
         CorpusError: a file is missing, empty or malformed.
     """
     _refuse_without_effect(overrides)
-    found = [_laid_over(_recognised(file, labels, overrides), settings) for file in files]
+    recognised = [_override_recognised(_recognise(file, labels, overrides), settings) for file in files]
     configs = [
-        _config(file, own, unit, scheme if scheme != "auto" else suggested, overrides)
-        for file, own in zip(files, found, strict=True)
-        for suggested in [own.pop("scheme", "auto")]
+        _corpus_config(file, guessed, unit, scheme if scheme != "auto" else suggested, overrides)
+        for file, guessed in zip(files, recognised, strict=True)
+        for suggested in [guessed.pop("scheme", "auto")]
     ]
     config = configs[0].model_copy(update={"scheme": _schemes(configs)})
     stream = chain.from_iterable(READERS[config.source](config) for config in configs)
@@ -145,7 +145,9 @@ def read_labelled(
         place for batch in batches for place in zip(*(column.to_pylist() for column in batch), strict=True)
     ]
     table, names = converted.tables["test"], converted.tag_set
-    notes = [f"tags of {name}: {text}" for name, own in spellings.items() if (text := own.describe())]
+    notes = [
+        f"tags of {name}: {text}" for name, spelling in spellings.items() if (text := spelling.describe())
+    ]
     if inside := sum(converted.nested.counts.get("test", {}).values()):
         notes.append(note_message("inner", inside))
     return LabelledText(
@@ -157,9 +159,9 @@ def read_labelled(
         names.form,
         sum(converted.repairs["test"].values()),
         faults.skipped.total(),
-        [*(_in_words(file, config) for file, config in zip(files, configs, strict=True)), *notes],
+        [*(_describe_reading(file, config) for file, config in zip(files, configs, strict=True)), *notes],
         table["heads"].to_pylist() if converted.pos else (),
-        [own and [converted.pos[number] for number in own] for own in table["pos"].to_pylist()]
+        [pos and [converted.pos[number] for number in pos] for pos in table["pos"].to_pylist()]
         if converted.pos
         else (),
         [note_message(note, tally.total()) for note, tally in faults.notes.items()],
@@ -171,30 +173,32 @@ def _schemes(configs: Sequence[CorpusConfig]) -> FileScheme | dict[str, FileSche
     schemes: dict[str, FileScheme] = {}
     for config in configs:
         for language in config.languages:
-            own = cast(FileScheme, config.scheme_of(language))
-            schemes[language] = own if schemes.get(language, own) == own else "auto"
+            scheme = cast(FileScheme, config.scheme_of(language))
+            schemes[language] = scheme if schemes.get(language, scheme) == scheme else "auto"
     return schemes if len(set(schemes.values())) > 1 else next(iter(schemes.values()))
 
 
 def _refuse_without_effect(overrides: Sequence[str]) -> None:
     """SpecError for settings of a corpus that do not say how a file is read."""
-    others = {field for source in SOURCES.values() for field in source.model_fields} - set(READING)
+    other_settings = {field for source in SOURCES.values() for field in source.model_fields} - set(READING)
     takes = ", ".join(f"corpus.{name}" for name in READING)
     faults = []
     for override in overrides:
         section, _, key = override.partition("=")[0].strip().partition(".")
-        if section != "corpus" or not key or key.partition(".")[0] in others:
+        if section != "corpus" or not key or key.partition(".")[0] in other_settings:
             problem = f"it has no effect on how labelled files are read; --set takes {takes}"
             faults.append(Fault(f"--set {override}", None, "", problem))
     if faults:
         raise SpecError(tuple(faults))
 
 
-def _recognised(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
+def _recognise(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
     """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
     guess = _detected_format(file)
-    asked = [each.partition("=")[2].strip() for each in overrides if each.startswith("corpus.source=")]
-    if not (guess.readable and guess.labelled) or (asked and asked[-1] != guess.source):
+    requested = [
+        override.partition("=")[2].strip() for override in overrides if override.startswith("corpus.source=")
+    ]
+    if not (guess.readable and guess.labelled) or (requested and requested[-1] != guess.source):
         return {}
     settings = _settings_of(guess, labels)
     if guess.languages and file.languages == (UNKNOWN,):
@@ -207,57 +211,57 @@ def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
     `labels`, then the likeliest.
     """
 
-    def known(target: Target) -> float:
+    def label_share(target: Target) -> float:
         return sum(label in labels for label in target.labels) / max(len(target.labels), 1)
 
     settings = {"source": guess.source, **guess.settings}
     if guess.targets:
-        settings |= max(guess.targets, key=known).settings
+        settings |= max(guess.targets, key=label_share).settings
     if issubclass(SOURCES[guess.source], TextConfig) and guess.encoding not in ("utf-8", "ascii"):
         settings["encoding"] = guess.encoding
     return {key: value for key, value in settings.items() if value is not False}
 
 
-def _laid_over(found: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _override_recognised(recognised: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Of what was recognised nothing stays where `settings` have another source."""
-    same = settings.get("source") in (None, found.get("source"))
-    return {**(found if same else {}), **settings}
+    same = settings.get("source") in (None, recognised.get("source"))
+    return {**(recognised if same else {}), **settings}
 
 
-def _in_words(file: LabelledFile, config: Any) -> str:
+def _describe_reading(file: LabelledFile, config: Any) -> str:
     """`test.conll: conll, columns token 1, tag 3`."""
     columns = getattr(config, "columns", None)
-    named = columns.model_dump(exclude_none=True) if isinstance(columns, Frozen) else {}
-    if named.get("text"):  # of a table the other columns are not read
-        named = {key: value for key, value in named.items() if key not in ("token", "tag")}
-    elif "token" in named:
-        named.pop("label", None)
+    columns_read = columns.model_dump(exclude_none=True) if isinstance(columns, Frozen) else {}
+    if columns_read.get("text"):  # of a table the other columns are not read
+        columns_read = {key: value for key, value in columns_read.items() if key not in ("token", "tag")}
+    elif "token" in columns_read:
+        columns_read.pop("label", None)
     if getattr(config, "tag", None) == "tree":
-        named = {"trees": config.relations + " relations", "parts of speech": config.pos.upper()}
-        return f"{file.name}: {config.source}, {', '.join(f'{key}: {value}' for key, value in named.items())}"
-    said = ", ".join(f"{key} {value}" for key, value in named.items())
-    return f"{file.name}: {config.source}{f', columns: {said}' if said else ''}"
+        columns_read = {"trees": config.relations + " relations", "parts of speech": config.pos.upper()}
+        return f"{file.name}: {config.source}, {', '.join(f'{key}: {value}' for key, value in columns_read.items())}"
+    listed = ", ".join(f"{key} {value}" for key, value in columns_read.items())
+    return f"{file.name}: {config.source}{f', columns: {listed}' if listed else ''}"
 
 
-def _config(
-    file: LabelledFile, found: dict[str, Any], unit: Unit, scheme: FileScheme, overrides: Sequence[str]
+def _corpus_config(
+    file: LabelledFile, recognised: dict[str, Any], unit: Unit, scheme: FileScheme, overrides: Sequence[str]
 ) -> Any:
     folder, _, name = file.name.rpartition("/")
-    source = found.get("source") or _source(file, unit)
+    source = recognised.get("source") or _default_source(file, unit)
     tree: dict[str, Any] = {
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
-        "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **found,
+        "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **recognised,
     }  # fmt: skip
     if source not in FIXED_SCHEME:
         tree["scheme"] = scheme
-    if unit == "sentence" and source in TABLES and "columns" not in found:
+    if unit == "sentence" and source in TABLES and "columns" not in recognised:
         tree["columns"] = {"text": "text"}
     document = with_overrides(Document(file.name, {"corpus": tree}, {}), overrides)
     check(document, _File)
     return _File.model_validate_json(json.dumps(document.tree)).corpus
 
 
-def _source(file: LabelledFile, unit: Unit) -> str:
+def _default_source(file: LabelledFile, unit: Unit) -> str:
     """The source that reads a file whose labels are not recognised."""
     source = _detected_format(file).source
     if source in (*TABLES, "conllu"):

@@ -58,17 +58,17 @@ def preview(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Pr
     if not isinstance(config, FilesConfig):
         return Preview()
     PosTaggers.from_config(config, open_model)
-    found: dict[str, SpacedWords] = {}
+    spaced_words: dict[str, SpacedWords] = {}
     faults, labels = Faults(config.on_error), dict[tuple[str, str], _Labels]()
     for part, sentence in faults.sentences(READERS[config.source](config, limit=FIRST)):
         if sentence.tags is not None and sentence.unit == "word":
             labels.setdefault((part, sentence.language), _Labels()).add(sentence.tags)
         if part == "train" and sentence.unit == "word":
-            own = found.get(sentence.language, SpacedWords())
+            words_so_far = spaced_words.get(sentence.language, SpacedWords())
             spaced = [word for word in sentence.tokens if len(word.split()) > 1]
-            found[sentence.language] = own.with_words(len(sentence.tokens), spaced)
-    notes = [own.message(language) for language, own in found.items()]
-    if any(own.some for own in labels.values()):
-        notes += [own.message(part, language) for (part, language), own in labels.items()]
+            spaced_words[sentence.language] = words_so_far.with_words(len(sentence.tokens), spaced)
+    notes = [words_so_far.message(language) for language, words_so_far in spaced_words.items()]
+    if any(words_so_far.some for words_so_far in labels.values()):
+        notes += [words_so_far.message(part, language) for (part, language), words_so_far in labels.items()]
     notes += long_sentence_messages(faults.long_sentences.counts, faults.long_sentences.examples)
     return Preview(len(list_files(config)), tuple(note for note in notes if note))

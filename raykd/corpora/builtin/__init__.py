@@ -66,21 +66,23 @@ def read(config: BuiltinSource) -> Stream:
     A language's sentences do not depend on the other languages, nor test on the sizes of the other parts,
     nor dev on train's: scores stay comparable when the corpus grows.
     """
-    seen: set[tuple[str, str]] = set()
+    used_sentences: set[tuple[str, str]] = set()
     for part in ("test", "dev", "train", "unlabelled"):
         by_language = grammars(languages(), part, config.seed)
         for language in config.languages:
             random = Random(f"{config.seed} {part} {language}")
             for _ in range(getattr(config, part)):
-                words = _new_sentence(by_language[language], language, random, seen)
+                words = _new_sentence(by_language[language], language, random, used_sentences)
                 tokens, tags = map(list, zip(*words, strict=True))
                 yield part, Sentence(tokens, None if part == "unlabelled" else tags, language)
 
 
-def _new_sentence(grammar: Grammar, language: str, random: Random, seen: set[tuple[str, str]]) -> Words:
+def _new_sentence(
+    grammar: Grammar, language: str, random: Random, used_sentences: set[tuple[str, str]]
+) -> Words:
     while True:
         words = grammar.sentence(random)
         key = (language, " ".join(word for word, _ in words).lower())
-        if key not in seen:
-            seen.add(key)
+        if key not in used_sentences:
+            used_sentences.add(key)
             return words

@@ -28,7 +28,7 @@ def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, G
     """Language code → the grammar of one part. `languages` must be all of them, whichever are used: a name's part
     must not depend on that.
     """
-    owner = _owners(languages, seed)
+    owner = _assign_names(languages, seed)
     allowed = ("train", "unlabelled") if part == "unlabelled" else (part,)
     return {
         language.code: Grammar(
@@ -43,35 +43,35 @@ def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, G
     }
 
 
-def _owners(languages: Sequence[Language], seed: int) -> dict[str, str]:
+def _assign_names(languages: Sequence[Language], seed: int) -> dict[str, str]:
     """Name → the part it belongs to, so that every list is divided by `SHARES` as nearly as possible."""
     lists = {(la.code, slot): names for la in languages for slot, names in la.names.items()}
-    missing = {key: _shares_of(len(names)) for key, names in lists.items()}
-    held = defaultdict(list)
+    missing = {key: _split_count(len(names)) for key, names in lists.items()}
+    lists_of_name = defaultdict(list)
     for key, names in lists.items():
         for name in names:
-            held[name].append(key)
+            lists_of_name[name].append(key)
     owner = {}
-    for name in _shuffled(held, seed):
-        owner[name] = max(SHARES, key=lambda part: min(missing[key][part] for key in held[name]))
-        for key in held[name]:
+    for name in _shuffled(lists_of_name, seed):
+        owner[name] = max(SHARES, key=lambda part: min(missing[key][part] for key in lists_of_name[name]))
+        for key in lists_of_name[name]:
             missing[key][owner[name]] -= 1
     return owner
 
 
-def _shares_of(count: int) -> dict[str, int]:
+def _split_count(count: int) -> dict[str, int]:
     """How many names of a list each part gets; what rounding leaves over goes to train."""
     shares = {part: math.floor(share * count) for part, share in SHARES.items()}
     return shares | {"train": shares["train"] + count - sum(shares.values())}
 
 
 def _train_rules(language: Language, seed: int) -> Mapping[str, tuple[str, ...]]:
-    kept = {}
+    train_patterns = {}
     for slot in PATTERNS:
         patterns = language.rules[slot]
         hidden = set(_shuffled(patterns, seed)[: round(KEPT_FROM_TRAIN * len(patterns))])
-        kept[slot] = tuple(pattern for pattern in patterns if pattern not in hidden)
-    return {**language.rules, **kept}
+        train_patterns[slot] = tuple(pattern for pattern in patterns if pattern not in hidden)
+    return {**language.rules, **train_patterns}
 
 
 def _shuffled(texts: Iterable[str], seed: int) -> list[str]:

@@ -80,21 +80,21 @@ def detect(root: str) -> DetectedCorpus:
         CorpusError: there is none that raykd can read; the files that were seen and what was expected are named.
     """
     storage = Storage(root)
-    every = storage.names()
-    if not every:
+    all_files = storage.names()
+    if not all_files:
         raise CorpusError(root, None, "there are no files", EXPECTED)
-    if len(every) > MOST_FILES:
-        problem = f"{len(every):,} files are below it, and at most {MOST_FILES:,} are looked at"
+    if len(all_files) > MOST_FILES:
+        problem = f"{len(all_files):,} files are below it, and at most {MOST_FILES:,} are looked at"
         raise CorpusError(root, None, problem, "give the folder of one corpus")
-    unused = {name: why for name in every if (why := reason_to_skip(name))}
-    guesses = [detect_format(storage, name) for name in every if name not in unused]
+    unused = {name: reason for name in all_files if (reason := reason_to_skip(name))}
+    guesses = [detect_format(storage, name) for name in all_files if name not in unused]
     unused |= {guess.name: guess.reason for guess in guesses if not guess.readable}
-    source, files = _of_one_format(root, [guess for guess in guesses if guess.readable], unused)
-    parts = Parts(root, every, unused)
+    source, files = _choose_format(root, [guess for guess in guesses if guess.readable], unused)
+    parts = Parts(root, all_files, unused)
     parts.assign(files)
     settings = parts.roles()
-    if not any("train" in own for own in parts.files.values()):
-        raise _nothing(root, parts.unused, "no file with labels is there to train on")
+    if not any("train" in by_part for by_part in parts.files.values()):
+        raise _no_corpus(root, parts.unused, "no file with labels is there to train on")
     settings = {
         "source": source,
         "root": root,
@@ -106,29 +106,29 @@ def detect(root: str) -> DetectedCorpus:
     parts.notes += _doubts([file for files in parts.files_of_parts("train").values() for file in files])
     if issubclass(FORMATS[source].config, TextConfig):
         settings |= parts.encodings()
-    found, doubts = FORMATS[source].combine_guesses(labelled)
-    settings |= found
+    found_settings, doubts = FORMATS[source].combine_guesses(labelled)
+    settings |= found_settings
     parts.notes += doubts
     settings |= parts.text_forms()
     trees = [file.trees for files in labelled.values() for file in files]
     names = {
         (language, part): tuple(sorted(file.name for file in files))
-        for language, own in parts.files.items()
-        for part, files in own.items()
+        for language, by_part in parts.files.items()
+        for part, files in by_part.items()
     }
     return DetectedCorpus(
-        root, settings, _validated(root, settings), names, tuple(_guesses(parts)), tuple(dict.fromkeys(parts.notes)),
-        dict(sorted(parts.unused.items())), trees[0] if all(each == trees[0] for each in trees) else {},
+        root, settings, _validated(root, settings), names, tuple(_describe_guesses(parts)),
+        tuple(dict.fromkeys(parts.notes)), dict(sorted(parts.unused.items())), trees[0] if all(tree == trees[0] for tree in trees) else {},
     )  # fmt: skip
 
 
-def _of_one_format(root: str, files: list[Guess], unused: dict[str, str]) -> tuple[str, list[Guess]]:
+def _choose_format(root: str, files: list[Guess], unused: dict[str, str]) -> tuple[str, list[Guess]]:
     """The format that most labelled files have, with its files, and those of plain text that it reads too."""
     counts = Counter(file.source for file in files if file.labelled)
     if not counts:
         text = {file.name: file.reason for file in files}
         hint = RAW_TEXT if files and all(file.source == "text" for file in files) else EXPECTED
-        raise _nothing(root, unused | text, "no file with labels is there", hint)
+        raise _no_corpus(root, unused | text, "no file with labels is there", hint)
     # Of two formats with equally many files, the first of the table: Universal NER comes as columns and as CoNLL-U.
     best = max((name for name in FORMATS if name in counts), key=lambda name: counts[name])
     texts = issubclass(FORMATS[best].config, TextConfig)
@@ -146,17 +146,18 @@ def _is_unlabelled_text(file: Guess) -> bool:
 
 def _doubts(files: list[Guess]) -> list[str]:
     """The doubts about some files, each once."""
-    found: dict[str, list[Guess]] = {}
+    files_by_doubt: dict[str, list[Guess]] = {}
     for file in files:
         for doubt in file.doubts:
-            found.setdefault(doubt, []).append(file)
+            files_by_doubt.setdefault(doubt, []).append(file)
     return [
-        doubt if len(own) == len(files) > 1 else f"{list_names(own)}: {doubt}" for doubt, own in found.items()
+        doubt if len(doubtful) == len(files) > 1 else f"{list_names(doubtful)}: {doubt}"
+        for doubt, doubtful in files_by_doubt.items()
     ]
 
 
-def _nothing(root: str, unused: dict[str, str], problem: str, hint: str = EXPECTED) -> CorpusError:
-    some = "; ".join(f"{name} ({why})" for name, why in list(unused.items())[:5])
+def _no_corpus(root: str, unused: dict[str, str], problem: str, hint: str = EXPECTED) -> CorpusError:
+    some = "; ".join(f"{name} ({reason})" for name, reason in list(unused.items())[:5])
     more = f" and {len(unused) - 5} more" if len(unused) > 5 else ""
     return CorpusError(root, None, f"{problem}. Seen: {some}{more}", hint)
 
@@ -166,8 +167,8 @@ def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:
         return TypeAdapter(CorpusConfig).validate_json(json.dumps(settings))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"][1:])
-        problem = f"the corpus that its files look like is not valid ({where} {first['msg']})".replace(
+        key = ".".join(str(step) for step in first["loc"][1:])
+        problem = f"the corpus that its files look like is not valid ({key} {first['msg']})".replace(
             "( ", "("
         )
         raise CorpusError(
@@ -175,30 +176,37 @@ def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:
         ) from None
 
 
-def _guesses(parts: Parts) -> list[tuple[str, str]]:
+def _describe_guesses(parts: Parts) -> list[tuple[str, str]]:
     """What was found, each once; of several languages the ones that differ."""
-    found: dict[Any, tuple[str, str, list[str]]] = {}
-    for language, own in parts.files.items():
-        file = next((own[part][0] for part in ("train", "test", "unlabelled", "dev") if part in own), None)
+    findings: dict[Any, tuple[str, str, list[str]]] = {}
+    for language, files_of_part in parts.files.items():
+        file = next(
+            (
+                files_of_part[part][0]
+                for part in ("train", "test", "unlabelled", "dev")
+                if part in files_of_part
+            ),
+            None,
+        )
         if file is None:
             continue
-        found.setdefault(file.reason, ("format", file.reason, []))[2].append(language)
+        findings.setdefault(file.reason, ("format", file.reason, []))[2].append(language)
         if file.labelled and file.columns:
             text = describe_columns(file.columns, tag=file.targets[0].settings["columns"]["tag"])
             kinds = tuple(column.kind for column in file.columns)
-            found.setdefault(kinds, ("columns", text, []))[2].append(language)
+            findings.setdefault(kinds, ("columns", text, []))[2].append(language)
         elif file.labelled and file.settings:
-            text = ", ".join(_plain(key, value) for key, value in file.settings.items())
-            found.setdefault(text, ("columns", text, []))[2].append(language)
+            text = ", ".join(_describe_setting(key, value) for key, value in file.settings.items())
+            findings.setdefault(text, ("columns", text, []))[2].append(language)
     return [
         (subject if len(languages) == len(parts.files) else f"{subject} of {', '.join(languages)}", text)
-        for subject, text, languages in found.values()
+        for subject, text, languages in findings.values()
     ]
 
 
-def _plain(key: str, value: Any) -> str:
+def _describe_setting(key: str, value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{inner} {each}" for inner, each in value.items())
+        return ", ".join(f"{inner} {setting}" for inner, setting in value.items())
     if key == "header":
         return "names in the first line" if value else "no line of names"
     return f"{key} {value}"

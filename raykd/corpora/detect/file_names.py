@@ -112,8 +112,10 @@ def reason_to_skip(name: str) -> str | None:
         return "its name has {lang}, which stands for a language in patterns"
     if last[-1] in ("zip", "tar", "tgz", "bz2", "xz", "7z", "rar", "zst"):
         return "an archive: unpack it"
-    others = NO_CORPUS & set(split_name(name.lower().split("/")[-1]))
-    if last[-1] in ENDINGS_OF_OTHERS or (others and not (others == {"labels"} and parts_in_name(name))):
+    skip_words = NO_CORPUS & set(split_name(name.lower().split("/")[-1]))
+    if last[-1] in ENDINGS_OF_OTHERS or (
+        skip_words and not (skip_words == {"labels"} and parts_in_name(name))
+    ):
         return "by its name no text of a corpus"
     return None
 
@@ -121,10 +123,15 @@ def reason_to_skip(name: str) -> str | None:
 def read_names(names: Sequence[str]) -> list[FileName]:
     """Part and language of each file, by its own name and, where no name has a language, by what differs."""
     glued = _glued_parts([name for name in names if not parts_in_name(name)])
-    found = [FileName(name, parts_in_name(name) or glued.get(name, ()), _language(name)) for name in names]
-    if any(each.language for each in found):
-        return found
-    return [replace(each, language=language) for each, language in zip(found, _differing(found), strict=True)]
+    file_names = [
+        FileName(name, parts_in_name(name) or glued.get(name, ()), _language(name)) for name in names
+    ]
+    if any(file.language for file in file_names):
+        return file_names
+    return [
+        replace(file, language=language)
+        for file, language in zip(file_names, _differing_pieces(file_names), strict=True)
+    ]
 
 
 def language_pattern(name: str, language: str) -> str:
@@ -186,17 +193,22 @@ def _language(name: str) -> str | None:
     return next(iter([*edges, *inner]), None)
 
 
-def _differing(found: Sequence[FileName]) -> list[str | None]:
+def _differing_pieces(file_names: Sequence[FileName]) -> list[str | None]:
     """Where several files have one part, the folder in which their names differ, or else the word."""
-    parts = Counter(each.parts for each in found if each.parts)
+    parts = Counter(file.parts for file in file_names if file.parts)
     if not parts or max(parts.values()) == 1:
-        return [None] * len(found)
+        return [None] * len(file_names)
     commonest = parts.most_common(1)[0][0]
-    for rows in ([each.name.split("/")[:-1] for each in found], [split_name(each.name) for each in found]):
+    for rows in (
+        [file.name.split("/")[:-1] for file in file_names],
+        [split_name(file.name) for file in file_names],
+    ):
         if len({len(row) for row in rows}) > 1:
             continue
-        own = [row for row, each in zip(rows, found, strict=True) if each.parts == commonest]
+        paths = [row for row, file in zip(rows, file_names, strict=True) if file.parts == commonest]
         for place in range(len(rows[0])):
-            if len({row[place] for row in own}) == len(own) and not all(row[place].isdigit() for row in own):
+            if len({row[place] for row in paths}) == len(paths) and not all(
+                row[place].isdigit() for row in paths
+            ):
                 return [row[place] for row in rows]
-    return [None] * len(found)
+    return [None] * len(file_names)

@@ -39,17 +39,17 @@ class Parts:
         self.files: dict[str, dict[str, list[Guess]]] = defaultdict(dict)
         """Language → part → files."""
 
-    def skip(self, files: Iterable[Guess], why: str) -> None:
+    def skip(self, files: Iterable[Guess], reason: str) -> None:
         """Note that files are not read."""
-        self.unused |= {file.name: why for file in files}
+        self.unused |= {file.name: reason for file in files}
 
     def files_of_parts(self, *parts: str) -> dict[str, list[Guess]]:
         """Language → its files of some parts."""
-        found = {
-            language: [file for part in parts for file in own.get(part, ())]
-            for language, own in self.files.items()
+        by_language = {
+            language: [file for part in parts for file in by_part.get(part, ())]
+            for language, by_part in self.files.items()
         }
-        return {language: files for language, files in found.items() if files}
+        return {language: files for language, files in by_language.items() if files}
 
     def assign(self, files: Sequence[Guess]) -> None:
         """Put each file into its part. One whose name says no part is train where there is no other; one whose name
@@ -57,17 +57,17 @@ class Parts:
         """
         names = read_names([file.name for file in files])
         self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
-        every = [
+        rows = [
             (language, next(iter(name.parts), None), file)
             for name, file in zip(names, files, strict=True)
             for language in file.languages or (name.language,)
             if len(name.parts) < 2
         ]
-        alone = self._language_of_silent(every)
-        every = self._held_out([(language or alone, part, file) for language, part, file in every])
+        alone = self._language_of_silent(rows)
+        rows = self._held_out([(language or alone, part, file) for language, part, file in rows])
         # Files without a part come last: they are train where a language has no part.
         open_ones: dict[str, list[Guess]] = {}
-        for language, part, file in every:
+        for language, part, file in rows:
             if language is None:
                 self.skip([file], "its name says no language, and those of others do")
             elif not file.labelled and part in ("dev", "test"):
@@ -77,53 +77,55 @@ class Parts:
             else:
                 part = part if part and file.labelled else "unlabelled"
                 self.files[language].setdefault(part, []).append(file)
-        for language, found in open_ones.items():
+        for language, silent_files in open_ones.items():
             if {"train", "dev", "test"} & self.files[language].keys():
-                why = "its name says no part (train, dev, test, unlabelled), and those of others do"
-                self.skip(found, why)
+                reason = "its name says no part (train, dev, test, unlabelled), and those of others do"
+                self.skip(silent_files, reason)
             else:
-                self.files[language]["train"] = found
-                self.notes.append(f"{list_names(found)}: the name says no part, so it is taken as train")
-        for own in self.files.values():
-            texts = [file for file in own.get("unlabelled", ()) if file.source == "text"]
-            if 0 < len(texts) < len(own.get("unlabelled", ())):
-                own["unlabelled"] = [file for file in own["unlabelled"] if file not in texts]
+                self.files[language]["train"] = silent_files
+                self.notes.append(
+                    f"{list_names(silent_files)}: the name says no part, so it is taken as train"
+                )
+        for by_part in self.files.values():
+            texts = [file for file in by_part.get("unlabelled", ()) if file.source == "text"]
+            if 0 < len(texts) < len(by_part.get("unlabelled", ())):
+                by_part["unlabelled"] = [file for file in by_part["unlabelled"] if file not in texts]
                 self.skip(texts, "plain text, and other unlabelled files are there")
 
     def _ask(self, files: Sequence[Guess], names: Sequence[FileName]) -> None:
         """Leave files whose names say several parts, and say what helps."""
         parts = {name.name: " and ".join(name.parts) for name in names}
         for file in files:
-            why = f"its name says {parts[file.name]}"
-            self.skip([file], why)
+            reason = f"its name says {parts[file.name]}"
+            self.skip([file], reason)
             self.notes.append(
-                f"{file.name}: {why}: it is not read; give it the name of one part, or write it into the sweep file"
+                f"{file.name}: {reason}: it is not read; give it the name of one part, or write it into the sweep file"
             )
 
-    def _language_of_silent(self, every: Sequence[Row]) -> str | None:
+    def _language_of_silent(self, rows: Sequence[Row]) -> str | None:
         """The language of files whose names say none; None where they are left."""
-        languages = {language for language, _, _ in every if language}
+        languages = {language for language, _, _ in rows if language}
         if not languages:
             self.notes.append(
                 f"no name of a file or folder says a language: it is called {UNKNOWN!r} here; any other name will do"
             )
             return UNKNOWN
-        silent = {part for language, part, _ in every if language is None}
-        spoken = {part for language, part, _ in every if language}
+        silent = {part for language, part, _ in rows if language is None}
+        spoken = {part for language, part, _ in rows if language}
         if len(languages) == 1 and None not in spoken and not silent & spoken:
             # `train.en.conll` beside `dev.conll` and `test.conll`.
             return next(iter(languages))
-        if 2 * sum(language is None for language, _, _ in every) > len(every):
+        if 2 * sum(language is None for language, _, _ in rows) > len(rows):
             return UNKNOWN
         return next(iter(languages)) if len(languages) == 1 else None
 
-    def _held_out(self, every: Sequence[Row]) -> list[Row]:
+    def _held_out(self, files: Sequence[Row]) -> list[Row]:
         """The same, where files called `eval` or `devtest` are the one of dev and test that their language lacks."""
         parts: dict[str | None, set[str | None]] = defaultdict(set)
-        for language, part, _ in every:
+        for language, part, _ in files:
             parts[language].add(part)
         rows: list[Row] = []
-        for language, part, file in every:
+        for language, part, file in files:
             lacking = [part for part in ("test", "dev") if part not in parts[language]]
             if part == HELD_OUT and not lacking:
                 self.skip([file], "its name says dev or test, and there are both")
@@ -135,11 +137,11 @@ class Parts:
 
     def roles(self) -> PlainObject:
         """The settings that say which parts are read and which are drawn; files that no role needs are left."""
-        if not any("train" in own for own in self.files.values()):
+        if not any("train" in by_part for by_part in self.files.values()):
             self._refuse_without_train()
-        labelled = [language for language, own in self.files.items() if "train" in own]
-        held = {language: {"dev", "test"} & self.files[language].keys() for language in labelled}
-        bare = [language for language in labelled if not held[language]]
+        labelled = [language for language, by_part in self.files.items() if "train" in by_part]
+        held_out = {language: {"dev", "test"} & self.files[language].keys() for language in labelled}
+        bare = [language for language in labelled if not held_out[language]]
         if 2 * len(bare) <= len(labelled):
             # To draw the test of all languages would lose the published ones.
             for language in bare:
@@ -147,17 +149,17 @@ class Parts:
                 self.skip(self.files.pop(language)["train"], "its language has neither dev nor test")
                 labelled.remove(language)
         settings: dict[str, Any] = {}
-        if any(held[language] < {"dev", "test"} for language in labelled):
-            settings["split"] = self._split(labelled, held)
+        if any(held_out[language] < {"dev", "test"} for language in labelled):
+            settings["split"] = self._split(labelled, held_out)
         for language in [language for language in self.files if language not in labelled]:
             # Nothing is selected on a language without labels.
             self._leave_part("dev", [language], f"{language} has no train")
-            own = self.files[language]
-            if "split" in settings or "test" not in own:
-                why = "no train, and dev is drawn from train" if "test" in own else "no train"
+            by_part = self.files[language]
+            if "split" in settings or "test" not in by_part:
+                reason = "no train, and dev is drawn from train" if "test" in by_part else "no train"
                 for files in self.files.pop(language).values():
-                    self.skip(files, f"{language} has {why}")
-            elif "unlabelled" in own:
+                    self.skip(files, f"{language} has {reason}")
+            elif "unlabelled" in by_part:
                 settings.setdefault("unlabelled_languages", []).append(language)
                 self.notes.append(
                     f"{language} has no labelled train: its text is unlabelled, its test shows the transfer"
@@ -171,32 +173,32 @@ class Parts:
 
     def _refuse_without_train(self) -> None:
         """Raise CorpusError where files of dev or test are all that has labels: nothing is trained on them."""
-        for own in self.files.values():
-            for file in own.get("unlabelled", ()):
-                if "train" in parts_in_name(file.name) and {"dev", "test"} & own.keys():
+        for by_part in self.files.values():
+            for file in by_part.get("unlabelled", ()):
+                if "train" in parts_in_name(file.name) and {"dev", "test"} & by_part.keys():
                     hint = "label it; where its first lines have one class only, shuffle it; or call it unlabelled"
                     raise CorpusError(file.name, None, "no labels are seen in what is called train", hint)
         held_out = {
             part: [file for files in self.files_of_parts(part).values() for file in files]
             for part in ("dev", "test")
         }
-        seen = [f"{part} is {list_names(files)}" for part, files in held_out.items() if files]
-        if not seen:
+        present = [f"{part} is {list_names(files)}" for part, files in held_out.items() if files]
+        if not present:
             return
-        left = "; ".join(f"{name}: {why}" for name, why in [*self.unused.items()][:3])
-        problem = f"no file is called train ({', '.join(seen)}), and nothing is trained on dev or test"
+        skipped = "; ".join(f"{name}: {reason}" for name, reason in [*self.unused.items()][:3])
+        problem = f"no file is called train ({', '.join(present)}), and nothing is trained on dev or test"
         hint = (
             "write train into the name of the file to train on; to train on dev all the same, write the section corpus "
             "by hand (docs/SWEEP_FILE.md): name it in train, and draw dev with split: {train: 9, dev: 1, test: 0}"
         )
-        raise CorpusError(self.root, None, f"{problem}{f'. Not read: {left}' if left else ''}", hint)
+        raise CorpusError(self.root, None, f"{problem}{f'. Not read: {skipped}' if skipped else ''}", hint)
 
-    def _split(self, labelled: Sequence[str], held: Mapping[str, set[str]]) -> dict[str, int]:
+    def _split(self, labelled: Sequence[str], held_out: Mapping[str, set[str]]) -> dict[str, int]:
         lacking = {
-            part: [language for language in labelled if part not in held[language]]
+            part: [language for language in labelled if part not in held_out[language]]
             for part in ("dev", "test")
         }
-        both = [language for language in labelled if not held[language]]
+        both = [language for language in labelled if not held_out[language]]
 
         def of(languages: Sequence[str]) -> str:
             return "" if len(languages) == len(labelled) else f" of {', '.join(languages)}"
@@ -215,22 +217,23 @@ class Parts:
         self._leave_part("dev", labelled, "split draws dev of all languages")
         return {"train": 9, "dev": 1, "test": 0}
 
-    def _leave_part(self, part: str, languages: Sequence[str], why: str) -> None:
+    def _leave_part(self, part: str, languages: Sequence[str], reason: str) -> None:
         for language in languages:
-            self.skip(self.files[language].pop(part, []), why)
+            self.skip(self.files[language].pop(part, []), reason)
 
     def patterns(self) -> PlainObject:
         """Part → its pattern, or a mapping from languages to patterns."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for part in ("train", "unlabelled", "dev", "test"):
-            each = {
-                language: self._pattern(own[part], _near(own, part))
-                for language, own in self.files.items()
-                if part in own
+            pattern_of = {
+                language: self._pattern(by_part[part], _name_of_other_part(by_part, part))
+                for language, by_part in self.files.items()
+                if part in by_part
             }
-            if each:
-                found[part] = self._common(each) if len(each) == len(self.files) else each
-        return found
+            if pattern_of:
+                shared = len(pattern_of) == len(self.files)
+                settings[part] = self._common(pattern_of) if shared else pattern_of
+        return settings
 
     def _pattern(self, files: list[Guess], near: str) -> str:
         """The pattern of a part's files. Where none finds these alone, the file that is called most like `near`."""
@@ -243,16 +246,18 @@ class Parts:
         if fnmatch.filter(self.present, pattern) == names:
             self.notes.append(f"{list_names(files)} are read one after the other as one part")
             return pattern
-        kept = max(names, key=lambda name: (len(_common_start([name, near])), -len(name)))
-        self.skip((file for file in files if file.name != kept), f"{kept} is taken for this part")
-        files[:] = [file for file in files if file.name == kept]
-        return escape(kept)
+        nearest_name = max(names, key=lambda name: (len(_common_start([name, near])), -len(name)))
+        self.skip(
+            (file for file in files if file.name != nearest_name), f"{nearest_name} is taken for this part"
+        )
+        files[:] = [file for file in files if file.name == nearest_name]
+        return escape(nearest_name)
 
-    def _common(self, each: dict[str, str]) -> Any:
+    def _common(self, by_language: dict[str, str]) -> Any:
         """One pattern with `{lang}` for all languages, where there is one that finds the same files."""
-        if len(set(each.values())) == 1:
-            return next(iter(each.values()))
-        templates = {language_pattern(pattern, language) for language, pattern in each.items()}
+        if len(set(by_language.values())) == 1:
+            return next(iter(by_language.values()))
+        templates = {language_pattern(pattern, language) for language, pattern in by_language.items()}
         if len(templates) == 1 and "{lang}" in next(iter(templates)):
             return next(iter(templates))
         rows = [split_name(template.replace("{lang}", "\0")) for template in templates]
@@ -262,43 +267,47 @@ class Parts:
             same = all(
                 fnmatch.filter(self.present, template.replace("{lang}", language))
                 == fnmatch.filter(self.present, pattern)
-                for language, pattern in each.items()
+                for language, pattern in by_language.items()
             )
             if pieces.count("*") == 1 and "{lang}" in template and same:
                 return template
-        return each
+        return by_language
 
     def text_forms(self) -> PlainObject:
         """How the unlabelled files of each language are written, where they are plain text."""
         forms: dict[str, str] = {}
         for language, files in self.files_of_parts("unlabelled").items():
-            found = {file.settings.get("unlabelled_form", "same") for file in files}
-            forms[language] = "documents" if "documents" in found else max(found)
-            why = "; ".join(dict.fromkeys(file.reason for file in files))
+            written_forms = {file.settings.get("unlabelled_form", "same") for file in files}
+            forms[language] = "documents" if "documents" in written_forms else max(written_forms)
+            reasons = "; ".join(dict.fromkeys(file.reason for file in files))
             self.notes.append(
-                f"{list_names(files)}: {why}, without labels: students learn from it what the teacher says"
+                f"{list_names(files)}: {reasons}, without labels: students learn from it what the teacher says"
             )
         return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merge_values(forms)}
 
     def encodings(self) -> PlainObject:
         """The encoding of each language's files, where one is not UTF-8."""
-        each: dict[str, str] = {}
-        for language, own in self.files.items():
-            files = {file.name: file.encoding for part in own for file in own[part]}
-            found = sorted(set(files.values()) - {"ascii"})
+        by_language: dict[str, str] = {}
+        for language, by_part in self.files.items():
+            files = {file.name: file.encoding for part in by_part for file in by_part[part]}
+            encodings = sorted(set(files.values()) - {"ascii"})
             # Where some are UTF-8, the lines of the others that are not are named when they are read.
-            each[language] = "utf-8" if "utf-8" in found or not found else found[0]
-            if len(found) > 1:
-                named = ", ".join(f"{name} {own}" for name, own in files.items() if own != "ascii")
-                self.notes.append(
-                    f"{language}: files of several encodings ({named}); corpus.encoding holds for all: convert them"
+            by_language[language] = "utf-8" if "utf-8" in encodings or not encodings else encodings[0]
+            if len(encodings) > 1:
+                listed = ", ".join(
+                    f"{name} {by_part}" for name, by_part in files.items() if by_part != "ascii"
                 )
-        return {} if set(each.values()) == {"utf-8"} else {"encoding": merge_values(each)}
+                self.notes.append(
+                    f"{language}: files of several encodings ({listed}); corpus.encoding holds for all: convert them"
+                )
+        return {} if set(by_language.values()) == {"utf-8"} else {"encoding": merge_values(by_language)}
 
 
-def _near(own: Mapping[str, list[Guess]], part: str) -> str:
+def _name_of_other_part(by_part: Mapping[str, list[Guess]], part: str) -> str:
     """A name of another part, which the names of this one should be like."""
-    return next((own[each][0].name for each in ("train", "dev", "test") if each != part and each in own), "")
+    return next(
+        (by_part[name][0].name for name in ("train", "dev", "test") if name != part and name in by_part), ""
+    )
 
 
 def _common_start(names: Sequence[str]) -> str:
