@@ -1,1 +1,1 @@
-"""A trained model as it ships."""
+"""Export of trained models."""

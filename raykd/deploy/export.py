@@ -1,13 +1,13 @@
-"""A finished run as files that are served without raykd, compared with the model on sentences of its own test part.
+"""Export of a finished run: files that are served without raykd, compared with the model on sentences of its test part.
 
-model.safetensors     its weights
+model.safetensors     weights
 model.onnx            the model with its decoding, in float32
 model-int8.onnx       the same with weights of 8 bits
-vocabulary.json       how words become numbers
-labels.json           the tags that the numbers of labels stand for
-labeller/             labels text with these files, by onnxruntime and numpy alone
-README.md             its model card
-export.json           what it is: run, task, inputs and outputs of the graph, checksums, and how far the files agree
+vocabulary.json       mapping of words to numbers
+labels.json           tags by number
+labeller/             a package that labels text with these files, by onnxruntime and numpy alone
+README.md             model card
+export.json           run, task, inputs and outputs of the graph, checksums, and agreement of the files with the model
 """
 
 from __future__ import annotations
@@ -53,65 +53,82 @@ from raykd.training.worker import Worker
 
 ONNX, ONNX_INT8, CARD = labeller.FLOAT32, labeller.INT8, labeller.CARD
 LABELLER = {f"labeller/{path.name}": path for path in sorted(Path(labeller.__file__).parent.glob("*.py"))}
-"""Each module of the labeller, under its name in an export."""
+"""Name in an export → module of the labeller."""
 README = "README.md"
 FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, *LABELLER, README, CARD)
 SENTENCES = 1000
-"""On so many sentences the files are compared with the model."""
+"""Most sentences on which the files are compared with the model."""
 TIE = 1e-5
-"""Where the scores of the two best labellings are nearer than this, rounding decides which one is the best."""
+"""Difference of scores below which rounding decides which of two labellings is the best."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the files give the labels that the model gives."""
+    """Agreement of the exported files with the model.
+
+    Attributes:
+        part: Part of the corpus with the compared sentences.
+        sentences: Compared sentences.
+        too_long: Sentences left out because the model reads them in parts, which its graph does not.
+        labels: Labels of the compared sentences.
+        differing: File → labels that differ from those of the model in PyTorch.
+        tied: Sentences with other labels in float32 that have two best labellings, nearer than `TIE`.
+        scores: Score of the task on these sentences, of the model (`model.safetensors`) and of each file.
+        score_label: Name of the score.
+    """
 
     part: str
     sentences: int
     too_long: int
-    """Sentences that the model reads in parts, which its graph does not: left out."""
     labels: int
     differing: Mapping[str, int]
-    """File → how many labels differ from the model's in PyTorch."""
     tied: int
-    """Sentences with other labels in float32 whose two best labellings are tied: nearer than `TIE`."""
     scores: Mapping[str, float]
-    """The task's score on these sentences, of the model (`model.safetensors`) and of each file."""
     score_label: str
 
 
 @dataclass(frozen=True)
 class Trees:
-    """How the labels of a parser say trees."""
+    """Tree settings of an exported parser.
+
+    Attributes:
+        encoding: Encoding of trees in the parser's labels.
+        pos: Column of CoNLL-U with the parts of speech that the parser reads; None if it reads none.
+        pos_origin: Source of the parts of speech in training, in words; None if the corpus is not at hand.
+    """
 
     encoding: Encoding
     pos: Pos | None
-    """The column of CoNLL-U that has the parts of speech which it reads; None where it reads none."""
     pos_origin: str | None
-    """Where those of its training were from, in words; None where the corpus is not at hand."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What was written."""
+    """A written export.
+
+    Attributes:
+        run: The exported run.
+        result: Its result.
+        corpus: Report of its corpus; None if the store does not have the corpus.
+        address: Folder of the export.
+        sizes: File → bytes.
+        agreement: Agreement of the files with the model; None if the sentences of the run are not at hand.
+        splitting: Splitting of texts into words.
+        trees: Tree settings of a parser; None for other models.
+    """
 
     run: Run
     result: RunResult
     corpus: CorpusReport | None
-    """None where the store has it not."""
     address: str
     sizes: Mapping[str, int]
-    """File → bytes."""
     agreement: Agreement | None
-    """None where the sentences of the run are not at hand."""
     splitting: Splitting
-    """How it splits texts into words."""
     trees: Trees | None = None
-    """Of a parser."""
 
     @property
     def languages(self) -> list[str]:
-        """Of its scores."""
+        """Languages with scores."""
         return _languages(self.result)
 
 
@@ -127,17 +144,22 @@ def export_run(
     card: Callable[[Export], str] | None = None,
     split: str | None = None,
 ) -> Export:
-    """Write the model in the `folder` of a finished run into `target`.
+    """Write the model of a finished run into a folder.
 
     Args:
-        store: it has the run's corpus.
-        card: gives what is written into the model card.
-        split: how the export splits texts into words, one of the labeller's `SPLITS`; None for the task's.
+        folder: Folder of the run.
+        target: Folder of the export.
+        store: Store with the run's corpus; None skips the comparison with the model.
+        card: Function that returns the text of the model card; None writes no README.md.
+        split: Splitting of texts into words, one of the labeller's `SPLITS`; None for that of the task.
+
+    Returns:
+        Description of the written export.
 
     Raises:
-        StoreError: the folder is not a run's, or damaged.
-        ExportError: there is no ONNX graph of this kind of model, or one in float32 gives other labels than the model,
-            or `split` does not fit the task; nothing is written then.
+        StoreError: The folder is not a run, or is damaged.
+        ExportError: This kind of model has no ONNX graph, the float32 file gives other labels than the model, or
+            `split` does not fit the task; then nothing is written.
     """
     report_progress(0.0, "loading the model")
     tagger = load_tagger(folder.uri)
@@ -186,7 +208,7 @@ def export_run(
 
 
 def _labels_json(tagger: Tagger) -> bytes:
-    """What the numbers of labels stand for, and which may follow each other where that is read."""
+    """Return the labels by number, and the legal label pairs if decoding uses them, as JSON."""
     legal = tagger.model.legal
     content = {**tagger.tag_set.to_plain(), **({} if legal is None else {"legal": legal_as_json(legal)})}
     return json.dumps(content, ensure_ascii=False).encode()
@@ -206,7 +228,7 @@ def _corpus(store: Storage, run: Run) -> Corpus | None:
 
 
 def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
-    """Sentences of the test part, or else of the dev part, from all over it; None where there are neither."""
+    """Return evenly spaced sentences of test, or else of dev; None if both are empty."""
     for name in ("test", "dev"):
         count = corpus.parts[name].num_rows
         if count:
@@ -216,9 +238,7 @@ def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
 
 
 def _find_tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
-    """What splits words outside of raykd: `own`, the labeller itself, or `package`, the package `tokenizers`, where its
-    kind of tokenizer is not written there, or splits one of these words otherwise.
-    """
+    """Return `own` if the labeller splits `words` as in training, else `package`, for the package `tokenizers`."""
     pieces = tagger.vocabulary.pieces
     if pieces.special.separator:  # which the labeller knows
         words = [word for word in words if word != SEPARATOR]
@@ -281,11 +301,7 @@ def _count_differences(labels: Sequence[np.ndarray], other_labels: Sequence[np.n
 def _count_ties(
     tagger: Tagger, text: EncodedText, model_labels: Sequence[np.ndarray], float32: Sequence[np.ndarray]
 ) -> int:
-    """How many sentences have other labels in float32, each of which has two best labellings.
-
-    Raises:
-        ExportError: a sentence has other labels although one labelling is clearly the best.
-    """
+    """Count the sentences with wrong labels in float32; ExportError if one of them has a single best labelling."""
     rows = np.array(
         [row for row, (a, b) in enumerate(zip(model_labels, float32, strict=True)) if (a != b).any()], int
     )
@@ -301,7 +317,7 @@ def _count_ties(
 
 
 def _score_gaps(output: Output, rows: np.ndarray) -> list[float]:
-    """By how much the best labelling of each sentence scores more than the next one."""
+    """Return the differences in score between the two best labellings of sentences."""
     chain = output.distribution
     if not isinstance(chain, Chain):
         return [float("inf")] * len(rows)
@@ -310,7 +326,6 @@ def _score_gaps(output: Output, rows: np.ndarray) -> list[float]:
 
 
 def _parse_sentences(session: Session, text: EncodedText, decode: Decode) -> list[Any]:
-    """The trees of every sentence."""
     trees: list[Any] = [None] * len(text)
     for rows in evaluation_batches(text.piece_lengths, torch.device("cpu")):
         batch = text.gather(rows)
@@ -323,7 +338,7 @@ def _parse_sentences(session: Session, text: EncodedText, decode: Decode) -> lis
 def _label_sentences(
     label: Callable[[TokenBatch], np.ndarray], text: EncodedText, like: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """The labels of every sentence, as long as those in `like`."""
+    """Return the labels of all sentences, cut to the lengths in `like`."""
     labels = list(like)
     for rows in with_progress(evaluation_batches(text.piece_lengths, torch.device("cpu"))):
         for row, path in zip(rows, label(text.gather(rows)), strict=True):

@@ -1,7 +1,7 @@
-"""An exported model on labelled files: the task's score, the figures of every label and language, and its errors.
+"""Evaluation of an exported model on labelled files: the task's score, scores of labels and languages, and confusions.
 
-The score is what a run's test score is: the task's metric of each language, and their mean (over all of them: an export
-does not know which languages had no labels).
+The score is computed as the test score of a run: the task's metric of each language, and the mean over all languages,
+because an export does not know which languages had no labels.
 """
 
 from __future__ import annotations
@@ -34,27 +34,42 @@ from raykd.tasks import TASKS, Task
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well one export labels some text. Of utterances the intent is one span more."""
+    """Scores of one export on some text; the intent of an utterance counts as one more span.
+
+    Attributes:
+        address: Folder of the export.
+        run_ids: Runs of its models.
+        score: Score of the task.
+        by_language: Language → scores of its labels.
+        overall: Scores of labels over the sentences of all languages together.
+        confusions: Confusions; their examples count the sentences of the text.
+        unknown_labels: Label of the text that the model cannot predict → its occurrences.
+        pos: Source of the parts of speech that a parser read, in words; empty if it read none.
+    """
 
     address: str
     run_ids: tuple[str, ...]
     score: Score
     by_language: Mapping[str, ScoresByLabel]
     overall: ScoresByLabel
-    """All sentences as if they were of one language."""
     confusions: tuple[Confusion, ...]
-    """Their examples count the sentences of the text."""
     unknown_labels: Mapping[str, int]
-    """Span types, or labels, of the text that the model does not know, with how many there are: it cannot find them."""
     pos: str = ""
-    """Where the parts of speech that a parser read are from, in words; empty where it read none."""
 
 
 class LoadedExport:
-    """The models in a folder that `raykd export` wrote: one, or one for each language or for a few."""
+    """The models in a folder written by `raykd export`: one, or one for each language or group of languages.
+
+    Args:
+        folder: Folder of the export.
+        int8: True runs the file with 8-bit weights.
+        threads: CPU threads of each model.
+
+    Raises:
+        StoreError: The folder is no export, or holds models of several tasks.
+    """
 
     def __init__(self, folder: Path, *, int8: bool = False, threads: int = 1):
-        """Raises StoreError where the folder is no export, or holds models of several tasks."""
         self.folder = folder
         file = model_file(int8=int8)
         is_single = (folder / CARD).is_file()
@@ -80,7 +95,7 @@ class LoadedExport:
         self.run_ids = tuple(str(model.card["run"]) for model in self._models.values())
 
     def model(self, language: str) -> Labeller:
-        """The model of a language. Raises StoreError where there is none."""
+        """Return the model of a language; StoreError if there is none."""
         names = [name for name in self._models if name == "" or language in name.split("+")]
         if not names:
             languages = ", ".join(sorted(self._models))
@@ -96,14 +111,16 @@ class LoadedExport:
         batch: int = 32,
         on_progress: Callable[[int], None] = lambda finished: None,
     ) -> list[Any]:
-        """What the models say of every sentence, as the form of their task compares it; `each` is called with how many
-        sentences are labelled.
+        """Return the predictions for all sentences, in the form compared by the task's metric.
 
         Args:
-            pos: the parts of speech of every sentence, where it is a parser that reads them; else empty.
+            text: The sentences.
+            pos: Parts of speech of each sentence, for a parser that reads them; else empty.
+            batch: Sentences labelled at once.
+            on_progress: Called with the number of labelled sentences so far.
 
         Raises:
-            CorpusError: parts of speech that a model reads are missing or unknown to it.
+            CorpusError: A model reads parts of speech, and some are missing or unknown to it.
         """
 
         def label_rows(model: Labeller, rows: Sequence[int]) -> Sequence[Any]:
@@ -122,7 +139,7 @@ class LoadedExport:
         at_once: int,
         on_progress: Callable[[int], None],
     ) -> list[list[Any]]:
-        """What `call` gives of some sentences with the model of their language, of every sentence."""
+        """Return what `call` predicts for blocks of sentences of one language, in the order of the text."""
         predictions: list[list[Any]] = [[] for _ in text.sentences]
         finished = 0
         for language in dict.fromkeys(text.languages):
@@ -137,7 +154,14 @@ class LoadedExport:
         return predictions
 
     def check_tagger(self, tagger: LoadedExport) -> None:
-        """Raise StoreError where the models of `tagger` do not give the parts of speech that these parsers read."""
+        """Refuse a tagger without the parts of speech that these parsers read.
+
+        Args:
+            tagger: Export of the tagger.
+
+        Raises:
+            StoreError: A model of `tagger` does not give them.
+        """
         for model in self._models.values():
             for tagger_model in tagger._models.values():
                 try:
@@ -147,9 +171,7 @@ class LoadedExport:
 
     @property
     def tree_settings(self) -> dict[str, str]:
-        """How files of trees are read for these parsers: which part of speech they read, and whether relations have
-        subtypes.
-        """
+        """Settings of the corpus source: column of parts of speech, and relations with or without subtypes."""
         columns = [model.card["trees"]["pos"] or "upos" for model in self._models.values()]
         subtypes = any(":" in relation for relation in self.known_labels)
         relations = "full" if subtypes else "universal"
@@ -157,12 +179,12 @@ class LoadedExport:
 
     @property
     def reads_pos(self) -> bool:
-        """Whether one of them is a parser whose labels name parts of speech."""
+        """True if a model is a parser with parts of speech in the labels."""
         return any(model.needs_pos for model in self._models.values())
 
     @property
     def known_labels(self) -> set[str]:
-        """The span types, labels or relations that the models know."""
+        """Span types, labels or relations that the models can predict."""
         form = self.task.form
         return {
             label for model in self._models.values() for label in form.exported_labels(model)
@@ -178,12 +200,22 @@ def evaluate(
     examples: int = 2,
     on_progress: Callable[[int], None] = lambda finished: None,
 ) -> Evaluation:
-    """Label `text` and compare; `examples` of each confusion, and `each` as in `LoadedExport.label`. `pos` gives a
-    parser its parts of speech, in the place of those of the text.
+    """Label a text and score the labels.
+
+    Args:
+        exported: The export.
+        text: Sentences with gold labels.
+        pos: Export of a tagger that predicts the parts of speech for a parser; None takes those of the text.
+        batch: Sentences labelled at once.
+        examples: Most examples of one confusion.
+        on_progress: Called with the number of labelled sentences so far.
+
+    Returns:
+        The scores and confusions.
 
     Raises:
-        CorpusError: the labels of the text are not of the kind that the model predicts.
-        StoreError: there is no model of one of its languages, or `pos` does not give the parser's parts of speech.
+        CorpusError: The labels of the text are not of the kind that the model predicts.
+        StoreError: A language of the text has no model, or `pos` does not give the parser's parts of speech.
     """
     task, form, rows = exported.task, exported.task.form, _rows_by_language(text)
     if not form.labels_text or form.generates:
@@ -216,7 +248,6 @@ def evaluate(
 
 
 def _rows_by_language(text: LabelledText) -> dict[str, list[int]]:
-    """Language → its sentences."""
     return {
         language: [row for row, name in enumerate(text.languages) if name == language]
         for language in sorted(set(text.languages))
@@ -224,7 +255,6 @@ def _rows_by_language(text: LabelledText) -> dict[str, list[int]]:
 
 
 def _only_language(by_language: Mapping[str, ScoresByLabel]) -> ScoresByLabel | None:
-    """The figures of the one language there is."""
     return next(iter(by_language.values())) if len(by_language) == 1 else None
 
 

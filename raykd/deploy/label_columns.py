@@ -1,7 +1,7 @@
-"""Label files of columns: a word a line, an empty line after each sentence.
+"""Labelling of files with one word in a line and an empty line after a sentence.
 
-A parser fills HEAD and DEPREL of CoNLL-U; other columns get two more. It reads parts of speech in the column of CoNLL-U
-that its export names.
+A parser fills HEAD and DEPREL of CoNLL-U; other files get one or two more columns. A parser reads parts of speech from
+the column of CoNLL-U named by its export.
 """
 
 from __future__ import annotations
@@ -32,21 +32,26 @@ from raykd.serving.labeller import READ_AHEAD, Labeller
 GIVE_POS = "give --pos DIR, an export of a student of task pos"
 TAB = "\t"
 MODEL_SCHEME: SpanScheme = "bioes"
-"""The scheme of the labels of models."""
+"""Scheme of the labels of models."""
 HINT = "correct the line, or set --column to the column of the words, from 0"
 
 
 class Row(NamedTuple):
-    """A line of a file."""
+    """A line of a file.
+
+    Attributes:
+        number: Number of the line, from 1.
+        text: The line.
+        cells: Cells of a word; empty for comments, empty lines and the lines of CoNLL-U that are no words.
+    """
 
     number: int
     text: str
     cells: Cells
-    """Of a word; empty for comments and empty lines, and for what is no word in CoNLL-U."""
 
 
 class Block(NamedTuple):
-    """The lines of a sentence and the others around it, with its words; at the end of a file there may be none."""
+    """The lines of a sentence with comments and empty lines around, and the words; the last block may have no word."""
 
     rows: list[Row]
     words: list[str]
@@ -62,19 +67,19 @@ def label_columns(
     batch: int = 32,
     report: Callable[[str], None] = lambda line: None,
 ) -> Iterator[str]:
-    """Each sentence with a last column of labels; comments and empty lines stay where they are.
+    """Yield the lines of sentences with a last column of labels; comments and empty lines stay in place.
 
     Args:
-        labeller: the exported model.
-        lines: of the file.
-        file: its name, for errors.
-        column: of the words, from 0; None: the one that looks like words.
-        scheme: of the labels; None: that of the file's own labels, else BIOES.
-        batch: sentences that are read at once.
-        report: gets a line of text that says how the file is read.
+        labeller: The exported model.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        column: Column of the words, from 0; None takes the one that looks like words.
+        scheme: Scheme of the labels; None takes that of the file's labels, or else BIOES.
+        batch: Sentences labelled at once.
+        report: Receives a line of text on how the file is read.
 
     Raises:
-        CorpusError: a line lacks its word, or what the model reads.
+        CorpusError: A line lacks its word, or an input of the model.
     """
     if labeller.pairs:
         problem = "columns of words have no pairs of texts, which the model labels"
@@ -97,7 +102,6 @@ def label_columns(
 
 
 def _block_text(block: Block, added: Iterator[Cells], separator: str) -> str:
-    """The lines of a block, with what is `added` to each word."""
     front = next(added) if block.words else []
     lines = []
     for row in block.rows:
@@ -109,7 +113,7 @@ def _block_text(block: Block, added: Iterator[Cells], separator: str) -> str:
 
 
 def _append_cells(row: Row, added: Cells, separator: str) -> str:
-    """The line with `added` at its end; a tree of CoNLL-U has its own columns."""
+    """Return the line with `added` at the end; a tree fills its columns of CoNLL-U."""
     if len(added) == 1 or len(row.cells) != WIDTH:
         return separator.join([row.text, *added])
     cells = [*row.cells]
@@ -124,7 +128,7 @@ def _label_cells(
     scheme: SpanScheme | None,
     report: Callable[[str], None],
 ) -> Iterator[Cells]:
-    """For each sentence the lines in front of it, then for each word its label."""
+    """Yield for a sentence the lines in front, then one label for a word."""
     pieces = [
         [block.words[start:stop] for start, stop in cut_document(block.words)]
         for block in blocks
@@ -155,7 +159,7 @@ def _label_cells(
 
 
 def _arc_cells(labeller: Labeller, blocks: Sequence[Block], file: str, batch: int) -> Iterator[Cells]:
-    """For each sentence no line in front of it, then for each word its head and relation."""
+    """Yield for a sentence an empty list (no line in front), then head and relation of the words."""
     pos = [_read_pos(labeller, block.rows, file) for block in blocks if block.words]
     for tree in labeller.parse([block.words for block in blocks if block.words], pos, batch=batch):
         yield []
@@ -163,7 +167,7 @@ def _arc_cells(labeller: Labeller, blocks: Sequence[Block], file: str, batch: in
 
 
 def _read_pos(labeller: Labeller, rows: Sequence[Row], file: str) -> list[str] | None:
-    """The parts of speech of a sentence's words, where the model must be given them: a column of CoNLL-U."""
+    """Return the parts of speech of a sentence from the column of CoNLL-U; None if the model reads none."""
     if labeller.trees is None or not labeller.needs_pos:
         return None
     name = labeller.card["trees"]["pos"]
@@ -192,7 +196,7 @@ def _describe_reading(layout: Layout, separator: str, scheme: SpanScheme | None)
 
 
 def _existing_scheme(start: Beginning, layout: Layout) -> SpanScheme | None:
-    """The scheme of the spans that the file has already; None where it has none."""
+    """Return the scheme of the spans in the file; None if it has no spans."""
     spans = span_columns(classify_columns(start))
     if not spans:
         return None
@@ -207,7 +211,7 @@ def _existing_scheme(start: Beginning, layout: Layout) -> SpanScheme | None:
 
 
 def _read_blocks(lines: Iterable[str], layout: Layout, file: str) -> Iterator[Block]:
-    """The sentences of a file with all of its lines, cut as training cuts them."""
+    """Yield the sentences of a file with all lines around, cut as training cuts them."""
     pending_lines: list[str] = []
     first = 1
 

@@ -1,7 +1,7 @@
-"""The form of a file that is to be labelled, its lines, and what labels them.
+"""Files to be labelled: recognition of their form, reading of their lines, and the function that labels each form.
 
-A file is read as `raykd init`, `evaluate` and training read it: by the same guess of its form, the same cutting of its
-lines.
+A file is read as `raykd init`, `evaluate` and training read it: its form is guessed and its lines are cut in the same
+way.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A file to be labelled, and how.
+    """A file to be labelled, and the settings.
 
-    Args:
-        labeller: the exported model.
-        lines: of the file.
-        name: of the file, for errors.
-        settings: of the source that reads such files: the columns of a table.
-        column: of the words (conll) or of the text (tsv), from 0; None: the one that they are in.
-        scheme: of the labels of columns; None: that of the file's own labels, else BIOES.
-        batch: texts or sentences that are read at once.
-        write: how a text is written; JSON Lines and columns are written as they were read.
-        report: gets a line of text that says how columns are read.
+    Attributes:
+        labeller: The exported model.
+        lines: Lines of the file.
+        name: Name of the file, for errors.
+        settings: Settings of the corpus source for such files: the columns of a table.
+        column: Column of the words (conll) or of the text (tsv), from 0; None finds it.
+        scheme: Scheme of the labels in columns; None takes that of the file's labels, or else BIOES.
+        batch: Texts or sentences labelled at once.
+        write: Format of a labelled text; JSON Lines and columns keep the format of the file.
+        report: Receives a line of text on how columns are read.
     """
 
     labeller: Labeller
@@ -59,7 +59,7 @@ class Request:
 
     @property
     def numbered(self) -> Numbered:
-        """The lines with their numbers. Raises CorpusError at one that is not text."""
+        """The numbered lines, from 1; CorpusError at a line that is not text."""
         for number, line in enumerate(self.lines, start=1):
             if isinstance(line, BrokenLine):
                 raise CorpusError(self.name, number, line.problem, line.hint)
@@ -68,20 +68,24 @@ class Request:
 
 @dataclass(frozen=True)
 class FileForm:
-    """A form of files."""
+    """A form of files to be labelled.
+
+    Attributes:
+        name: Name in `--format`.
+        unit: The unit that is labelled at once.
+        label: Labels the lines of a file, in order: of texts as JSON Lines, of columns with a last column. CorpusError
+            if a line is not of that form, or lacks an input of the model.
+        of_texts: True if each text becomes a line of the output.
+        takes: Settings of a request that have an effect.
+        keep_marks: True if byte-order marks inside lines stay. Offsets in texts count them; words have none.
+    """
 
     name: Form
     unit: Literal["text", "sentence"]
-    """The unit that is labelled at once."""
     label: Callable[[Request], Iterator[str]]
-    """Label the lines of a file; of texts JSON Lines, of columns a last column, in their order. It raises CorpusError
-    where a line is not of that form, or lacks what the model reads."""
     of_texts: bool = False
-    """Each text becomes a line of the output."""
     takes: tuple[Literal["column", "scheme"], ...] = ()
-    """The settings of a request that have an effect."""
     keep_marks: bool = True
-    """Byte-order marks inside of lines stay: places in texts count them, and words have none."""
 
 
 def _label_texts(request: Request) -> Iterator[str]:
@@ -125,16 +129,24 @@ FORMS: Mapping[str, FileForm] = MappingProxyType(
 FORM_OF_SOURCE: Mapping[str, FileForm] = MappingProxyType(
     {**FORMS, "conllu": COLUMNS, "xsid": COLUMNS, "spans": OBJECTS}
 )
-"""Source of corpora → the form in which such files are labelled."""
+"""Corpus source → form in which such files are labelled."""
 
 
 def recognise_form(
     file: str, labeller: Labeller, requested_form: Form | Literal["auto"]
 ) -> tuple[FileForm, PlainObject]:
-    """The form of a file, and the settings of the source that reads it: as `asked`, or as `raykd init` would take it.
+    """Find the form of a file, and the settings of the corpus source that reads it.
+
+    Args:
+        file: Name of the file; `-` for the standard input.
+        labeller: The exported model.
+        requested_form: The form; `auto` recognises it as `raykd init` does.
+
+    Returns:
+        The form, and the settings of its source; empty settings if the file was not recognised.
 
     Raises:
-        CorpusError: the file is missing, or of a form that is not labelled.
+        CorpusError: The file is missing, or has a form that cannot be labelled.
     """
     form = FORMS.get(requested_form)
     if file == "-":
@@ -169,9 +181,11 @@ def _recognised_form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
 
 
 def read_file_lines(file: str, *, keep_marks: bool) -> Iterator[str]:
-    """The lines of a file, unpacked where it is packed, or of the standard input (-); none of an empty one.
+    """Yield the lines of a file, unpacked if packed, or of the standard input; no lines of an empty file.
 
-    `keep_marks`: whether byte-order marks inside of lines stay.
+    Args:
+        file: Name of the file; `-` for the standard input.
+        keep_marks: True keeps byte-order marks inside lines.
     """
     if file == "-":
         advice = EncodingAdvice("utf-8", may_be_set=False)

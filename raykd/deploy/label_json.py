@@ -1,4 +1,4 @@
-"""Label JSON Lines of texts and of words: each object is written again, with what the model says beside its fields."""
+"""Labelling of JSON Lines with texts or words: the model's answer is added to the fields of the objects."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from raykd.serving.labeller import READ_AHEAD, Labelled, Labeller, join_pair
 
 PAIR = 'expected {"text": "…", "text_pair": "…"}'
 PREFIX = "predicted_"
-"""In front of a field of the model's that the file has already."""
+"""Prefix of a field of the answer whose name the file already uses."""
 
 
 def label_json(
     labeller: Labeller, lines: Numbered, file: str, columns: Mapping[str, int | str], batch: int
 ) -> Iterator[str]:
-    """Each object with what the model says beside its fields, in their order.
+    """Yield the objects with the fields of the model's answer added, in order.
 
-    A field of the file is never written over: where its first object has one that the model would write, the model's
-    is called `predicted_…` in all lines.
+    A field of the file is never overwritten: if its first object has a field of the answer, that field is called
+    `predicted_…` in all lines.
 
     Args:
-        labeller: the exported model.
-        lines: of the file; blank ones are left out.
-        file: its name, for errors.
-        columns: the names of the fields `text`, `second` and `token`, where they have others.
-        batch: texts or sentences that are read at once.
+        labeller: The exported model.
+        lines: Numbered lines of the file; blank ones are left out.
+        file: Name of the file, for errors.
+        columns: Names of the fields `text`, `second` and `token`, where they differ from the usual ones.
+        batch: Texts or sentences labelled at once.
 
     Raises:
-        CorpusError: a line is no object, lacks what the model reads, or has a field of the model's that the first one
+        CorpusError: A line is no object, lacks an input of the model, or has a field of the answer that the first line
             lacks.
     """
     names = _Fields(columns)
@@ -60,7 +60,7 @@ def label_json(
 
 
 class _Fields:
-    """The fields of texts and words."""
+    """Names of the fields with texts and words."""
 
     def __init__(self, columns: Mapping[str, int | str]):
         self.text = str(columns.get("text", "text"))
@@ -69,7 +69,7 @@ class _Fields:
         self._of_words = "token" in columns
 
     def is_text(self, plain: Mapping[str, Any]) -> bool:
-        """True where an object has a text, and no words by which the file is read."""
+        """Return True if an object has a text, and no words to be read instead."""
         return self.text in plain and not (self._of_words and _are_strings(plain.get(self.token)))
 
     def text_of(self, plain: Mapping[str, Any]) -> str:
@@ -77,12 +77,12 @@ class _Fields:
 
 
 def _answer_fields(answer: Labelled) -> dict[str, Any]:
-    """The answer of the model without the text, which the file has."""
+    """Return the fields of the answer without the text, which the file has."""
     return {name: value for name, value in asdict(answer).items() if value is not None and name != "text"}
 
 
 def _free_name(name: str, plain: Mapping[str, Any]) -> str:
-    """A name for a field of the model's that the object has not."""
+    """Return the name with as many prefixes as are needed for a new field."""
     while name in plain:
         name = PREFIX + name
     return name
@@ -91,7 +91,7 @@ def _free_name(name: str, plain: Mapping[str, Any]) -> str:
 def _label_words(
     labeller: Labeller, objects: list[dict[str, Any]], names: _Fields, batch: int
 ) -> list[dict[str, Any]]:
-    """The answer of the model for the words of each object."""
+    """Return the model's answers for the words of the objects."""
     words = [plain[names.token] for plain in objects]
     if labeller.utterances:
         answers = labeller.intents_and_slots(words, batch=batch)

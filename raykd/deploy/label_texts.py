@@ -1,4 +1,4 @@
-"""Label files of texts: a text a line, or a column of a table."""
+"""Labelling of texts: a text in each line, or in a column of a table."""
 
 from __future__ import annotations
 
@@ -15,20 +15,36 @@ from raykd.pluralise import pluralise
 from raykd.serving.labeller import Labelled, Labeller, check_pair
 
 Numbered = Iterator[tuple[int, str]]
-"""(line from 1, its text without the line end)."""
+"""(line number from 1, line without its end)."""
 Write = Callable[[Labelled], str]
-"""A text with what the model says of it → the line that is written."""
+"""Labelled text → line of the output."""
 
 
 def label_texts(labeller: Labeller, lines: Numbered, file: str, batch: int, write: Write) -> Iterator[str]:
-    """Each line, a text, with what the model says of it. Raises CorpusError where the model reads what text lacks."""
+    """Yield one line of output per text.
+
+    Args:
+        labeller: The exported model.
+        lines: Numbered lines, each a text.
+        file: Name of the file, for errors.
+        batch: Texts labelled at once.
+        write: Format of a labelled text.
+
+    Raises:
+        CorpusError: The model reads parts of speech, or labels pairs and a text is no pair.
+    """
     refuse_without_pos(labeller, file)
     for answer in labeller(_check_pairs(labeller, lines, file), batch=batch):
         yield write(answer)
 
 
 def marked_line(labeller: Labeller, answer: Labelled) -> str:
-    """A text with its spans in brackets, each word with its label, or the label of the whole text in front."""
+    """Return a text with spans in brackets, with labels behind words, or with the label of the text in front.
+
+    Args:
+        labeller: The exported model.
+        answer: Its answer for the text.
+    """
     spans, parts, at = labeller.has_spans, list[str](), 0
     for number, unit in enumerate(answer.spans if spans else answer.words):
         label = unit.label if answer.heads is None else f"{unit.label}:{answer.heads[number]}"
@@ -41,17 +57,17 @@ def marked_line(labeller: Labeller, answer: Labelled) -> str:
 def text_cells(
     lines: Iterable[str], file: str, places: Sequence[int], *, separator: Separator, header: bool
 ) -> Numbered:
-    """The text of each row of a table, or its two texts with a tab between them.
+    """Yield the texts of a table's rows, two texts of a row joined by a tab.
 
     Args:
-        lines: of the file.
-        file: its name, for errors.
-        places: the columns of the texts, from 0.
-        separator: between the columns.
-        header: whether the first row has the names of the columns.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        places: Columns of the texts, from 0.
+        separator: Separator of the columns.
+        header: True if the first row has the names of the columns.
 
     Raises:
-        CorpusError: a row has other columns than the first one.
+        CorpusError: A row has another number of columns than the first one.
     """
     width = 0
     for number, cells in table_rows(lines, separator):
@@ -71,7 +87,7 @@ def text_cells(
 
 
 def _check_pairs(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str]:
-    """The texts. Raises CorpusError where one is no pair, and the model labels pairs."""
+    """Yield the texts; CorpusError at a text that is no pair, if the model labels pairs."""
     for number, text in texts:
         if labeller.pairs:
             refuse_single(text, file, number)
@@ -79,7 +95,7 @@ def _check_pairs(labeller: Labeller, texts: Numbered, file: str) -> Iterator[str
 
 
 def refuse_single(text: str | list[str], file: str, number: int) -> None:
-    """Raise CorpusError where a text, or its words, is no pair."""
+    """Raise CorpusError if a text, or its words, is no pair."""
     try:
         check_pair(text)
     except ValueError as error:
@@ -87,13 +103,17 @@ def refuse_single(text: str | list[str], file: str, number: int) -> None:
 
 
 def refuse_without_pos(labeller: Labeller, file: str, line: int | None = None) -> None:
-    """Raise CorpusError where the model reads parts of speech, which text does not have."""
+    """Raise CorpusError if the model reads parts of speech, which text does not have."""
     if labeller.needs_pos:
         problem = "text has no parts of speech, which the model reads"
         raise CorpusError(file, line, problem, f"{GIVE_POS}, or a file of CoNLL-U")
 
 
 def json_line(answer: Labelled) -> str:
-    """The answer of the model as a line of JSON."""
+    """Return the model's answer as a line of JSON.
+
+    Args:
+        answer: The labelled text; fields without a value are left out.
+    """
     fields = {name: value for name, value in asdict(answer).items() if value is not None}
     return json.dumps(fields, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""A model as it is served: an ONNX file, in float32 or with weights of 8 bits, run by ONNX Runtime on the CPU."""
+"""ONNX files of a model, in float32 or with 8-bit weights, run by ONNX Runtime on the CPU."""
 
 from __future__ import annotations
 
@@ -17,30 +17,40 @@ if TYPE_CHECKING:
     from raykd.corpora.encoded_text import TokenBatch
 
 IN_8_BITS = ("LSTM", "MatMul", "Gather")
-"""The operators whose weights are stored in 8 bits. Embeddings are read by Gather."""
+"""Operators with weights of 8 bits; embeddings are read by Gather."""
 _MAX_BYTES = 2**31 - 1
-"""Bytes of one protobuf message."""
+"""Largest size of one protobuf message, in bytes."""
 
 
 @dataclass(frozen=True)
 class OnnxFiles:
-    """The files of one model, which read the same numbers and give the same outputs (`layers/graph.py`)."""
+    """The ONNX files of one model; both have the same inputs and outputs (`layers/graph.py`)."""
 
     float32: bytes
     int8: bytes
 
 
 def onnx_files(model: Model) -> OnnxFiles:
-    """Return `model` with its decoding as ONNX files; raises what `float32_file` raises."""
+    """Return model and decoding as ONNX files.
+
+    Args:
+        model: A trained model.
+
+    Raises:
+        ExportError: See `float32_file`.
+    """
     float32 = float32_file(model)
     return OnnxFiles(float32, int8_file(float32))
 
 
 def float32_file(model: Model) -> bytes:
-    """Return `model` with its decoding as an ONNX file.
+    """Return model and decoding as an ONNX file.
+
+    Args:
+        model: A trained model.
 
     Raises:
-        ExportError: no such file is made of this kind of model, or it is larger than 2 GiB.
+        ExportError: There is no ONNX graph for this kind of model, or the file is larger than 2 GiB.
     """
     graph = model.to_onnx()
     if (size := graph.ByteSize()) > _MAX_BYTES:
@@ -49,10 +59,13 @@ def float32_file(model: Model) -> bytes:
 
 
 def int8_file(float32: bytes) -> bytes:
-    """Return the same model with weights of 8 bits.
+    """Return a copy of an ONNX file with weights of 8 bits.
 
-    They are signed, with one scale for each column of a matrix and one for all embeddings; what is multiplied with them
-    is rounded to 8 bits while it runs (ONNX Runtime's dynamic quantization).
+    Weights are signed, with one scale for each column of a matrix and one for all embeddings. The values multiplied
+    with them are rounded to 8 bits at run time (ONNX Runtime's dynamic quantization).
+
+    Args:
+        float32: Content of the file from `float32_file`.
     """
     # Only who exports needs ONNX, which takes half a second to import.
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -69,7 +82,12 @@ def int8_file(float32: bytes) -> bytes:
 
 
 class Session:
-    """An ONNX file that labels batches, on some threads of the CPU."""
+    """An open ONNX file for labelling batches, on some threads of the CPU.
+
+    Attributes:
+        inputs: Name of each input → its axes.
+        outputs: Name of each output → its axes.
+    """
 
     def __init__(self, file: bytes, *, threads: int = 1):
         self._session = open_session(file, threads)
@@ -80,13 +98,13 @@ class Session:
         """What it reads and gives: name → axes."""
 
     def labels(self, batch: TokenBatch) -> np.ndarray:
-        """The best labels int64 [B, T], 0 on padding. Raises ValueError where the batch lacks what the model reads."""
+        """Return the best labels int64 [B, T], 0 on padding; ValueError if the batch lacks an input of the model."""
         from raykd.layers.graph import LABELS
 
         return self._run(LABELS, batch)
 
     def scores(self, batch: TokenBatch) -> np.ndarray:
-        """Each label's score before decoding, float32 [B, T, Y]; it raises what `labels` raises."""
+        """Return the scores of labels before decoding, float32 [B, T, Y]; ValueError as in `labels`."""
         from raykd.layers.graph import SCORES
 
         return self._run(SCORES, batch)

@@ -1,4 +1,4 @@
-"""Models of parts of speech that corpora ask for (`corpus.predicted_pos`), run by onnxruntime and numpy."""
+"""Part-of-speech models of corpora (`corpus.predicted_pos`), run by onnxruntime and numpy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from raykd.serving.labeller import LabellerError, load
 
 
 def open_pos_model(folder: str) -> PosModel:
-    """The exported model in `folder`.
+    """Load the exported model in `folder`.
+
+    Args:
+        folder: Folder written by `raykd export`.
 
     Raises:
-        CorpusError: it cannot be loaded.
+        CorpusError: The model cannot be loaded.
     """
     try:
         return load(folder)

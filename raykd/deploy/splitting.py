@@ -1,4 +1,4 @@
-"""How an export splits texts into words, and how far that gives the words of its training."""
+"""Splitting of texts into words in an export, compared with the words of its training."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from raykd.serving.labeller import SIGNS, SPLITS, WHITESPACE, words_in
 from raykd.tasks import Task
 
 SENTENCES = 10_000
-"""Training sentences that are split, at most, from all over the part."""
+"""Most training sentences that are split, evenly spaced over the part."""
 ENOUGH = 0.99
-"""Share of sentences with the same words from which on nothing is said."""
+"""Share of sentences with the same words from which on no problem is reported."""
 MOST_EXAMPLES = 3
 IN_WORDS = {SIGNS: "at white space and signs", WHITESPACE: "at white space alone"}
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """How texts are split, and how many training sentences have the same words then."""
+    """The splitting of texts, and the number of training sentences with the same words.
+
+    Attributes:
+        split: One of the labeller's `SPLITS`.
+        sentences: Training sentences that were split; 0 if none are at hand, or if the task labels whole texts.
+        same: Splitting → sentences whose words it gives, from their raw text or from their words joined by spaces.
+        examples: Words of the training text that `split` cuts in another way.
+    """
 
     split: str
-    """One of the labeller's `SPLITS`."""
     sentences: int
-    """Training sentences that were split; 0 where none are at hand, or the task labels whole texts."""
     same: Mapping[str, int]
-    """Way to split → sentences whose words it gives: of their raw text, or of their words with spaces between them."""
     examples: tuple[str, ...]
-    """Words of the training that `split` cuts in another way."""
 
     def share(self, split: str) -> str:
-        """The share of the sentences whose words a way to split gives."""
+        """Return the percentage of sentences with the same words in a splitting, as text."""
         return f"{100 * self.same[split] / self.sentences:.1f} %"
 
     @property
     def problem(self) -> str | None:
-        """The share of the sentences with the same words, in a sentence, where it is below `ENOUGH`."""
+        """A sentence on the share of sentences with the same words, if below `ENOUGH`; else None."""
         if not self.sentences or self.same[self.split] >= ENOUGH * self.sentences:
             return None
         words = ", ".join(self.examples)
@@ -52,24 +55,25 @@ class Splitting:
 
     @property
     def proposal(self) -> str | None:
-        """The other way to split, where it gives the words of more sentences."""
+        """The splitting with the same words in more sentences, if there is one; else None."""
         best = max(SPLITS, key=lambda split: self.same.get(split, 0))
         return best if self.problem and self.same[best] > self.same[self.split] else None
 
     def to_plain(self) -> PlainObject:
-        """For `export.json`."""
+        """Return the content for `export.json`."""
         return {name: value for name, value in asdict(self).items() if name != "split"}
 
 
 def measure_splitting(task: Task, train: pa.Table | None, split: str | None) -> Splitting:
-    """The splitting of an export, compared on the training part.
+    """Choose the splitting of an export, and compare it with the words of the training part.
 
     Args:
-        train: the table of the training part; None where it is not at hand.
-        split: one of the labeller's `SPLITS`; None for the task's.
+        task: The task of the model.
+        train: Table of the training part; None if it is not at hand.
+        split: One of the labeller's `SPLITS`; None for that of the task.
 
     Raises:
-        ExportError: the task labels whole texts, and `split` is not how its training splits these.
+        ExportError: The task labels whole texts, and its training splits them in another way than `split`.
     """
     if task.unit == "sentence":
         if split not in (None, WHITESPACE):
@@ -93,7 +97,7 @@ def measure_splitting(task: Task, train: pa.Table | None, split: str | None) -> 
 
 
 def _sample_sentences(train: pa.Table) -> Iterator[tuple[str, list[str]]]:
-    """The text of some sentences, raw where the corpus has it, and their words."""
+    """Yield text and words of evenly spaced sentences; the raw text where the corpus has it."""
     rows = np.unique(np.linspace(0, train.num_rows - 1, min(train.num_rows, SENTENCES)).astype(np.int64))
     names = [name for name in ("tokens", "text") if name in train.schema.names]
     for row in train.select(names).take(rows).to_pylist():
@@ -102,6 +106,6 @@ def _sample_sentences(train: pa.Table) -> Iterator[tuple[str, list[str]]]:
 
 
 def _first_difference(words: Sequence[str], split_words: Sequence[str]) -> list[str]:
-    """The first word that is not the same in both, in a list; or none."""
+    """Return the first differing word, in a list; an empty list if none does."""
     pairs = zip(words, [*split_words, *[None] * len(words)], strict=False)
     return [word for word, split_word in pairs if word != split_word][:1]

@@ -1,4 +1,4 @@
-"""How well was predicted: entity F1, accuracy of tags, a metric over languages, and what a few seeds prove."""
+"""Scores of predictions: entity F1, tag accuracy, scores over languages, and significance of a few seeds."""
 
 from raykd.metrics.accuracy import accuracy
 from raykd.metrics.entities import F1, entity_f1
@@ -13,8 +13,8 @@ __all__ = [
     "epsilon_min",
     "exact_match",
     "intent_accuracy",
-    "score_metrics",
     "score_languages",
+    "score_metrics",
     "seeds_needed",
     "slot_f1",
     "violation_ratio",

@@ -1,4 +1,4 @@
-"""The share of words whose tag is correct: the metric of one-tag-per-word tasks."""
+"""Accuracy of tags: the metric of tasks with one tag for each word or sentence."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ if TYPE_CHECKING:
 
 
 def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
-    """Correct tags / all tags, in 0..1, over all words of all sentences; 0 when there are no words.
+    """Return the share of correct tags over all words of all sentences.
 
-    Raises ValueError when the sentences differ in number or in length.
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags of each sentence.
+
+    Returns:
+        Correct tags / all tags, in 0..1; 0 when there are no words.
+
+    Raises:
+        ValueError: The sentences differ in number or in length.
     """
     check_aligned(gold, predicted)
     words = sum(map(len, gold))
@@ -22,7 +30,16 @@ def accuracy(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
 
 
 def check_aligned(gold: Sequence[Sized], predicted: Sequence[Sized], unit: str = "tags") -> None:
-    """Raise ValueError unless there is one predicted tag for every gold tag; `what` is counted in messages."""
+    """Refuse labellings of different sizes.
+
+    Args:
+        gold: Gold labels of each sentence.
+        predicted: Predicted labels of each sentence.
+        unit: Plural noun for the labels, used in the message.
+
+    Raises:
+        ValueError: The sentences differ in number or in length.
+    """
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones")
     for i, (gold_tags, predicted_tags) in enumerate(zip(gold, predicted, strict=True)):

@@ -1,8 +1,9 @@
-"""Attachment scores of dependency parses: the share of words with the right head, and with the right head and relation.
+"""Attachment scores of dependency parses: shares of words with the right head, and with the right head and relation.
 
-Which words count is a convention of its own, and changes scores by points: CoNLL-2017/2018 score every word, the Penn
-Treebank's tradition leaves punctuation out. UD says what punctuation is by the tag PUNCT, the relation `punct` hangs it
-up; where only characters are known, a word all of whose characters are punctuation (Unicode category P) counts as such.
+The words that count are a convention, and the choice changes scores by points: CoNLL-2017/2018 score all words, while
+the tradition of the Penn Treebank leaves punctuation out. UD marks punctuation by the tag PUNCT and attaches it by the
+relation `punct`. Where only characters are known, a word counts as punctuation if all its characters are punctuation
+(Unicode category P).
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Punctuation = Literal["scored", "by_tag", "by_characters"]
-"""Whether punctuation counts: `scored` it does; else words are left out that are punctuation by their gold
-part of speech, PUNCT, or by their characters."""
+"""Treatment of punctuation: `scored` counts it. The others leave out words that are punctuation by their gold part
+of speech (PUNCT) or by their characters."""
 
 
 @dataclass(frozen=True)
 class Attachment:
-    """Counts over words that are scored, and the scores in 0..1; 0 where no word is scored."""
+    """Counts over scored words, and the scores in 0..1; 0 where no word is scored.
+
+    Attributes:
+        words: Scored words.
+        heads: Words with the right head.
+        labelled: Words with the right head and relation.
+    """
 
     words: int
     heads: int
-    """Words with the right head."""
     labelled: int
-    """Words with the right head and relation."""
 
     @property
     def uas(self) -> float:
@@ -49,10 +54,18 @@ def attachment(
     predicted: Sequence[tuple[np.ndarray, np.ndarray]],
     scored: Sequence[np.ndarray] | None = None,
 ) -> Attachment:
-    """Compare (heads, relations) of sentences, each int [T] with head 0 for the root; micro-averaged over words.
+    """Compare dependency trees; scores are micro-averaged over words.
 
-    `scored`: which words count, bool [T] of each sentence; None counts all. Raises ValueError where sentences differ in
-    number or length.
+    Args:
+        gold: (heads, relations) of each sentence, each int [T]; head 0 is the root.
+        predicted: The same, predicted.
+        scored: Mask of the words that count, bool [T] for each sentence; None counts all words.
+
+    Returns:
+        Counts of words, right heads, and right heads with right relations.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
     """
     check_aligned([heads_T for heads_T, _ in gold], [heads_T for heads_T, _ in predicted], "words")
     words = heads = labelled = 0
@@ -68,5 +81,9 @@ def attachment(
 
 
 def is_punctuation(word: str) -> bool:
-    """Whether all characters of a word are punctuation (Unicode's categories P…), as evaluations on PTB ask."""
+    """Return True if all characters of a word are punctuation (Unicode categories P…), as evaluations on PTB require.
+
+    Args:
+        word: A word; the empty word is no punctuation.
+    """
     return bool(word) and all(unicodedata.category(character).startswith("P") for character in word)

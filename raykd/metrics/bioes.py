@@ -1,8 +1,8 @@
-"""Spans in BIOES tags, read as conlleval reads them: the one reading that is counted, delivered and kept in corpora.
+"""Spans in BIOES tags, read as conlleval reads them: the same reading for counts, for output and for corpora.
 
-A span begins at B or S, after O, E or S, and where the type changes; it ends before the next beginning, at O, and after
-E or S. So a malformed span (an I that nothing began, a B without its E) is a span like any other: where it is predicted
-it counts as a prediction. seqeval reads tags in this way by default; `serving/labeller/spans.py`, which ships without
+A span begins at B or S, after O, E or S, and where the type changes. A span ends before the next beginning, at O, and
+after E or S. So a malformed span (an I without a beginning, a B without its E) is a span like any other, and a
+predicted one counts as a prediction. seqeval reads tags in this way by default. `serving/labeller/spans.py`, which ships without
 raykd, has the same rule, and `tests/conformance/test_span_readers.py` compares all of them.
 
 Shapes: N words of all sentences, one after the other.
@@ -27,19 +27,28 @@ Span = tuple[int, int, str]
 
 
 class SpanEnds(NamedTuple):
-    """The spans of many sentences, each at its last word."""
+    """The spans of many sentences, each marked at its last word.
+
+    Attributes:
+        ends_N: True where a span ends at the word.
+        begins_N: First word of the span around the word; meaningful only where a span ends.
+    """
 
     ends_N: Bool[np.ndarray, " word"]
-    """Whether a span ends at the word."""
     begins_N: Int[np.ndarray, " word"]
-    """The first word of the span that the word is in; meaningful where a span ends."""
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """The letter and the type of a BIOES tag, ("O", "") of O.
+    """Split a BIOES tag into letter and type.
+
+    Args:
+        tag: For example `B-PER`.
+
+    Returns:
+        The letter and the type; ("O", "") for O.
 
     Raises:
-        ValueError: the tag is neither O nor B-, I-, E- or S- with a type.
+        ValueError: The tag is neither O nor B-, I-, E- or S- with a type.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
@@ -49,11 +58,18 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def read_spans(tags: Sequence[str]) -> list[Span]:
-    """The spans of one sentence in IOB1, IOB2 or BIOES, in order. One reading serves all three, because IOB has no E
-    and no S.
+    """Return the spans of one sentence in IOB1, IOB2 or BIOES, in order.
+
+    One reading serves all three schemes, because IOB has no E and no S.
+
+    Args:
+        tags: Tags of the sentence, one for each word.
+
+    Returns:
+        (first word, word behind the last one, type) of each span.
 
     Raises:
-        ValueError: a tag is neither O nor B-, I-, E- or S- with a type.
+        ValueError: A tag is neither O nor B-, I-, E- or S- with a type.
     """
     spans: list[Span] = []
     start, open_type = 0, None
@@ -77,10 +93,17 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
 def count_spans(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> dict[str, tuple[int, int, int]]:
-    """Count the spans of each type that are right, predicted and gold, over sentences of equal lengths on both sides.
+    """Count the right, predicted and gold spans of each type.
+
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags; the sentences have the same lengths as in `gold`.
+
+    Returns:
+        Type → (right, predicted, gold) spans, for types with at least one span.
 
     Raises:
-        ValueError: a tag is neither O nor B-, I-, E- or S- with a type.
+        ValueError: A tag is neither O nor B-, I-, E- or S- with a type.
     """
     tags = sorted(set().union(*gold, *predicted))
     if not tags:
@@ -117,7 +140,7 @@ def _tag_numbers(sentences: Sequence[Sequence[str]], tags: Sequence[str], words:
 
 
 def _span_ends(letter_N: np.ndarray, type_N: np.ndarray, first_N: np.ndarray) -> SpanEnds:
-    """`read_spans` of all sentences at once, from the letter and the type of each word; `first_N` begin a sentence."""
+    """Read the spans of all sentences at once from the letters and types of words; `first_N` marks first words."""
     inside_N = letter_N != OUTSIDE
     breaks_N = first_N.copy()  # before the word
     breaks_N[1:] |= (type_N[1:] != type_N[:-1]) | np.isin(letter_N[:-1], ("O", "E", "S"))

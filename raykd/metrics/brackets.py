@@ -1,7 +1,7 @@
-"""Trees of intents and slots, each as what opens and closes its brackets and the words between them; what is predicted
-may be no tree at all.
+"""Metrics of intent-and-slot trees, each a sequence of opening brackets, closing brackets and words.
 
-That words are compared, and not their places, is how mTOP's trees are compared: of two equal words either will do.
+A prediction may be no tree at all. Words are compared, not their places, as mTOP's evaluation does: of two equal words
+either will do.
 """
 
 from __future__ import annotations
@@ -22,17 +22,30 @@ class Parse(NamedTuple):
 
 
 def tree_exact_match(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float:
-    """The share of sentences whose tree is right: brackets, words, and their order; 0 when there are none."""
+    """Return the share of sentences with the right brackets and words in the right order; 0 without sentences.
+
+    Args:
+        gold: Gold trees.
+        predicted: Predicted trees, one for each gold tree.
+    """
     return share([tree == answer for tree, answer in zip(gold, predicted, strict=True)])
 
 
 def root_accuracy(gold: Sequence[Parse], predicted: Sequence[Parse]) -> float:
-    """The share of sentences whose first step, which opens the root, is right, whatever follows; 0 when there are
-    none.
+    """Return the share of sentences with the right first step, which opens the root; 0 without sentences.
+
+    Args:
+        gold: Gold trees.
+        predicted: Predicted trees, one for each gold tree; later steps are ignored.
     """
     return share([tree.steps[:1] == answer.steps[:1] for tree, answer in zip(gold, predicted, strict=True)])
 
 
 def well_formed(_: Sequence[Parse], predicted: Sequence[Parse]) -> float:
-    """The share of predictions that are trees; 0 when there are none."""
+    """Return the share of trees among the predictions; 0 without predictions.
+
+    Args:
+        _: Gold trees, ignored.
+        predicted: Predicted trees.
+    """
     return share([parse.is_tree for parse in predicted])

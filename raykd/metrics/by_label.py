@@ -1,4 +1,4 @@
-"""Precision, recall, F1 and support of every label, with their micro and macro averages.
+"""Precision, recall, F1 and support of all labels, with their micro and macro averages.
 
 Entities are counted as in `entities.py`: the micro average is the F1 there.
 """
@@ -22,7 +22,7 @@ Arc = tuple[int, str]
 
 
 class LabelScores(NamedTuple):
-    """Precision, recall and F1, each in 0..1, and how many there are to find."""
+    """Precision, recall and F1, in 0..1, and the number of gold occurrences (support)."""
 
     precision: float
     recall: float
@@ -35,19 +35,31 @@ NOTHING = LabelScores(0.0, 0.0, 0.0, 0)
 
 @dataclass(frozen=True)
 class ScoresByLabel:
-    """The figures of every label that is in the gold labels or was predicted, in alphabetical order."""
+    """Scores of all labels in the gold labels or the predictions.
+
+    Attributes:
+        labels: Label → scores, in alphabetical order.
+        micro: Scores over all entities, or words, together; for words all three are the accuracy.
+        macro: Mean over labels.
+    """
 
     labels: Mapping[str, LabelScores]
     micro: LabelScores
-    """Over all entities, or words, together; of words all three are the accuracy."""
     macro: LabelScores
-    """The mean over labels."""
 
 
 def entities_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ScoresByLabel:
-    """Of exact spans and types in BIOES tags; 0 where a figure is not defined.
+    """Score exact spans and types in BIOES tags, by type.
 
-    Raises ValueError when the sentences differ in number or length, and for a tag that is not BIOES.
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags of each sentence.
+
+    Returns:
+        Scores of each type; 0 where a score is not defined.
+
+    Raises:
+        ValueError: The sentences differ in number or length, or a tag is not BIOES.
     """
     check_aligned(gold, predicted)
     counts = count_spans(gold, predicted)
@@ -58,9 +70,17 @@ def entities_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequenc
 
 
 def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ScoresByLabel:
-    """Of one label for each word, or for each sentence; 0 where a figure is not defined.
+    """Score labels of words, or of whole sentences, by label.
 
-    Raises ValueError when the sentences differ in number or length.
+    Args:
+        gold: Gold labels of each sentence.
+        predicted: Predicted labels of each sentence.
+
+    Returns:
+        Scores of each label; 0 where a score is not defined.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
     pairs = (pair for sides in zip(gold, predicted, strict=True) for pair in zip(*sides, strict=True))
@@ -70,10 +90,18 @@ def words_by_label(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[s
 def arcs_by_relation(
     gold: Sequence[Sequence[Arc]], predicted: Sequence[Sequence[Arc]], scored: Sequence[Sequence[bool]]
 ) -> ScoresByLabel:
-    """Of the (head, relation) of each word, by relation, over the words that are `scored`: right where both are. The
-    micro average is LAS. 0 where a figure is not defined.
+    """Score dependency arcs by relation; an arc is right if head and relation are.
 
-    Raises ValueError when the sentences differ in number or length.
+    Args:
+        gold: (head, relation) of each word of each sentence.
+        predicted: The same, predicted.
+        scored: Mask of the words that count, for each sentence.
+
+    Returns:
+        Scores of each relation; the micro average is LAS. 0 where a score is not defined.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
     words = (word for sides in zip(gold, predicted, scored, strict=True) for word in zip(*sides, strict=True))
@@ -81,7 +109,7 @@ def arcs_by_relation(
 
 
 def _score_words(words: Iterable[tuple[str, str, bool]]) -> ScoresByLabel:
-    """Of the gold and the predicted label of each word, and whether it is right."""
+    """Score words given as (gold label, predicted label, is right)."""
     right_counts, gold_counts, predicted_counts = Counter[str](), Counter[str](), Counter[str]()
     for label, answer, is_right in words:
         gold_counts[label] += 1

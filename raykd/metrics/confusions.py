@@ -1,16 +1,16 @@
-"""What is taken for what: gold labels beside the predicted ones that stand in their place, by kind of error.
+"""Confusions: gold labels and the predicted labels in their place, counted by kind of error.
 
-Of spans, which are read as in `bioes.py`, every error is of one kind:
+Spans are read as in `bioes.py`. An error of spans has exactly one kind:
 
     type       the same words, another label
-    boundary   the same label, other words (one word in common at least)
+    boundary   the same label, other words (at least one word in common)
     both       other words and another label
-    missed     no predicted span has a word of it
-    spurious   a predicted span that has no word of a gold one
+    missed     no predicted span shares a word with the gold one
+    spurious   a predicted span that shares no word with a gold one
 
-So all errors but `spurious` add up to the gold spans that were not found. Of several predicted spans that share words
-with a gold one, the one with its label counts, then the one that shares most words, then the first. Of words (and of
-sentences with one label) every error is of the kind `label`; of the arcs of a parse:
+So all errors but `spurious` add up to the gold spans that were not found. If several predicted spans overlap a gold
+span, the one with the gold label counts, then the one with the most words in common, then the first. Errors of words
+(and of sentences with one label) are all of the kind `label`. Errors of arcs in a parse:
 
     head       the same relation to another head
     relation   another relation to the same head
@@ -35,43 +35,62 @@ Kind = Literal["type", "boundary", "both", "missed", "spurious", "label", "head"
 
 
 class Place(NamedTuple):
-    """Words of a sentence, `end` not included."""
+    """Words `start` to `end` of a sentence, `end` excluded."""
 
     start: int
     end: int
 
 
 class Example(NamedTuple):
-    """Where a confusion is: the sentence, counted from 0, the gold span and the predicted one; None where there is
-    none.
+    """Place of a confusion.
+
+    Attributes:
+        sentence: Number of the sentence, from 0.
+        gold: The gold span; None where there is none.
+        predicted: The predicted span; None where there is none.
+        heads: Gold and predicted head of a word in a parse; None for other labels.
     """
 
     sentence: int
     gold: Place | None
     predicted: Place | None
     heads: tuple[int, int] | None = None
-    """Of a word of a parse, its gold head and the predicted one."""
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """One gold label that was predicted as another, or in other words."""
+    """A gold label predicted as a different label, or on different words.
+
+    Attributes:
+        gold: Gold label; `O` where there is none.
+        predicted: Predicted label; `O` where there is none.
+        kind: Kind of the error.
+        count: Number of such errors.
+        examples: The first of them.
+    """
 
     gold: str
-    """`O` where there is none."""
     predicted: str
     kind: Kind
     count: int
     examples: tuple[Example, ...]
-    """The first ones."""
 
 
 def span_confusions(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, examples: int
 ) -> list[Confusion]:
-    """The errors of spans in BIOES tags, the most frequent first; `examples` of each.
+    """Count the errors of spans in BIOES tags.
 
-    Raises ValueError when the sentences differ in number or length.
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags of each sentence.
+        examples: Most examples of one confusion.
+
+    Returns:
+        The confusions, the most frequent first.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
     errors = []
@@ -84,7 +103,19 @@ def span_confusions(
 def label_confusions(
     gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], *, examples: int
 ) -> list[Confusion]:
-    """The errors of one label for each word, or for each sentence; see `span_confusions`."""
+    """Count the errors of labels of words, or of whole sentences.
+
+    Args:
+        gold: Gold labels of each sentence.
+        predicted: Predicted labels of each sentence.
+        examples: Most examples of one confusion.
+
+    Returns:
+        The confusions, the most frequent first.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
+    """
     check_aligned(gold, predicted)
     errors = [
         (number, label, answer, "label", Place(place, place + 1), Place(place, place + 1))
@@ -102,7 +133,20 @@ def arc_confusions(
     *,
     examples: int,
 ) -> list[Confusion]:
-    """The errors in the (head, relation) of each word that is `scored`; see `span_confusions`."""
+    """Count the errors in heads and relations of a parse.
+
+    Args:
+        gold: (head, relation) of each word of each sentence.
+        predicted: The same, predicted.
+        scored: Mask of the words that count, for each sentence.
+        examples: Most examples of one confusion.
+
+    Returns:
+        The confusions, the most frequent first.
+
+    Raises:
+        ValueError: The sentences differ in number or length.
+    """
     check_aligned(gold, predicted)
     errors: list[Any] = []
     for number, (gold_arcs, predicted_arcs, scored_words) in enumerate(

@@ -1,7 +1,7 @@
-"""Entity F1 as the papers report it: exact spans and types, micro-averaged, counted as conlleval and seqeval count.
+"""Entity F1 as in papers: exact spans and types, micro-averaged, counted as conlleval and seqeval count.
 
-A malformed span is a span (`bioes.py`): where one is predicted it is a prediction, so that the score is that of the
-spans that are delivered.
+A malformed span is a span (`bioes.py`). A predicted one counts as a prediction, so that the score is that of the spans
+in the output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class F1(NamedTuple):
-    """Precision, recall and their harmonic mean, each in 0..1."""
+    """Precision, recall and their harmonic mean, in 0..1."""
 
     precision: float
     recall: float
@@ -24,12 +24,17 @@ class F1(NamedTuple):
 
 
 def entity_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> F1:
-    """Micro-averaged precision, recall and F1 of the spans in BIOES tags.
+    """Return micro-averaged precision, recall and F1 of the spans in BIOES tags.
 
-    Precision is 0 where nothing is predicted and recall 0 where there is nothing to find.
+    Args:
+        gold: Gold tags of each sentence.
+        predicted: Predicted tags of each sentence.
+
+    Returns:
+        Scores in 0..1; precision is 0 without predicted spans, and recall is 0 without gold spans.
 
     Raises:
-        ValueError: the sentences differ in number or length, or a tag is not BIOES.
+        ValueError: The sentences differ in number or length, or a tag is not BIOES.
     """
     check_aligned(gold, predicted)
     counts = count_spans(gold, predicted).values()

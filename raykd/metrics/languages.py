@@ -1,4 +1,4 @@
-"""A metric over languages: each language counts the same, however many sentences it has."""
+"""Scores over languages: all languages count the same, however many sentences they have."""
 
 from __future__ import annotations
 
@@ -22,11 +22,21 @@ def score_languages(
     languages: Sequence[str],
     targets: Collection[str] = (),
 ) -> Mapping[Group, Score]:
-    """`metric` of each language's sentences (gold, predicted), in the order of language names, by group of languages.
+    """Score the languages, and average the scores of each group of languages.
 
-    `languages` names the language of each sentence, `targets` those that are a group of their own. There is no group
-    "target" where no sentence is of a target language. Raises ValueError without any sentence of a source language, and
-    where the numbers of sentences differ; what else is refused is up to `metric`.
+    Args:
+        metric: Function of gold and predicted labellings to a score in 0..1.
+        gold: Gold labellings of all sentences.
+        predicted: Predicted labellings of all sentences.
+        languages: Language of each sentence.
+        targets: Languages in the group "target"; the others are in the group "source".
+
+    Returns:
+        Group → score, the languages in alphabetical order. The group "target" is missing if no sentence is of a target
+        language.
+
+    Raises:
+        ValueError: No sentence is of a source language, the numbers of sentences differ, or `metric` refuses its input.
     """
     if set(languages) <= set(targets):
         raise ValueError("there are no sentences to evaluate")
@@ -49,7 +59,22 @@ def score_metrics(
     languages: Sequence[str],
     targets: Collection[str] = (),
 ) -> Mapping[Group, Score]:
-    """`score_languages` of `metric`, each score with those of the metrics that stand `beside` it, by their names."""
+    """Score the languages by a metric and by secondary metrics.
+
+    Args:
+        metric: The task's metric.
+        secondary: Name → further metric, reported beside it.
+        gold: Gold labellings of all sentences.
+        predicted: Predicted labellings of all sentences.
+        languages: Language of each sentence.
+        targets: Languages in the group "target".
+
+    Returns:
+        Group → score of `metric`, with the scores of the secondary metrics in `beside`.
+
+    Raises:
+        ValueError: See `score_languages`.
+    """
     scores, *secondary_scores = (
         score_languages(measure, gold, predicted, languages, targets=targets)
         for measure in (metric, *secondary.values())

@@ -1,15 +1,15 @@
-"""Almost stochastic dominance: whether one setting's scores over seeds are higher than another's, as distributions.
+"""Almost stochastic dominance: a comparison of the scores of two settings over seeds, as distributions.
 
 F dominates G stochastically if every quantile of F is at least that of G. The violation ratio ε(F, G) is the share of
-the squared distance between their quantile functions that lies where F is the lower one: 0 if F dominates G, 1 if G
-dominates F, and ε(F, G) + ε(G, F) = 1. From samples only an upper bound of it is known, `epsilon_min`; F *dominates G
-almost stochastically* at level α if that bound is below a threshold.
+the squared distance between the quantile functions on which F is the lower one: 0 if F dominates G, 1 if G dominates F,
+and ε(F, G) + ε(G, F) = 1. Samples give only an upper bound of ε, `epsilon_min`. F *dominates G almost stochastically*
+at level α if that bound is below a threshold.
 
-The threshold here is 0.2. The paper takes 0.5, where ε crosses over; but where F = G, ε is not defined and its
-estimate spreads over 0..1: at α = 0.05 the bound was below 0.5 for 17 to 23 % of pairs of samples of 3 to 20 from one
-normal, below 0.2 for 10 % of those of 3, 5 % of 5 and 3 % of 20 (measured; Ulmer et al. advise 0.2 for this reason).
-Resampling cannot see beyond its sample: of two samples of three, all of one lie above all of the other once in 20 times
-by chance, and then the bound is 0 at any α. And 1 − α is the bound's confidence only as samples grow.
+The threshold here is 0.2. The paper takes 0.5, where ε crosses over. But where F = G, ε is not defined and its
+estimate spreads over 0..1. At α = 0.05 the bound was below 0.5 for 17 to 23 % of pairs of samples of 3 to 20 from one
+normal; it was below 0.2 for 10 % of those of 3, 5 % of 5 and 3 % of 20 (measured; Ulmer et al. advise 0.2 for this
+reason). Resampling cannot see beyond its sample: of two samples of three, all of one lie above all of the other once in
+20 times by chance, and then the bound is 0 at any α. And 1 − α is the confidence of the bound only as samples grow.
 
 Sources: del Barrio, Cuesta-Albertos and Matrán, "An optimal transportation approach for assessing almost stochastic
 order", 2018; Dror, Shlomov and Reichart, "Deep Dominance: How to properly compare deep neural models", ACL 2019;
@@ -41,10 +41,17 @@ SIMULATED, SIMULATED_RESAMPLES = 200, 100
 
 
 def violation_ratio(scores: Sequence[float], reference_scores: Sequence[float]) -> float:
-    """ε(F, G) of the empirical distributions of `scores` (F) and `others` (G), exact; in 0..1.
+    """Return ε(F, G) of the empirical distributions of two samples, exactly.
 
-    1/2 where both are the same, so that ε(F, G) + ε(G, F) = 1 always. Raises ValueError for an empty sample and for
-    scores that are not finite.
+    Args:
+        scores: The sample of F.
+        reference_scores: The sample of G.
+
+    Returns:
+        ε in 0..1; 1/2 where both distributions are the same, so that ε(F, G) + ε(G, F) = 1 always.
+
+    Raises:
+        ValueError: A sample is empty, or a score is not finite.
     """
     return float(
         _ratio(
@@ -61,11 +68,22 @@ def epsilon_min(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> float:
-    """The upper bound of ε(F, G) at confidence 1 − α, in 0..1: ε̂ − sqrt((n+m)/(nm)) σ̂ Φ⁻¹(α).
+    """Return the upper bound of ε(F, G) at confidence 1 − α: ε̂ − sqrt((n+m)/(nm)) σ̂ Φ⁻¹(α).
 
-    σ̂² is the bootstrap's variance of sqrt(nm/(n+m)) ε̂ (both samples are resampled). The same numbers and seed give
-    the same bound. Raises ValueError for fewer than two scores on a side, for scores that are not finite, and for an
-    α outside (0, 1/2].
+    σ̂² is the variance of sqrt(nm/(n+m)) ε̂ over bootstrap resamples of both samples.
+
+    Args:
+        scores: The sample of F.
+        reference_scores: The sample of G.
+        alpha: Level α, in (0, 1/2].
+        resamples: Bootstrap resamples.
+        seed: Seed of the resampling; the same scores and seed give the same bound.
+
+    Returns:
+        The bound, in 0..1.
+
+    Raises:
+        ValueError: A side has fewer than two scores, a score is not finite, or α is outside (0, 1/2].
     """
     samples = _sorted_samples(scores, reference_scores)
     if not 0 < alpha <= 0.5:
@@ -82,11 +100,24 @@ def seeds_needed(
     threshold: float = THRESHOLD,
     seed: int = 0,
 ) -> int | None:
-    """About how many seeds a side `epsilon_min` needs to decide which is better; None: more than `MOST_SEEDS`.
+    """Estimate the number of seeds with which `epsilon_min` decides for the better setting.
 
-    Experiments are simulated from normals with the means and sample standard deviations of the two samples; enough
-    is the smallest number, above what there is, that decides for the better one in `POWER` of them. A guess as rough
-    as the means and spreads it starts from. Raises ValueError as `epsilon_min`.
+    Experiments are simulated from normals with the means and sample standard deviations of the two samples. The result
+    is the smallest number of seeds, above the present one, that decides for the better setting in a share `POWER` of
+    the experiments. The estimate is as rough as the means and spreads from which it starts.
+
+    Args:
+        scores: Scores of one setting over its seeds.
+        reference_scores: Scores of the other setting.
+        alpha: Level α of `epsilon_min`.
+        threshold: Bound below which a setting dominates.
+        seed: Seed of the simulation.
+
+    Returns:
+        Seeds for each side; None if more than `MOST_SEEDS` are needed.
+
+    Raises:
+        ValueError: A side has fewer than two scores, or a score is not finite.
     """
     better, worse = sorted(_sorted_samples(scores, reference_scores), key=np.mean, reverse=True)
     lowest, highest = max(better.size, worse.size) + 1, MOST_SEEDS
@@ -116,7 +147,6 @@ def seeds_needed(
 def _sorted_samples(
     scores: Sequence[float], reference_scores: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both sorted; ValueError where one has no spread."""
     if min(len(scores), len(reference_scores)) < 2:
         raise ValueError(
             f"a spread needs two scores on each side, got {len(scores)} and {len(reference_scores)}"
@@ -134,7 +164,7 @@ def _sorted(scores: Sequence[float]) -> Float[np.ndarray, " score"]:
 def _constant_pieces(
     n: int, m: int
 ) -> tuple[Int[np.ndarray, " piece"], Int[np.ndarray, " piece"], Float[np.ndarray, " piece"]]:
-    """Where both empirical quantile functions are constant: their order statistics there, and how wide it is."""
+    """Return the ranks of both samples on the pieces with constant quantile functions, and the widths of the pieces."""
     # In units of 1/(nm) every jump is at a whole number.
     starts_K = np.union1d(np.arange(n) * m, np.arange(m) * n)
     return starts_K // m, starts_K // n, np.diff(starts_K, append=n * m) / (n * m)
@@ -147,7 +177,7 @@ def _ratio(
     reference_ranks_K: Int[np.ndarray, "*any piece"],
     widths_K: Float[np.ndarray, " piece"],
 ) -> Float[np.ndarray, "*out"]:
-    """ε of each pair of sorted samples, read at the given ranks."""
+    """Return ε of pairs of sorted samples, read at the given ranks."""
     gaps_K = sorted_N[..., ranks_K] - reference_M[..., reference_ranks_K]
     whole = np.square(gaps_K) @ widths_K
     violated = np.square(np.minimum(gaps_K, 0.0)) @ widths_K
@@ -161,7 +191,7 @@ def _bound(
     resamples: int,
     generator: np.random.Generator,
 ) -> Float[np.ndarray, "*out"]:
-    """`epsilon_min` of each pair of sorted samples."""
+    """Return `epsilon_min` of pairs of sorted samples."""
     n, m = sorted_N.shape[-1], reference_M.shape[-1]
     ranks_K, reference_ranks_K, widths_K = _constant_pieces(n, m)
     # A resample of a sorted sample is a sorted draw of ranks: one draw serves all pairs, and nothing is sorted again.
