@@ -10,7 +10,7 @@ from raykd.structures import viterbi
 
 
 def session_of(model):
-    """A session of a graph that passes ONNX's own check."""
+    """Return a session of a graph; the graph must pass ONNX's own check."""
     onnx.checker.check_model(model, full_check=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -20,8 +20,8 @@ def session_of(model):
 
 
 def assert_same_as(model, session, batch):
-    """The graph's labels are those of the model, its scores near the model's."""
-    names = [each.name for each in session.get_inputs()]
+    """Compare the labels and scores of a graph with those of the model."""
+    names = [graph_input.name for graph_input in session.get_inputs()]
     labels_BT, scores_BTY = session.run([LABELS, SCORES], graph_inputs(batch, names))
     with torch.inference_mode():
         output = model(batch)

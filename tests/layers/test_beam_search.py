@@ -1,4 +1,4 @@
-"""Beam search against all sequences, and against a beam search that is written down label by label."""
+"""Beam search against all sequences, and against a plain beam search written label by label."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ L = len(CHANGES)
 
 
 def log_p(seed, sentence, labels):
-    """What may follow `labels`: any distribution, of all that stands before."""
+    """Return log-probabilities of the next label, an arbitrary distribution for each sequence before it."""
     draw = torch.Generator().manual_seed(zlib.crc32(repr((seed, sentence, *labels)).encode()))
     return (2 * torch.randn(L, generator=draw, dtype=torch.float64)).log_softmax(0)
 
 
 class Model:
-    """Keeps which labels each hypothesis has, as a decoder keeps its states."""
+    """A model that keeps the labels of the hypotheses, as a decoder keeps its states."""
 
     def __init__(self, seed):
         self.seed, self.hypotheses, self.calls = seed, None, []
@@ -39,7 +39,7 @@ class Model:
             pairs = zip(parents_N.tolist(), labels_N.tolist(), strict=True)
             self.hypotheses = [(before[p][0], (*before[p][1], label)) for p, label in pairs]
         self.calls.append(len(self.hypotheses))
-        return torch.stack([log_p(self.seed, *each) for each in self.hypotheses])
+        return torch.stack([log_p(self.seed, *hypothesis) for hypothesis in self.hypotheses])
 
 
 def total(seed, sentence, labels):
@@ -55,53 +55,57 @@ def is_complete(labels):
     return False
 
 
-def searched(seed, most, **settings):
+def run_search(seed, max_steps, **settings):
     labels_BS, log_p_BS, lengths_B = beam_search(
-        Model(seed), torch.tensor(CHANGES), torch.tensor(most), **settings
+        Model(seed), torch.tensor(CHANGES), torch.tensor(max_steps), **settings
     )
-    found = [tuple(row[:n]) for row, n in zip(labels_BS.tolist(), lengths_B.tolist(), strict=True)]
-    for sentence, labels in enumerate(found):
+    sequences = [tuple(row[:n]) for row, n in zip(labels_BS.tolist(), lengths_B.tolist(), strict=True)]
+    for sentence, labels in enumerate(sequences):
         assert not labels_BS[sentence, len(labels) :].any()
         assert float(log_p_BS[sentence].sum()) == pytest.approx(total(seed, sentence, labels))
-    return found
+    return sequences
 
 
 @untimed
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 5), min_size=1, max_size=3))
-def test_a_wide_beam_finds_the_most_probable_complete_sequence(seed, most):
-    for sentence, found in enumerate(searched(seed, most, beam=L**5)):
-        every = [
+def test_a_wide_beam_finds_the_most_probable_complete_sequence(seed, max_steps):
+    for sentence, sequence in enumerate(run_search(seed, max_steps, beam=L**5)):
+        candidates = [
             labels
-            for n in range(1, most[sentence] + 1)
+            for n in range(1, max_steps[sentence] + 1)
             for labels in itertools.product(range(L), repeat=n)
             if is_complete(labels)
         ]
-        assert is_complete(found)
-        assert total(seed, sentence, found) == pytest.approx(max(total(seed, sentence, own) for own in every))
+        assert is_complete(sequence)
+        assert total(seed, sentence, sequence) == pytest.approx(
+            max(total(seed, sentence, candidate) for candidate in candidates)
+        )
 
 
-def plain_search(seed, sentence, most, beam):
-    """Beam search of one sentence, as its docstring says it."""
-    kept = [(0.0, ())]
-    for _ in range(most):
+def plain_search(seed, sentence, max_steps, beam):
+    """Beam search of one sentence, as the docstring of `beam_search` describes it."""
+    hypotheses = [(0.0, ())]
+    for _ in range(max_steps):
         following = []
-        for score, labels in kept:
+        for score, labels in hypotheses:
             if is_complete(labels):
                 following.append((score, labels))
             else:
-                own = log_p(seed, sentence, labels).tolist()
-                following += [(score + own[label], (*labels, label)) for label in range(L)]
-        kept = sorted(following, key=lambda each: -each[0])[:beam]
-        if is_complete(kept[0][1]):
+                label_log_p = log_p(seed, sentence, labels).tolist()
+                following += [(score + label_log_p[label], (*labels, label)) for label in range(L)]
+        hypotheses = sorted(following, key=lambda hypothesis: -hypothesis[0])[:beam]
+        if is_complete(hypotheses[0][1]):
             break
-    return next((labels for _, labels in kept if is_complete(labels)), kept[0][1])
+    return next((labels for _, labels in hypotheses if is_complete(labels)), hypotheses[0][1])
 
 
 @untimed
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 4))
-def test_a_narrow_beam_keeps_the_best_at_each_step(seed, most, beam):
-    found = searched(seed, most, beam=beam)
-    assert found == [plain_search(seed, sentence, own, beam) for sentence, own in enumerate(most)]
+def test_a_narrow_beam_keeps_the_best_at_each_step(seed, max_steps, beam):
+    sequences = run_search(seed, max_steps, beam=beam)
+    assert sequences == [
+        plain_search(seed, sentence, steps, beam) for sentence, steps in enumerate(max_steps)
+    ]
 
 
 def test_sentences_that_ended_are_not_asked_for():
@@ -112,10 +116,10 @@ def test_sentences_that_ended_are_not_asked_for():
 
 
 def test_steps_can_be_counted_instead():
-    """To measure time, brackets are not looked at."""
-    found = searched(0, [4, 2], exactly=True)
-    assert [len(labels) for labels in found] == [4, 2]
-    for sentence, labels in enumerate(found):
+    """For measuring time, brackets are ignored."""
+    sequences = run_search(0, [4, 2], exactly=True)
+    assert [len(labels) for labels in sequences] == [4, 2]
+    for sentence, labels in enumerate(sequences):
         for i, label in enumerate(labels):
             assert math.isclose(
                 float(log_p(0, sentence, labels[:i])[label]), float(log_p(0, sentence, labels[:i]).max())

@@ -6,7 +6,7 @@ from raykd.layers.bilstm import BiLSTM, reversal
 
 
 def packed_reference(encoder, inputs_BTD, lengths_B):
-    """What packed sequences give, layer by layer."""
+    """Return the outputs of packed sequences, layer by layer."""
     states = inputs_BTD
     for layer in encoder.layers:
         packed = pack_padded_sequence(states, lengths_B, batch_first=True, enforce_sorted=False)
@@ -22,14 +22,14 @@ def test_outputs_and_gradients_are_those_of_packed_sequences(lengths, layers):
     lengths_B = torch.tensor(lengths)
     inputs_BTD = torch.randn(len(lengths), 4, 5, dtype=torch.float64)
     weight_BTD = torch.randn(len(lengths), 4, 6, dtype=torch.float64)
-    found, gradients = [], []
+    outputs, gradients = [], []
     for run in (encoder, lambda x, n: packed_reference(encoder, x, n)):
         encoder.zero_grad()
-        given = inputs_BTD.clone().requires_grad_()
-        found.append(run(given, lengths_B))
-        (found[-1] * weight_BTD).sum().backward()
-        gradients.append([given.grad, *(p.grad.clone() for p in encoder.parameters())])
-    torch.testing.assert_close(found[0], found[1])
+        leaf_BTD = inputs_BTD.clone().requires_grad_()
+        outputs.append(run(leaf_BTD, lengths_B))
+        (outputs[-1] * weight_BTD).sum().backward()
+        gradients.append([leaf_BTD.grad, *(p.grad.clone() for p in encoder.parameters())])
+    torch.testing.assert_close(outputs[0], outputs[1])
     torch.testing.assert_close(gradients[0], gradients[1])
 
 
@@ -37,9 +37,9 @@ def test_what_stands_on_padding_is_never_read():
     torch.manual_seed(0)
     encoder, lengths_B = BiLSTM(5, 3, layers=2), torch.tensor([2, 4])
     inputs_BTD = torch.randn(2, 4, 5)
-    other_BTD = inputs_BTD.clone()
-    other_BTD[0, 2:] = 1e4
-    torch.testing.assert_close(encoder(inputs_BTD, lengths_B), encoder(other_BTD, lengths_B))
+    disturbed_BTD = inputs_BTD.clone()
+    disturbed_BTD[0, 2:] = 1e4
+    torch.testing.assert_close(encoder(inputs_BTD, lengths_B), encoder(disturbed_BTD, lengths_B))
     assert (encoder(inputs_BTD, lengths_B)[0, 2:] == 0).all()
 
 

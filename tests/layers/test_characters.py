@@ -10,7 +10,7 @@ def make_encoder():
 
 
 def one_by_one(encoder, batch):
-    """Each word run by itself through torch's LSTM."""
+    """Run torch's LSTM over the words one by one."""
     (lstm,) = encoder.lstm.layers
     out = torch.zeros(*batch.first_BT.shape, encoder.output_size)
     for b, n in enumerate(batch.lengths_B.tolist()):
@@ -30,10 +30,10 @@ def test_each_word_is_run_as_if_alone_and_padding_is_zero():
 
 def test_a_word_is_run_once_however_often_it_stands():
     encoder, batch = make_encoder(), make_batch()
-    seen = []
-    encoder.embedding.register_forward_hook(lambda module, given, made: seen.append(len(given[0])))
+    word_counts = []
+    encoder.embedding.register_forward_hook(lambda module, inputs, output: word_counts.append(len(inputs[0])))
     encoder(batch.characters_BTC, batch.character_lengths_BT)
-    assert sum(seen) == 14  # 16 words, Anna and Bob twice
+    assert sum(word_counts) == 14  # 16 words, Anna and Bob twice
 
 
 def test_gradients_count_every_occurrence():

@@ -39,7 +39,7 @@ def batch_for(config, sentences=SENTENCES):
 
 
 def features_of(config, sentences=SENTENCES):
-    """What the encoder gives, in float32."""
+    """Return the encoder's vectors in float32."""
     return config.build().compute(batch_for(config, sentences).context[0]).float()
 
 
@@ -59,18 +59,18 @@ def test_features_are_those_of_transformers(checkpoint, layer, pooling):
     for b, words in enumerate(SENTENCES):
         states_PD, word_of_piece = direct(checkpoint, words, layer)
         for t in range(len(words)):
-            own_ND = states_PD[[p for p, word in enumerate(word_of_piece) if word == t]]
-            expected_D = own_ND.mean(0) if pooling == "mean" else own_ND[0]
+            word_ND = states_PD[[p for p, word in enumerate(word_of_piece) if word == t]]
+            expected_D = word_ND.mean(0) if pooling == "mean" else word_ND[0]
             torch.testing.assert_close(features_BTD[b, t], expected_D, **NEAR)
 
 
 def test_several_layers_stand_side_by_side_or_are_averaged(checkpoint):
-    one, two = (features_of(config_of(checkpoint, layers=(layer,))) for layer in (1, 2))
+    first, second = (features_of(config_of(checkpoint, layers=(layer,))) for layer in (1, 2))
     both = config_of(checkpoint, layers=(1, -1))
-    assert both.build().output_size == 2 * one.shape[2]
-    torch.testing.assert_close(features_of(both), torch.cat([one, two], -1))
+    assert both.build().output_size == 2 * first.shape[2]
+    torch.testing.assert_close(features_of(both), torch.cat([first, second], -1))
     mean = config_of(checkpoint, layers=(1, -1), combine="mean")
-    torch.testing.assert_close(features_of(mean), (one + two) / 2, **NEAR)
+    torch.testing.assert_close(features_of(mean), (first + second) / 2, **NEAR)
 
 
 def test_sentences_longer_than_the_encoder_reads_have_features_throughout(checkpoint):
@@ -96,9 +96,9 @@ def test_an_encoder_that_changed_is_refused(tmp_path):
 
 
 def test_identity_and_cost_are_the_weights_not_the_folder(tmp_path):
-    here, there = (config_of(make_checkpoint(tmp_path / name, head=False)) for name in ("a", "b"))
-    assert here.pinned().shape() == there.pinned().shape()
-    assert here.shape() != there.shape()
+    config, copy_config = (config_of(make_checkpoint(tmp_path / name, head=False)) for name in ("a", "b"))
+    assert config.pinned().shape() == copy_config.pinned().shape()
+    assert config.shape() != copy_config.shape()
 
 
 def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
@@ -122,14 +122,14 @@ def test_the_encoder_is_neither_trained_nor_stored(checkpoint):
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert all(p.grad is None for p in encoder.parameters())
     assert not encoder.training
-    own, frozen = (
+    trained_size, frozen_size = (
         sum(p.numel() for p in model.parameters()),
         sum(p.numel() for p in encoder.parameters()),
     )
-    assert sum(p.numel() for p in model.all_parameters()) == own + frozen
-    assert frozen > len(WORDS.words)
+    assert sum(p.numel() for p in model.all_parameters()) == trained_size + frozen_size
+    assert frozen_size > len(WORDS.words)
     assert not [name for name in model.state_dict() if name.startswith("context")]
-    assert len(save_weights(model)) < 4 * own + 4000
+    assert len(save_weights(model)) < 4 * trained_size + 4000
 
 
 def test_a_batch_without_the_encoders_pieces_is_refused(checkpoint):
@@ -166,9 +166,9 @@ def test_an_encoder_and_a_table_stand_side_by_side(checkpoint, tmp_path):
 def test_one_encoder_read_twice_counts_once(checkpoint):
     both = (config_of(checkpoint, layers=(0,)).pinned(), config_of(checkpoint, layers=(1,)).pinned())
     shape = TaggerShape(pieces=WORDS.size, tags=3, embedding_dim=2, hidden_dim=4)
-    once, twice = (Tagger(shape, context=FrozenInputs.from_config(own)) for own in (both[:1], both))
-    frozen = [
+    once, twice = (Tagger(shape, context=FrozenInputs.from_config(configs)) for configs in (both[:1], both))
+    frozen_sizes = [
         sum(p.numel() for p in model.all_parameters()) - sum(p.numel() for p in model.parameters())
         for model in (once, twice)
     ]
-    assert frozen[0] == frozen[1] > 0
+    assert frozen_sizes[0] == frozen_sizes[1] > 0

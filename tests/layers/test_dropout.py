@@ -47,12 +47,12 @@ def test_a_worker_draws_the_masks_of_its_sentences():
     rows = torch.arange(6)
     with step_masks(3, rows):
         first, second = keep_mask((6, 9, 10), 0.4, CPU), keep_mask((6, 9, 10), 0.4, CPU)
-    assert not torch.equal(first, second), "every mask of a step is another"
+    assert not torch.equal(first, second), "the masks of a step differ"
     with step_masks(3, rows[1::3]):  # shorter sentences, so less padding
-        own = keep_mask((2, 7, 10), 0.4, CPU)
-        # What is keyed by its content is not counted: another worker may have more of it.
+        worker_mask = keep_mask((2, 7, 10), 0.4, CPU)
+        # Masks with keys are not counted: another worker may draw more of them.
         keep_mask((5, 4), 0.4, CPU, keys_N=rows[:5])
-        assert torch.equal(own, first[1::3, :7])
+        assert torch.equal(worker_mask, first[1::3, :7])
         assert torch.equal(keep_mask((2, 9, 10), 0.4, CPU), second[1::3])
 
 

@@ -1,4 +1,4 @@
-"""Graphs give the labels of the models that they are made of: of any shape, on any batch, ties included."""
+"""Graphs against the models that they are made from: of any shape, on any batch, ties included."""
 
 import logging
 import warnings
@@ -50,7 +50,7 @@ encoders = st.one_of(
 batches = st.lists(st.integers(0, 3), min_size=1, max_size=5)
 
 
-def drawn(seed, encoder=None, **shape):
+def random_tagger(seed, encoder=None, **shape):
     torch.manual_seed(seed)
     transformer = encoder and (lambda inputs: Transformer(inputs, **encoder))
     tagger = Tagger(TaggerShape(pieces=PIECES.size, **shape), encoder=transformer).eval()
@@ -62,10 +62,10 @@ def drawn(seed, encoder=None, **shape):
 
 @settings(max_examples=60, deadline=None)
 @given(sizes, encoders, spelling, st.booleans(), batches, st.integers(0, 99))
-def test_any_tagger(shape, encoder, letters, spelt_alone, rows, seed):
-    if letters and spelt_alone:
+def test_any_tagger(shape, encoder, character_sizes, without_pieces, rows, seed):
+    if character_sizes and without_pieces:
         shape = shape | {"embedding_dim": 0}
-    tagger = drawn(seed, encoder, **shape, **letters)
+    tagger = random_tagger(seed, encoder, **shape, **character_sizes)
     assert_same_as(tagger, session_of(tagger.to_onnx()), make_batch(rows))
 
 
@@ -73,7 +73,7 @@ def test_any_tagger(shape, encoder, letters, spelt_alone, rows, seed):
 @given(sizes, batches, st.integers(0, 99))
 def test_any_tagger_whose_labels_are_spans(shape, rows, seed):
     tags = SPANS.tag_set(["A", "B"]) if seed % 2 else UTTERANCES.tag_set(["A", "intent:x", "intent:y"])
-    tagger = drawn(seed, **shape | {"tags": len(tags), "unit": "word"})
+    tagger = random_tagger(seed, **shape | {"tags": len(tags), "unit": "word"})
     tagger.legal = tags.legal()
     batch = make_batch(rows)
     assert_same_as(tagger, session_of(tagger.to_onnx()), batch)
@@ -81,8 +81,8 @@ def test_any_tagger_whose_labels_are_spans(shape, rows, seed):
         inputs = graph_inputs(batch, ("pieces", "piece_lengths", "first", "lengths"))
         (labels_BT,) = session_of(tagger.to_onnx()).run(["labels"], inputs)
         for row, length in zip(labels_BT, batch.lengths_B.tolist(), strict=True):
-            found = tags.decode(row[:length])
-            assert tags.form.read(tags.form.write(found, tags.form.scheme), tags.form.scheme) == (found, 0)
+            labels = tags.decode(row[:length])
+            assert tags.form.read(tags.form.write(labels, tags.form.scheme), tags.form.scheme) == (labels, 0)
 
 
 def viterbi_session(transitions, start, end):
@@ -104,7 +104,7 @@ def viterbi_session(transitions, start, end):
     st.integers(0, 999),
 )
 def test_of_equal_labellings_the_same_one(B, T, Y, unit, seed):
-    """Scores are few multiples of a unit: most sentences have several best labellings."""
+    """With scores from a few multiples of a unit, most sentences have several best labellings."""
     draw = torch.Generator().manual_seed(seed)
 
     def few(*shape):
@@ -112,10 +112,10 @@ def test_of_equal_labellings_the_same_one(B, T, Y, unit, seed):
 
     emissions_BTY, transitions, start, end = few(B, T, Y), few(Y, Y), few(Y), few(Y)
     lengths_B = torch.randint(1, T + 1, (B,), generator=draw)
-    wanted_BT, _ = viterbi(Chain(emissions_BTY, lengths_B, transitions, start, end))
+    expected_BT, _ = viterbi(Chain(emissions_BTY, lengths_B, transitions, start, end))
     session = viterbi_session(transitions, start, end)
-    (found_BT,) = session.run(None, {"emissions": emissions_BTY.numpy(), "lengths": lengths_B.numpy()})
-    assert np.array_equal(found_BT, wanted_BT.numpy())
+    (labels_BT,) = session.run(None, {"emissions": emissions_BTY.numpy(), "lengths": lengths_B.numpy()})
+    assert np.array_equal(labels_BT, expected_BT.numpy())
 
 
 def test_spelling_that_the_batch_lacks_is_an_error():
@@ -125,11 +125,11 @@ def test_spelling_that_the_batch_lacks_is_an_error():
 
 
 def test_what_has_no_graph_is_refused():
-    tagger = drawn(0, tags=3, embedding_dim=2, hidden_dim=2)
+    tagger = random_tagger(0, tags=3, embedding_dim=2, hidden_dim=2)
     with pytest.raises(ExportError, match="the mean of several models has no ONNX form"):
         Ensemble([tagger], combine="scores").to_onnx()
     tagger.context = torch.nn.Identity()
-    with pytest.raises(ExportError, match="reads frozen encoders"):
+    with pytest.raises(ExportError, match="frozen encoders and word vectors cannot be exported"):
         tagger.to_onnx()
 
 

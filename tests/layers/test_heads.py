@@ -38,7 +38,7 @@ def test_float64_stays():
 
 @pytest.mark.parametrize("decoder", ["crf", "maxent"])
 def test_only_the_first_word_has_the_labels_that_only_it_may_have(decoder):
-    """Whatever the weights: in the best labelling, in every marginal, and in the graph that is deployed."""
+    """For any weights: in the best labelling, in every marginal, and in the exported graph."""
     tags = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
     torch.manual_seed(0)
     shape = TaggerShape(pieces=PIECES.size, tags=len(tags), embedding_dim=3, hidden_dim=4, decoder=decoder)
@@ -50,25 +50,25 @@ def test_only_the_first_word_has_the_labels_that_only_it_may_have(decoder):
     chain = tagger(batch).distribution
     forbidden_TY = torch.from_numpy(~tags.allowed_places())[[0] + [1] * (chain.time - 1)]
     assert (token_marginals(chain)[:, forbidden_TY] == 0).all()
-    # The others are the layer's own scores.
+    # All other scores are those of the linear layer.
     plain = Tagger(shape).eval()
     plain.load_state_dict(tagger.state_dict())
-    own_BTY = plain(batch).distribution.emissions_BTY
-    torch.testing.assert_close(chain.emissions_BTY[:, ~forbidden_TY], own_BTY[:, ~forbidden_TY])
+    plain_BTY = plain(batch).distribution.emissions_BTY
+    torch.testing.assert_close(chain.emissions_BTY[:, ~forbidden_TY], plain_BTY[:, ~forbidden_TY])
     for path, length in zip(viterbi(chain)[0].tolist(), chain.lengths_B.tolist(), strict=True):
-        first, *others = tags.decode(path[:length])
+        first, *later_tags = tags.decode(path[:length])
         assert first.startswith("intent:")
-        assert not [tag for tag in others if tag.startswith("intent:")]
+        assert not [tag for tag in later_tags if tag.startswith("intent:")]
     assert_same_as(tagger, session_of(tagger.to_onnx()), batch)
 
 
 @pytest.mark.parametrize("head", [CRFHead, MaxEntHead])
 def test_what_may_not_be_is_not_trained(head):
     allowed = np.array([[True, True, False], [False, False, True]])
-    own = head(4, 3, allowed)
-    chain = own(torch.randn(2, 3, 4), torch.tensor([3, 2]))
+    masked_head = head(4, 3, allowed)
+    chain = masked_head(torch.randn(2, 3, 4), torch.tensor([3, 2]))
     (log_partition(chain) - score(chain, torch.tensor([[1, 2, 2], [0, 2, 0]]))).sum().backward()
-    assert own.emissions.weight.grad.isfinite().all()
-    assert own.emissions.weight.grad[:2].any()
+    assert masked_head.emissions.weight.grad.isfinite().all()
+    assert masked_head.emissions.weight.grad[:2].any()
     # Every later word has the only label that it may have.
-    assert not own.emissions.weight.grad[2].any()
+    assert not masked_head.emissions.weight.grad[2].any()

@@ -16,7 +16,7 @@ IOB2 = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 
 def bioes_reading(path: tuple[str, ...]) -> list[str]:
-    """Each tag by what follows it: a span ends where its I- does not follow."""
+    """Return BIOES tags of an IOB2 path: a span ends at a word without a following I-."""
     read = []
     for tag, after in itertools.zip_longest(path, path[1:], fillvalue=""):
         ends = tag != "O" and after != f"I-{tag[2:]}"
@@ -24,8 +24,8 @@ def bioes_reading(path: tuple[str, ...]) -> list[str]:
     return read
 
 
-def enumerated(logits_TL, labels) -> torch.Tensor:
-    """Token marginals [T, Y] of the BIOES reading, over every labelling of the words."""
+def enumerate_marginals(logits_TL, labels) -> torch.Tensor:
+    """Return token marginals [T, Y] of the BIOES reading, over all labellings of the words."""
     probabilities = torch.softmax(logits_TL, -1)
     marginals = torch.zeros(len(logits_TL), len(NER), dtype=torch.float64)
     for path in itertools.product(range(len(labels)), repeat=len(logits_TL)):
@@ -42,7 +42,7 @@ def test_iob2_becomes_bioes_exactly(seed, labels, lengths):
     logits_BTL = 3 * torch.randn(len(lengths), max(lengths), 5, generator=draw, dtype=torch.float64)
     emissions_BTY = match_labels(labels, NER, {}, checkpoint="x").emissions(logits_BTL, torch.tensor(lengths))
     for b, n in enumerate(lengths):
-        torch.testing.assert_close(emissions_BTY[b, :n].exp(), enumerated(logits_BTL[b, :n], labels))
+        torch.testing.assert_close(emissions_BTY[b, :n].exp(), enumerate_marginals(logits_BTL[b, :n], labels))
 
 
 def test_certain_labels_keep_their_digits():
@@ -76,16 +76,16 @@ def test_labels_that_are_the_tags_are_reordered_only(tag_set):
 def test_renamed_labels_add_up_and_left_out_ones_are_renormalised():
     tag_set = FLAT.tag_set(["NOUN", "VERB"])
     labels = ("LABEL_0", "PROPN", "VERB", "X")
-    found = match_labels(labels, tag_set, {"LABEL_0": "NOUN", "PROPN": "NOUN", "X": None}, checkpoint="x")
+    label_map = match_labels(labels, tag_set, {"LABEL_0": "NOUN", "PROPN": "NOUN", "X": None}, checkpoint="x")
     probabilities = torch.tensor([[[0.2, 0.1, 0.3, 0.4]]])
-    emissions_BTY = found.emissions(probabilities.log(), torch.tensor([1]))
+    emissions_BTY = label_map.emissions(probabilities.log(), torch.tensor([1]))
     torch.testing.assert_close(emissions_BTY.exp(), torch.tensor([[[0.5, 0.5]]]))
 
 
 @pytest.mark.parametrize(
     ("labels", "renamed", "message"),
     [
-        (("LABEL_0", "LABEL_1"), {}, r"no names \(LABEL_0, LABEL_1\); set teachers.labels to what they"),
+        (("LABEL_0", "LABEL_1"), {}, r"no names \(LABEL_0, LABEL_1\); name their tags in teachers.labels"),
         (("O", "B-PER", "I-PER"), {}, r"has no label for B-LOC, I-LOC;"),
         (
             (*IOB2, "B-MISC", "I-MISC"),

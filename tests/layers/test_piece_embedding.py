@@ -12,6 +12,6 @@ def test_a_dropped_word_is_the_unknown_one():
     torch.manual_seed(0)
     embedding = TokenEmbedding(10, 4, word_dropout=0.5, unknown=3)
     vectors_PD = embedding(torch.full((1, 200), 7))[0]
-    known, unknown = embedding.table.weight[7], embedding.table.weight[3]
-    assert all(torch.equal(v, known) or torch.equal(v, unknown) for v in vectors_PD)
-    assert any(torch.equal(v, unknown) for v in vectors_PD)
+    word_D, unknown_D = embedding.table.weight[7], embedding.table.weight[3]
+    assert all(torch.equal(v, word_D) or torch.equal(v, unknown_D) for v in vectors_PD)
+    assert any(torch.equal(v, unknown_D) for v in vectors_PD)

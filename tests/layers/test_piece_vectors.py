@@ -1,4 +1,4 @@
-"""Words and their pieces, against a loop over words."""
+"""Vectors of words and pieces, against a loop over words."""
 
 import torch
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ SPELLINGS = given(
 
 
 def make_batch(spelt, prefix, suffix):
-    """Sentences whose words have so many pieces each, with special pieces around, and two of padding."""
+    """Return sentences with given numbers of pieces per word, special pieces around them, and two pieces of padding."""
     firsts = [[prefix + sum(words[:t]) for t in range(len(words))] for words in spelt]
     lengths_B = torch.tensor([prefix + sum(words) + suffix for words in spelt])
     return TokenBatch(

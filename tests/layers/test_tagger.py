@@ -34,8 +34,8 @@ def test_a_word_is_predicted_at_its_first_piece():
     states = tagger.encoder(tagger.embedding(batch.pieces_BP), batch.piece_lengths_B)
     assert int(batch.piece_lengths_B[2]) > int(batch.lengths_B[2])  # some word has several pieces
     first = batch.first_BT[2, 7]
-    found_Y = chain_of(tagger, batch).emissions_BTY[2, 7]
-    torch.testing.assert_close(found_Y, tagger.head.emissions(states[2, first]))
+    emissions_Y = chain_of(tagger, batch).emissions_BTY[2, 7]
+    torch.testing.assert_close(emissions_Y, tagger.head.emissions(states[2, first]))
 
 
 @pytest.mark.parametrize("sizes", [{}, SPELLING, {"decoder": "maxent", "layers": 2}])
@@ -73,7 +73,7 @@ def test_emissions_are_float32_under_autocast():
 
 
 def test_a_sentence_gets_one_label_from_the_last_state_of_each_direction():
-    """As torch's own LSTM over each sentence alone, by its final states."""
+    """The reference is torch's LSTM over single sentences, with its final states."""
     batch, tagger = make_batch(), make_tagger(unit="sentence", layers=2)
     chain = chain_of(tagger, batch)
     assert chain.emissions_BTY.shape == (4, 1, 5)
@@ -98,7 +98,7 @@ def test_hidden_states_are_the_input_and_the_output_of_each_layer(unit):
         torch.testing.assert_close(states[2], outputs_BPD.take_along_dim(first_BT1, 1))
     else:
         lengths = batch.piece_lengths_B.tolist()
-        means = [own[:n].mean(0) for own, n in zip(inputs_BPD, lengths, strict=True)]
+        means = [vectors_PD[:n].mean(0) for vectors_PD, n in zip(inputs_BPD, lengths, strict=True)]
         torch.testing.assert_close(states[0][:, 0], torch.stack(means))
         torch.testing.assert_close(states[2], last_states(outputs_BPD, batch.piece_lengths_B))
     assert torch.equal(states[-1], states[2])
@@ -131,4 +131,4 @@ def test_a_head_that_is_drawn_anew_is_another_one_by_the_generator(decoder):
     differ = {name for name, value in before.items() if not torch.equal(value, drawn[0][name])}
     assert differ == {"head.emissions.weight", "head.emissions.bias"}
     # The optimiser holds the same parameters as before.
-    assert all(one is other for one, other in zip(parameters, tagger.parameters(), strict=True))
+    assert all(old is new for old, new in zip(parameters, tagger.parameters(), strict=True))

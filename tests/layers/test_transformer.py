@@ -1,4 +1,4 @@
-"""The Transformer encoder against torch's own layers, and its positions against their definition."""
+"""The Transformer encoder against the layers of torch, and its positions against their definition."""
 
 import math
 
@@ -14,24 +14,24 @@ def make(inputs=12, size=12, **settings):
     return Transformer(inputs, size, **{"layers": 2, "heads": 3, "feed_forward": 20, **settings})
 
 
-def torchs_own(layer: EncoderLayer, size: int) -> nn.TransformerEncoderLayer:
-    """torch's layer with the same weights."""
+def torch_layer(layer: EncoderLayer, size: int) -> nn.TransformerEncoderLayer:
+    """Return PyTorch's layer with the same weights."""
     inner = layer.inner.out_features
-    own = nn.TransformerEncoderLayer(
+    reference = nn.TransformerEncoderLayer(
         size, layer.heads, inner, dropout=0.0, activation="gelu", batch_first=True, dtype=torch.float64
     )
-    same = {
+    counterparts = {
         "self_attn.in_proj": layer.queries_keys_values, "self_attn.out_proj": layer.output,
         "linear1": layer.inner, "linear2": layer.outer, "norm1": layer.attention_norm, "norm2": layer.norm,
     }  # fmt: skip
-    own.load_state_dict(
+    reference.load_state_dict(
         {
             f"{name}{'_' if name.endswith('in_proj') else '.'}{part}": getattr(module, part)
-            for name, module in same.items()
+            for name, module in counterparts.items()
             for part in ("weight", "bias")
         }
     )
-    return own
+    return reference
 
 
 @pytest.mark.parametrize("lengths", [(4, 1, 3), (4, 4), (1,)])
@@ -40,37 +40,37 @@ def test_outputs_and_gradients_are_those_of_torchs_layers(lengths):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    own = [torchs_own(layer, 12) for layer in model.layers]
+    torch_layers = [torch_layer(layer, 12) for layer in model.layers]
     lengths_B = torch.tensor(lengths)
     padding_BT = torch.arange(max(lengths)) >= lengths_B[:, None]
     inputs_BTD = torch.randn(len(lengths), max(lengths), 12, dtype=torch.float64)
     weight_BTD = torch.randn_like(inputs_BTD).masked_fill(padding_BT[:, :, None], 0.0)
 
-    def reference(given_BTD):
-        states_BTD = model.norm(given_BTD) + model.positions(max(lengths))
-        for layer in own:
+    def reference(vectors_BTD):
+        states_BTD = model.norm(vectors_BTD) + model.positions(max(lengths))
+        for layer in torch_layers:
             states_BTD = layer(states_BTD, src_key_padding_mask=padding_BT)
         return states_BTD
 
-    found = []
+    results = []
     for run in (lambda x: model(x, lengths_B), reference):
-        given = inputs_BTD.clone().requires_grad_()
-        output_BTD = run(given)
+        leaf_BTD = inputs_BTD.clone().requires_grad_()
+        output_BTD = run(leaf_BTD)
         (output_BTD * weight_BTD).sum().backward()
-        found.append((output_BTD[~padding_BT], given.grad))
-    torch.testing.assert_close(found[0], found[1])
+        results.append((output_BTD[~padding_BT], leaf_BTD.grad))
+    torch.testing.assert_close(results[0], results[1])
 
 
 def test_what_stands_on_padding_is_never_read():
     model, lengths_B = make(), torch.tensor([2, 4])
     inputs_BTD = torch.randn(2, 4, 12)
-    other_BTD = inputs_BTD.clone()
-    other_BTD[0, 2:] = 1e4
-    mine, other = model(inputs_BTD, lengths_B), model(other_BTD, lengths_B)
-    assert torch.equal(mine[0, :2], other[0, :2])
-    assert torch.equal(mine[1], other[1])
-    alone = model(inputs_BTD[:1, :2], lengths_B[:1])
-    torch.testing.assert_close(alone, mine[:1, :2])
+    disturbed_BTD = inputs_BTD.clone()
+    disturbed_BTD[0, 2:] = 1e4
+    output, disturbed = model(inputs_BTD, lengths_B), model(disturbed_BTD, lengths_B)
+    assert torch.equal(output[0, :2], disturbed[0, :2])
+    assert torch.equal(output[1], disturbed[1])
+    single = model(inputs_BTD[:1, :2], lengths_B[:1])
+    torch.testing.assert_close(single, output[:1, :2])
     states = model.states(inputs_BTD, lengths_B)
     mean_BTD = model.sentence_state(states[-1], lengths_B)
     torch.testing.assert_close(mean_BTD[0, 0], states[-1][0, :2].mean(0))
@@ -78,12 +78,12 @@ def test_what_stands_on_padding_is_never_read():
 
 @pytest.mark.parametrize("size", [6, 7])
 def test_positions_are_sines_and_cosines(size):
-    found_TE = Positions(size)(1500)
+    positions_TE = Positions(size)(1500)
     for time in (0, 1, 37, 1499):
         for place in range(size):
             angle = time / 10_000 ** (2 * (place // 2) / size)
             expected = (math.cos if place % 2 else math.sin)(angle)
-            assert float(found_TE[time, place]) == pytest.approx(expected, abs=2e-4)
+            assert float(positions_TE[time, place]) == pytest.approx(expected, abs=2e-4)
     assert not Positions(size).state_dict()
 
 

@@ -33,7 +33,7 @@ def test_each_piece_is_read_within_its_window_and_far_from_cuts(pieces, width):
 
 
 def look_up(pieces_WV, lengths_W):
-    """A model without context: each piece's logits are a function of the piece."""
+    """A model without context: the logits of a piece depend on the piece only."""
     assert all(n <= pieces_WV.shape[1] for n in lengths_W)
     return torch.stack([pieces_WV, pieces_WV * 2], -1).float()
 
@@ -45,26 +45,26 @@ def test_every_piece_gets_its_own_logits(lengths, limit):
         torch.arange(1, max(lengths) + 1).repeat(len(lengths), 1) + 100 * torch.arange(len(lengths))[:, None]
     )
     lengths_B = torch.tensor(lengths)
-    seen = []
+    lengths_read = []
 
     def read(pieces_WV, lengths_W):
-        seen.append(int(lengths_W.max()))
+        lengths_read.append(int(lengths_W.max()))
         return look_up(pieces_WV, lengths_W)
 
     logits_BPL = read_in_windows(read, pieces_BP, lengths_B, limit=limit, prefix=1, suffix=1)
     inside_BP = torch.arange(max(lengths)) < lengths_B[:, None]
     assert torch.equal(logits_BPL[inside_BP], look_up(pieces_BP, lengths_B)[inside_BP])
-    assert max(seen) <= limit
+    assert max(lengths_read) <= limit
 
 
 def test_special_pieces_stand_around_every_window():
-    seen = []
+    windows = []
 
     def read(pieces_WV, lengths_W):
-        seen.extend(row[:n].tolist() for row, n in zip(pieces_WV, lengths_W, strict=True))
+        windows.extend(row[:n].tolist() for row, n in zip(pieces_WV, lengths_W, strict=True))
         return look_up(pieces_WV, lengths_W)
 
     read_in_windows(
         read, torch.tensor([[7, 1, 2, 3, 4, 5, 6, 8, 9]]), torch.tensor([9]), limit=7, prefix=1, suffix=2
     )
-    assert seen == [[7, 1, 2, 3, 4, 8, 9], [7, 3, 4, 5, 6, 8, 9]]
+    assert windows == [[7, 1, 2, 3, 4, 8, 9], [7, 3, 4, 5, 6, 8, 9]]

@@ -71,7 +71,7 @@ def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path
     assert school.loaded == ["en", "de"]
     # The first one is asked once more, for what is stored once.
     every = sentences(35, seed=1)
-    assert sorted(school.teachers["en"].asked) == sorted([every[0], *every])
+    assert sorted(school.teachers["en"].labelled) == sorted([every[0], *every])
     manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH))))
     assert (manifest.rows, manifest.tokens) == (35, int(ENGLISH.lengths.sum()))
     assert manifest.bytes == sum(
@@ -138,7 +138,7 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
     again = School(FakeTeacher("en"), FakeTeacher("de"))
     assert compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)).computed_shards == 4
     assert before.items() <= files(tmp_path).items()
-    assert sorted(again.teachers["en"].asked) == sorted(sentences(35, seed=1)[30:])
+    assert sorted(again.teachers["en"].labelled) == sorted(sentences(35, seed=1)[30:])
     undisturbed = tmp_path / "undisturbed"
     compute(
         School(FakeTeacher("en"), FakeTeacher("de")).plan(undisturbed, {"en": ENGLISH, "de": GERMAN}, k=3)
@@ -301,7 +301,9 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
     compute(_parser(tmp_path, text))
     source = Source.of("en", text, [Need("marginals")], offers=ARCS)
     assert source.folders.keys() == {"arcs", "relations"}
-    opened = TransferSet.open(Storage(str(tmp_path)), [TeacherRows(source, np.arange(27))], [Need("kbest", 4)])
+    opened = TransferSet.open(
+        Storage(str(tmp_path)), [TeacherRows(source, np.arange(27))], [Need("kbest", 4)]
+    )
     parser = FakeParser("en")
     for rows in ([2, 0, 1], [26, 5, 5, 4, 11], [0, 4], [6]):
         found = opened.gather(np.array(rows)).arcs
@@ -415,9 +417,9 @@ def test_a_lost_best_path_is_asked_for_again_and_the_marginals_stay(tmp_path):
     kept = files(folder_of(tmp_path, "en", ENGLISH, "token_marginals"))
     lost = min(folder_of(tmp_path, "en", ENGLISH, "kbest").rglob("*.arrow"))
     lost.unlink()
-    asked = len(school.teachers["en"].asked)
+    asked = len(school.teachers["en"].labelled)
     assert compute(_non_chain(school, tmp_path)).computed_shards == 1
-    assert school.teachers["en"].asked[asked:] == sorted(sentences(35, seed=1)[:10], key=len)
+    assert school.teachers["en"].labelled[asked:] == sorted(sentences(35, seed=1)[:10], key=len)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
     assert files(folder_of(tmp_path, "en", ENGLISH, "token_marginals")) == kept
 

@@ -16,13 +16,13 @@ def test_weights_are_drawn_with_the_stated_deviation(architecture, deviation):
         architecture=architecture, embedding_dim=64, layers=1, initializer_range=deviation
     )
     model = student.build(BuildInputs(vocabulary_size=500, tag_set=TAGS, special=BERT_SPECIAL))
-    drawn = [
+    matrices = [
         weight for name, weight in model.named_parameters() if weight.ndim == 2 and "position" not in name
     ]
-    for weight in drawn:
+    for weight in matrices:
         if len(weight) > 2:  # types of sentences are too few to measure
             assert weight.detach().std().item() == pytest.approx(deviation, rel=0.1)
-    assert len(drawn) >= 8
+    assert len(matrices) >= 8
 
 
 def test_weights_of_no_deviation_are_refused():
@@ -31,5 +31,7 @@ def test_weights_of_no_deviation_are_refused():
 
 
 def test_the_deviation_is_no_part_of_a_shape():
-    shapes = [EncoderStudent(embedding_dim=64, initializer_range=each).shape() for each in (0.02, 0.1)]
+    shapes = [
+        EncoderStudent(embedding_dim=64, initializer_range=deviation).shape() for deviation in (0.02, 0.1)
+    ]
     assert shapes[0] == shapes[1]

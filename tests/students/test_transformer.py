@@ -27,10 +27,10 @@ def test_heads_divide_e():
 
 
 def test_the_linear_layers_are_four_times_as_wide_where_nothing_is_said():
-    widths = [
-        TransformerStudent(embedding_dim=8, feed_forward_dim=given).build(
+    models = [
+        TransformerStudent(embedding_dim=8, feed_forward_dim=width).build(
             BuildInputs(vocabulary_size=9, tag_set=TAGS)
         )
-        for given in (None, 32, 20)
+        for width in (None, 32, 20)
     ]
-    assert [model.encoder.layers[0].inner.out_features for model in widths] == [32, 32, 20]
+    assert [model.encoder.layers[0].inner.out_features for model in models] == [32, 32, 20]

@@ -1,4 +1,4 @@
-"""The score of the most frequent label, against counts made by hand."""
+"""The score score_of the most frequent label, against counts made by hand."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ def part(tag_set, **by_language):
     return pa.table({"language": [name for name, _ in rows], "tags": [tags for _, tags in rows]})
 
 
-def of(task, tag_set, **by_language):
+def score_of(task, tag_set, **by_language):
     return majority_scores(TASKS[task], part(tag_set, **by_language), tag_set)
 
 
 def test_each_language_has_its_own_most_frequent_label():
     tags = FLAT.tag_set(["DET", "NOUN", "VERB"])
-    found = of("pos", tags, en=[["NOUN", "VERB", "NOUN"], ["DET"]], de=[["DET", "DET", "DET", "NOUN"]])
-    assert found == {"en": 0.5, "de": 0.75}
+    scores = score_of("pos", tags, en=[["NOUN", "VERB", "NOUN"], ["DET"]], de=[["DET", "DET", "DET", "NOUN"]])
+    assert scores == {"en": 0.5, "de": 0.75}
 
 
 def test_the_most_frequent_class_of_sentences():
     tags = FLAT.tag_set(["0", "1"])
-    assert of("classification", tags, en=[["1"], ["0"], ["1"], ["1"]]) == {"en": 0.75}
+    assert score_of("classification", tags, en=[["1"], ["0"], ["1"], ["1"]]) == {"en": 0.75}
 
 
 def test_spans_are_never_found_by_the_label_outside_of_spans():
     tags = SPANS.tag_set(["PER"])
-    assert of("ner", tags, en=[["O", "S-PER", "O"], ["B-PER", "E-PER", "O"]]) == {"en": 0.0}
-    assert of("ner", tags, en=[["S-PER", "S-PER", "O"]])["en"] == pytest.approx(0.8), (
-        "2 of 3 spans right, of 2"
+    assert score_of("ner", tags, en=[["O", "S-PER", "O"], ["B-PER", "E-PER", "O"]]) == {"en": 0.0}
+    assert score_of("ner", tags, en=[["S-PER", "S-PER", "O"]])["en"] == pytest.approx(0.8), (
+        "2 score_of 3 spans right, score_of 2"
     )
 
 
 def test_an_utterance_has_the_most_frequent_intent_and_no_slots():
     tags = UTTERANCES.tag_set(["city", "intent:fly", "intent:ask"])
-    said = [
+    utterances = [
         ["intent:fly", "O", "O"],
         ["intent:fly", "O", "S-city"],
         ["intent:ask", "O", "O"],
         ["intent:fly", "O"],
     ]
-    assert of("intent_slots", tags, en=said) == {"en": 0.5}
+    assert score_of("intent_slots", tags, en=utterances) == {"en": 0.5}
 
 
 def test_trees_have_no_such_label():
-    assert of("parsing", FLAT.tag_set(["det"]), en=[["det"]]) == {}
+    assert score_of("parsing", FLAT.tag_set(["det"]), en=[["det"]]) == {}

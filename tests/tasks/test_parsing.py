@@ -1,4 +1,4 @@
-"""The tasks of dependency parsing: counts by hand, a plain loop, and which words are scored."""
+"""The tasks of dependency parsing: counts by hand, a plain loop, and the rules of the words that count."""
 
 from types import SimpleNamespace
 
@@ -27,13 +27,13 @@ Word = tuple[str, int, str]
 def table_of(sentences: list[list[Word]], words: list[list[str]] | None = None) -> pa.Table:
     rows = [
         {
-            "tokens": words[number] if words else [WORDS[pos] for pos, _, _ in own],
-            "tags": RELATIONS.encode([relation for _, _, relation in own]).tolist(),
+            "tokens": words[number] if words else [WORDS[pos] for pos, _, _ in sentence],
+            "tags": RELATIONS.encode([relation for _, _, relation in sentence]).tolist(),
             "language": LANGUAGES[number % 3],
-            "heads": [head for _, head, _ in own],
-            "pos": [POS.index(pos) for pos, _, _ in own],
+            "heads": [head for _, head, _ in sentence],
+            "pos": [POS.index(pos) for pos, _, _ in sentence],
         }
-        for number, own in enumerate(sentences)
+        for number, sentence in enumerate(sentences)
     ]
     return pa.Table.from_pylist(rows, schema=TREES)
 
@@ -41,15 +41,15 @@ def table_of(sentences: list[list[Word]], words: list[list[str]] | None = None) 
 def predictions(sentences: list[list[tuple[int, str]]]) -> list[Parse]:
     return [
         Parse(
-            np.array([head for head, _ in own], int),
-            np.array([RELATIONS.index(relation) for _, relation in own], int),
-            np.arange(len(own)) == 1,
+            np.array([head for head, _ in sentence], int),
+            np.array([RELATIONS.index(relation) for _, relation in sentence], int),
+            np.arange(len(sentence)) == 1,
         )
-        for own in sentences
+        for sentence in sentences
     ]
 
 
-def scored(name, gold, predicted, words=None, targets=()):
+def score_with(name, gold, predicted, words=None, targets=()):
     task, table = PARSING[name], table_of(gold, words)
     languages = table["language"].to_pylist()
     column = task.form.targets(table, pos=POS, labels=RELATIONS)
@@ -61,7 +61,7 @@ GOLD = [
     [("NOUN", 0, "root"), ("PUNCT", 1, "punct")],
 ]
 # The subject is right, the object has another relation, the punctuation another head; the second sentence is right.
-FOUND = [[(2, "nsubj"), (0, "root"), (2, "nsubj"), (1, "punct")], [(0, "root"), (1, "punct")]]
+PREDICTED = [[(2, "nsubj"), (0, "root"), (2, "nsubj"), (1, "punct")], [(0, "root"), (1, "punct")]]
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ FOUND = [[(2, "nsubj"), (0, "root"), (2, "nsubj"), (1, "punct")], [(0, "root"), 
     ],
 )
 def test_scores_are_those_counted_by_hand_by_language(name, las, uas):
-    scores = scored(name, GOLD, FOUND)
+    scores = score_with(name, GOLD, PREDICTED)
     assert set(scores) == {"source"}
     assert scores["source"].by_language == pytest.approx({"en": las, "nl": 1})
     assert scores["source"].beside["uas"].by_language == pytest.approx({"en": uas, "nl": 1})
     assert scores["source"].mean == pytest.approx((las + 1) / 2)
     # One word of each sentence, punctuation or not.
     assert scores["source"].beside["repairs"].by_language == pytest.approx({"en": 1 / 4, "nl": 1 / 2})
-    split = scored(name, GOLD, FOUND, targets=("nl", "xx"))
+    split = score_with(name, GOLD, PREDICTED, targets=("nl", "xx"))
     assert split["target"].by_language == split["target"].beside["uas"].by_language == {"nl": 1}
     assert split["source"].beside["uas"].mean == pytest.approx(uas)
 
@@ -88,9 +88,9 @@ def test_scores_are_those_counted_by_hand_by_language(name, las, uas):
 def test_punctuation_by_tag_and_by_characters_are_two_rules():
     words = [["rain", "fell", "-", "three"]]
     gold = [GOLD[0]]
-    found = [[(2, "nsubj"), (0, "root"), (0, "obj"), (2, "punct")]]
-    las = {name: scored(name, gold, found, words)["source"].mean for name in PARSING}
-    # Both have three words left: by its tag the last one goes, by its characters the one that is wrong.
+    predicted = [[(2, "nsubj"), (0, "root"), (0, "obj"), (2, "punct")]]
+    las = {name: score_with(name, gold, predicted, words)["source"].mean for name in PARSING}
+    # Three words count under both rules: one leaves out the last word by its tag, one the wrong word by its characters.
     assert list(las.values()) == pytest.approx([3 / 4, 2 / 3, 1])
 
 
@@ -100,18 +100,18 @@ sentences = st.lists(st.lists(st.tuples(words, words), min_size=1, max_size=4), 
 
 @given(sentences, st.sampled_from(sorted(PARSING)))
 def test_scores_are_those_of_a_plain_loop(pairs, name):
-    gold = [[own for own, _ in sentence] for sentence in pairs]
-    found = [[(head, relation) for _, (_, head, relation) in sentence] for sentence in pairs]
+    gold = [[word for word, _ in sentence] for sentence in pairs]
+    predicted = [[(head, relation) for _, (_, head, relation) in sentence] for sentence in pairs]
     counts = {}
     for number, sentence in enumerate(pairs):
-        for (pos, head, relation), (_, own_head, own_relation) in sentence:
+        for (pos, head, relation), (_, predicted_head, predicted_relation) in sentence:
             if name == "parsing" or not is_punctuation(WORDS[pos]):
                 total = counts.setdefault(LANGUAGES[number % 3], [0, 0, 0])
                 total[0] += 1
-                total[1] += head == own_head
-                total[2] += (head, relation) == (own_head, own_relation)
+                total[1] += head == predicted_head
+                total[2] += (head, relation) == (predicted_head, predicted_relation)
     languages = {LANGUAGES[number % 3] for number in range(len(pairs))}
-    las = scored(name, gold, found)["source"]
+    las = score_with(name, gold, predicted)["source"]
     for language in languages:
         count, heads, labelled = counts.get(language, (0, 0, 0))
         assert las.by_language[language] == pytest.approx(labelled / max(count, 1))
@@ -120,7 +120,7 @@ def test_scores_are_those_of_a_plain_loop(pairs, name):
 
 def test_sentences_that_differ_in_length_are_refused():
     with pytest.raises(ValueError, match="4 gold but 2 predicted words"):
-        scored("parsing", GOLD, [FOUND[1], FOUND[1]])
+        score_with("parsing", GOLD, [PREDICTED[1], PREDICTED[1]])
 
 
 @pytest.mark.parametrize("name", PARSING)

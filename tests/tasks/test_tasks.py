@@ -1,4 +1,4 @@
-"""Every task of the table that predicts labels against a hand-made example; a new one needs one here."""
+"""Tasks with labels against hand-made examples; a new task needs one here."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -24,19 +24,19 @@ SPOKEN = UTTERANCES.tag_set(["city", "intent:fare", "intent:flight"])
 
 @dataclass(frozen=True)
 class Example:
-    """Gold and predicted labels of three sentences, of English, German and French, and each language's score."""
+    """Gold and predicted labels of three sentences in English, German and French, and the score of each language."""
 
     tag_set: TagSet
     gold: list[list[str]]
     predicted: list[list[str]]
     scores: tuple[float, float, float]
-    beside: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    other_scores: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 ENTITIES = Example(
     TYPES,
     [["B-PER", "E-PER", "O", "S-LOC"], ["S-LOC", "O"], ["O", "S-PER", "S-PER"]],
-    # Half of the entities, all right; one of another type; two right and one too many.
+    # Half of the entities, all of them right; one of the wrong type; two right and one too many.
     [["B-PER", "E-PER", "O", "O"], ["S-PER", "O"], ["S-LOC", "S-PER", "S-PER"]],
     (2 / 3, 0.0, 0.8),
 )
@@ -73,14 +73,14 @@ EXAMPLES = {
 }
 EXAMPLES["pairs"] = EXAMPLES["classification"]
 LANGUAGES = ["en", "de", "fr"]
-EVERY = pytest.mark.parametrize("name", EXAMPLES)
+every_task = pytest.mark.parametrize("name", EXAMPLES)
 
 
 def table_of(example: Example, *, labelled=(True, True, True)) -> pa.Table:
-    """The corpus part that holds the gold labels; null where a sentence has none."""
+    """Return the corpus part with the gold labels; null for unlabelled sentences."""
     tags = [
-        example.tag_set.encode(row).tolist() if own else None
-        for row, own in zip(example.gold, labelled, strict=True)
+        example.tag_set.encode(row).tolist() if is_labelled else None
+        for row, is_labelled in zip(example.gold, labelled, strict=True)
     ]
     return pa.table({"tags": pa.array(tags, pa.list_(pa.int16())), "language": LANGUAGES})
 
@@ -89,7 +89,7 @@ def targets_of(name: str, table: pa.Table) -> Any:
     return TASKS[name].form.targets(table, pos=(), labels=EXAMPLES[name].tag_set)
 
 
-def numbers_of(example: Example) -> list[np.ndarray]:
+def predicted_numbers(example: Example) -> list[np.ndarray]:
     return [example.tag_set.encode(row) for row in example.predicted]
 
 
@@ -100,7 +100,7 @@ def test_every_task_is_tested_under_its_own_name():
         TASKS["other"] = TASKS["ner"]  # pyright: ignore[reportIndexIssue]
 
 
-@EVERY
+@every_task
 def test_scores_are_named_for_files_and_for_people(name):
     task = TASKS[name]
     assert task.score_name.isidentifier()
@@ -109,7 +109,7 @@ def test_scores_are_named_for_files_and_for_people(name):
     assert EXAMPLES[name].tag_set.form == task.form
 
 
-@EVERY
+@every_task
 def test_targets_are_the_labels_of_a_part(name):
     example = EXAMPLES[name]
     column = targets_of(name, table_of(example, labelled=(True, False, True)))
@@ -120,9 +120,9 @@ def test_targets_are_the_labels_of_a_part(name):
     assert not targets.tags_BT[0].any()
 
 
-@EVERY
+@every_task
 def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
-    """Not the best label of each word: transitions count. Padding is removed."""
+    """Transitions count: the best labelling is not the best label of single words. Padding is removed."""
     tags, generator = len(EXAMPLES[name].tag_set), torch.Generator().manual_seed(0)
     lengths_B = torch.tensor([1, 1, 1] if TASKS[name].unit == "sentence" else [3, 1, 2])
     shapes = ((3, int(lengths_B.max()), tags), (tags, tags), (tags,), (tags,))
@@ -137,27 +137,31 @@ def test_what_is_decoded_is_the_best_labelling_of_each_sentence(name):
         assert decoded[0].tolist() != emissions[0].argmax(-1).tolist()
 
 
-@EVERY
+@every_task
 def test_scores_are_those_counted_by_hand(name):
     example, task = EXAMPLES[name], TASKS[name]
     scores = task.score(
-        targets_of(name, table_of(example)), numbers_of(example), tag_set=example.tag_set, languages=LANGUAGES
+        targets_of(name, table_of(example)),
+        predicted_numbers(example),
+        tag_set=example.tag_set,
+        languages=LANGUAGES,
     )
     assert set(scores) == {"source"}
     assert scores["source"].by_language == pytest.approx(dict(zip(LANGUAGES, example.scores, strict=True)))
     assert scores["source"].mean == pytest.approx(sum(example.scores) / 3)
-    beside = {
-        name: tuple(own.by_language[x] for x in LANGUAGES) for name, own in scores["source"].beside.items()
+    other_scores = {
+        name: tuple(score.by_language[x] for x in LANGUAGES)
+        for name, score in scores["source"].beside.items()
     }
-    assert beside == {name: pytest.approx(own) for name, own in example.beside.items()}
+    assert other_scores == {name: pytest.approx(score) for name, score in example.other_scores.items()}
     assert scores["source"].by_seed == (scores["source"].mean,)
 
 
-@EVERY
+@every_task
 def test_target_languages_are_a_group_of_their_own(name):
     example, task = EXAMPLES[name], TASKS[name]
     scores = task.score(
-        targets_of(name, table_of(example)), numbers_of(example),
+        targets_of(name, table_of(example)), predicted_numbers(example),
         tag_set=example.tag_set, languages=LANGUAGES, targets=("fr", "xx"),
     )  # fmt: skip
     assert scores["target"].by_language == pytest.approx({"fr": example.scores[2]})
@@ -165,7 +169,7 @@ def test_target_languages_are_a_group_of_their_own(name):
     assert scores["source"].mean == pytest.approx(sum(example.scores[:2]) / 2)
 
 
-@EVERY
+@every_task
 def test_gold_labels_score_1(name):
     example, task = EXAMPLES[name], TASKS[name]
     gold = [example.tag_set.encode(row) for row in example.gold]
@@ -175,20 +179,20 @@ def test_gold_labels_score_1(name):
     assert scores["source"].by_language == dict.fromkeys(sorted(LANGUAGES), 1.0)
 
 
-@EVERY
+@every_task
 def test_a_corpus_with_other_labels_is_refused_with_a_hint(name):
-    task, own = TASKS[name], EXAMPLES[name].tag_set
+    task, tag_set = TASKS[name], EXAMPLES[name].tag_set
 
     def corpus(**changes):
-        return SimpleNamespace(**{"unit": task.unit, "tag_set": own, "pos": (), **changes})
+        return SimpleNamespace(**{"unit": task.unit, "tag_set": tag_set, "pos": (), **changes})
 
     task.check(corpus(), "x.tsv")
-    other = WORDS if task.form == SPANS else TYPES
+    wrong_tags = WORDS if task.form == SPANS else TYPES
     with pytest.raises(
         CorpusError,
-        match=rf"x\.tsv: its tags are {other.form.scheme}.* needs {task.form.scheme} tags; set corpus",
+        match=rf"x\.tsv: its tags are {wrong_tags.form.scheme}.* needs {task.form.scheme} tags; set corpus",
     ):
-        task.check(corpus(tag_set=other), "x.tsv")
+        task.check(corpus(tag_set=wrong_tags), "x.tsv")
     unit, hint = (
         ("sentence", "set task: classification") if task.unit == "word" else ("word", "set another task")
     )

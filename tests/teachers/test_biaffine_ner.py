@@ -36,10 +36,10 @@ def test_what_it_decodes_is_valid_bioes_with_the_score_that_viterbi_gives():
     torch.testing.assert_close(score(spans, paths_BT), scores_B)
     allowed, start, end = TAGS.form.allowed_transitions(TAGS.tags)
     for path, length in zip(paths_BT.tolist(), batch.lengths_B.tolist(), strict=True):
-        own = path[:length]
-        assert start[own[0]]
-        assert end[own[-1]]
-        assert all(allowed[a, b] for a, b in itertools.pairwise(own))
+        tags = path[:length]
+        assert start[tags[0]]
+        assert end[tags[-1]]
+        assert all(allowed[a, b] for a, b in itertools.pairwise(tags))
     assert paths_BT.any()
 
 

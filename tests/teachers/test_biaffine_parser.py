@@ -30,12 +30,12 @@ def build(teacher=BiaffineParserTeacher, *, seed=0, dropout=0.0, **settings):
 @each_teacher
 def test_it_gives_every_head_and_relation_of_each_word(teacher):
     batch = make_batch()
-    found = LabelledArcs.from_chain(build(teacher).eval()(batch).distribution)
+    labelled = LabelledArcs.from_chain(build(teacher).eval()(batch).distribution)
     T = batch.first_BT.shape[1]
-    assert found.arcs_BTH.shape == (4, T, T + 1)
-    assert found.relations_BTHR.shape == (4, T, T + 1, len(RELATIONS))
+    assert labelled.arcs_BTH.shape == (4, T, T + 1)
+    assert labelled.relations_BTHR.shape == (4, T, T + 1, len(RELATIONS))
     for row, length in enumerate(batch.lengths_B.tolist()):
-        mass = found.arcs_BTH[row, :length, : length + 1].exp().sum(1)
+        mass = labelled.arcs_BTH[row, :length, : length + 1].exp().sum(1)
         torch.testing.assert_close(mass, torch.ones(length))
 
 
@@ -44,8 +44,8 @@ def test_dropout_of_the_training_reaches_the_head(teacher):
     model, batch = build(teacher, dropout=0.5, embedding_dim=0, word_dropout=0.0), make_batch()
     for part in (model.input_dropout, model.output_dropout, model.characters.dropout):
         part.rate = 0.0
-    once, again = (model.train()(batch).distribution.emissions_BTY for _ in range(2))
-    assert not torch.equal(once, again)
+    first, second = (model.train()(batch).distribution.emissions_BTY for _ in range(2))
+    assert not torch.equal(first, second)
 
 
 @each_teacher
@@ -66,12 +66,12 @@ def test_several_are_the_normalised_geometric_mean_of_heads_with_relations():
     mean = Ensemble(members, combine="scores").eval()(batch).distribution
     logs = [member(batch).distribution.emissions_BTY for member in members]
     expected_BTY = torch.softmax((logs[0] + logs[1]) / 2, 2)
-    found = LabelledArcs.from_chain(mean)
+    labelled = LabelledArcs.from_chain(mean)
     torch.testing.assert_close(
-        (found.arcs_BTH[..., None] + found.relations_BTHR).exp().flatten(2), expected_BTY
+        (labelled.arcs_BTH[..., None] + labelled.relations_BTHR).exp().flatten(2), expected_BTY
     )
-    of_relations_BTH = found.relations_BTHR.exp().sum(3)
-    torch.testing.assert_close(of_relations_BTH, torch.ones_like(of_relations_BTH), atol=1e-3, rtol=0)
+    relation_mass_BTH = labelled.relations_BTHR.exp().sum(3)
+    torch.testing.assert_close(relation_mass_BTH, torch.ones_like(relation_mass_BTH), atol=1e-3, rtol=0)
 
 
 @each_teacher

@@ -18,15 +18,17 @@ def build(**settings):
 
 def test_unknown_words_are_learnt_though_training_text_has_none():
     model, batch = build(word_dropout=0.5).train(), make_batch()
-    known = batch.pieces_BP.masked_fill(batch.pieces_BP == 1, 2)
-    model(type(batch)(**{**vars(batch), "pieces_BP": known})).distribution.emissions_BTY.sum().backward()
+    without_unknown_BP = batch.pieces_BP.masked_fill(batch.pieces_BP == 1, 2)
+    model(
+        type(batch)(**{**vars(batch), "pieces_BP": without_unknown_BP})
+    ).distribution.emissions_BTY.sum().backward()
     assert model.embedding.table.weight.grad[1].abs().sum() > 0
 
 
 def test_word_dropout_is_off_in_evaluation():
     model, batch = build(word_dropout=0.9).eval(), make_batch()
-    once, again = (model(batch).distribution.emissions_BTY for _ in range(2))
-    assert torch.equal(once, again)
+    first, second = (model(batch).distribution.emissions_BTY for _ in range(2))
+    assert torch.equal(first, second)
 
 
 def test_a_teacher_reads_something():
@@ -37,6 +39,6 @@ def test_a_teacher_reads_something():
 
 
 def test_a_checkpoints_vocabulary_is_refused():
-    """Word dropout needs an unknown piece that raykd knows."""
+    """Word dropout needs an unknown piece known to raykd."""
     with pytest.raises(ValidationError, match="pretrained"):
         BiLSTMCRFTeacher.model_validate({"vocabulary": {"kind": "pretrained", "path": "x"}})

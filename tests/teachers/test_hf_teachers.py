@@ -1,4 +1,4 @@
-"""Checkpoints that are fine-tuned: what is pruned, what is frozen, in which precision; sentences of any length."""
+"""Fine-tuned checkpoints: pruning, frozen parts, precision, and sentences of any length."""
 
 from functools import partial
 
@@ -50,18 +50,19 @@ def batch_of(vocabulary, sentences=SENTENCES):
 
 def test_a_pruned_checkpoint_gives_the_same_on_its_corpus(checkpoint):
     words = {word for sentence in SENTENCES for word in sentence}
-    found = {}
+    outputs = {}
     for vocabulary in ("whole", "pruned"):
         teacher = HFTokenClassifierTeacher(path=checkpoint, vocabulary=vocabulary, **FINE)
         model, pieces = built(teacher, words=words)
-        found[vocabulary] = model(batch_of(pieces), layers=(0, 2))
+        outputs[vocabulary] = model(batch_of(pieces), layers=(0, 2))
         assert model.model.get_input_embeddings().weight.shape[0] == pieces.size
-        again = teacher.rebuild(model.architecture(), BuildInputs(tag_set=NER)).eval()
-        load_weights(again, save_weights(model))
+        rebuilt = teacher.rebuild(model.architecture(), BuildInputs(tag_set=NER)).eval()
+        load_weights(rebuilt, save_weights(model))
         assert torch.equal(
-            again(batch_of(pieces)).distribution.emissions_BTY, found[vocabulary].distribution.emissions_BTY
+            rebuilt(batch_of(pieces)).distribution.emissions_BTY,
+            outputs[vocabulary].distribution.emissions_BTY,
         )
-    whole, pruned = found["whole"], found["pruned"]
+    whole, pruned = outputs["whole"], outputs["pruned"]
     inside_BT = whole.distribution.mask_BT
     assert torch.equal(
         whole.distribution.emissions_BTY[inside_BT], pruned.distribution.emissions_BTY[inside_BT]
@@ -78,16 +79,20 @@ def test_what_is_frozen_stays_and_all_else_is_trained(checkpoint):
     model.train()
     (-model(batch_of(pieces)).distribution.emissions_BTY[..., 0].sum()).backward()
     optimiser.step()
-    same = {name for name, value in model.named_parameters() if torch.equal(value, before[name])}
+    unchanged = {name for name, value in model.named_parameters() if torch.equal(value, before[name])}
     frozen = {name for name in before if "embeddings" in name or "layer.0." in name}
     # A key's bias changes no attention.
-    assert {name for name in same - frozen if not name.endswith("key.bias")} == set()
-    assert frozen <= same
+    assert {name for name in unchanged - frozen if not name.endswith("key.bias")} == set()
+    assert frozen <= unchanged
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"freeze": ("embeddings",)}, "as it is"), ({"vocabulary": "pruned"}, "no training text"), ({}, None)],
+    [
+        ({"freeze": ("embeddings",)}, "used as published"),
+        ({"vocabulary": "pruned"}, "no training text"),
+        ({}, None),
+    ],
 )
 def test_only_what_is_trained_is_frozen(checkpoint, settings, message):
     if message is None:
@@ -103,12 +108,12 @@ def test_bf16_is_near_and_only_outside_training(checkpoint):
     exact, pieces = built(HFTokenClassifierTeacher(path=checkpoint))
     rough, _ = built(HFTokenClassifierTeacher(path=checkpoint, precision="bf16"))
     batch = batch_of(pieces)
-    found, near = exact(batch).distribution, rough(batch).distribution
-    assert near.dtype == torch.float32
-    mask_BT = found.mask_BT
-    assert not torch.equal(found.emissions_BTY[mask_BT], near.emissions_BTY[mask_BT])
+    exact_chain, rough_chain = exact(batch).distribution, rough(batch).distribution
+    assert rough_chain.dtype == torch.float32
+    mask_BT = exact_chain.mask_BT
+    assert not torch.equal(exact_chain.emissions_BTY[mask_BT], rough_chain.emissions_BTY[mask_BT])
     torch.testing.assert_close(
-        near.emissions_BTY[mask_BT].exp(), found.emissions_BTY[mask_BT].exp(), atol=0.05, rtol=0
+        rough_chain.emissions_BTY[mask_BT].exp(), exact_chain.emissions_BTY[mask_BT].exp(), atol=0.05, rtol=0
     )
     for model in (exact, rough):
         model.train()
@@ -118,27 +123,27 @@ def test_bf16_is_near_and_only_outside_training(checkpoint):
 
 @pytest.mark.parametrize("fine_tune", [True, False])
 def test_sentences_are_classified_as_transformers_does(tmp_path, fine_tune):
-    """Also those beyond the 16 pieces that are read at once: Transformers truncates them in the same way."""
+    """Sentences beyond the 16 pieces read at once are truncated, as Transformers does."""
     path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2)
     teacher = HFSequenceClassifierTeacher(path=path, fine_tune=fine_tune)
     model, pieces = built(teacher, tags=CLASSES, unit="sentence")
     sentences = (*SENTENCES, tuple("abcdefghij" * 3))
-    found = model(batch_of(pieces, sentences), layers=(0, 2))
-    assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
+    output = model(batch_of(pieces, sentences), layers=(0, 2))
+    assert output.distribution.lengths_B.tolist() == [1, 1, 1, 1]
     tokenizer = AutoTokenizer.from_pretrained(path)
     order = [[model.model.config.id2label[i] for i in range(2)].index(name) for name in CLASSES.tags]
     for b, words in enumerate(sentences):
-        given = tokenizer(list(words), is_split_into_words=True, truncation=True, return_tensors="pt")
-        expected = model.model(**given, output_hidden_states=True)
-        logits_Y = found.distribution.emissions_BTY[b, 0]
+        tokens = tokenizer(list(words), is_split_into_words=True, truncation=True, return_tensors="pt")
+        expected = model.model(**tokens, output_hidden_states=True)
+        logits_Y = output.distribution.emissions_BTY[b, 0]
         torch.testing.assert_close(logits_Y, expected.logits[0].log_softmax(-1)[order])
-        for layer, states_BTD in found.hidden.items():
+        for layer, states_BTD in output.hidden.items():
             torch.testing.assert_close(states_BTD[b, 0], expected.hidden_states[layer][0, 0])
 
 
 PAIRS = (
     (("an", "bo"), ("abc", "jij")),
-    # Of those that are too long: both, the first, the second, both by an odd number.
+    # Too long are: both texts, the first, the second, both by an odd number.
     (tuple("abcdefghij"), tuple("jihgfedcba")),
     (tuple("abcdefghijabcdefghij"), ("an", "bo")),
     (("an",), tuple("abcdefghijabcdefghij")),
@@ -149,27 +154,31 @@ PAIRS = (
 @pytest.mark.parametrize("vocabulary", ["whole", "pruned"])
 @pytest.mark.parametrize("types", [2, 1])
 def test_pairs_are_classified_as_transformers_does(tmp_path, vocabulary, types):
-    """Single texts beside them too, and with a checkpoint that knows no second text."""
+    """Single texts are classified too, and by a checkpoint without a type for the second text."""
     path = make_checkpoint(tmp_path, labels=("good", "bad"), head="sequence", layers=2, types=types)
     teacher = HFSequenceClassifierTeacher(path=path, vocabulary=vocabulary, **FINE)
     words = [word for both in PAIRS for text in both for word in text]
-    own, pieces = built(teacher, words=[*words, SEPARATOR], tags=CLASSES, unit="sentence")
-    assert own._types == (types == 2)
-    model = teacher.rebuild(own.architecture(), BuildInputs(tag_set=CLASSES, unit="sentence")).eval()
-    load_weights(model, save_weights(own))
+    trained, pieces = built(teacher, words=[*words, SEPARATOR], tags=CLASSES, unit="sentence")
+    assert trained._types == (types == 2)
+    model = teacher.rebuild(trained.architecture(), BuildInputs(tag_set=CLASSES, unit="sentence")).eval()
+    load_weights(model, save_weights(trained))
     whole, _ = built(HFSequenceClassifierTeacher(path=path, **FINE), tags=CLASSES, unit="sentence")
-    sentences = [*([*one, SEPARATOR, *other] for one, other in PAIRS), ["an", "bo"], [*"abcdefghij" * 2]]
-    found = model(batch_of(pieces, sentences)).distribution.emissions_BTY[:, 0]
+    sentences = [
+        *([*first, SEPARATOR, *second] for first, second in PAIRS),
+        ["an", "bo"],
+        [*"abcdefghij" * 2],
+    ]
+    logits_BY = model(batch_of(pieces, sentences)).distribution.emissions_BTY[:, 0]
     tokenizer, lengths = AutoTokenizer.from_pretrained(path), []
     for b, texts in enumerate([*PAIRS, (sentences[-2],), (sentences[-1],)]):
-        given = tokenizer(
+        tokens = tokenizer(
             *map(list, texts), is_split_into_words=True, truncation="longest_first", return_tensors="pt"
         )
-        lengths.append(given["input_ids"].shape[1])
+        lengths.append(tokens["input_ids"].shape[1])
         if types == 1:
-            given.pop("token_type_ids")
-        expected = whole.model(**given).logits[0].log_softmax(-1)
-        torch.testing.assert_close(found[b], expected)
+            tokens.pop("token_type_ids")
+        expected = whole.model(**tokens).logits[0].log_softmax(-1)
+        torch.testing.assert_close(logits_BY[b], expected)
     assert max(lengths) == 16 > min(lengths)
 
 
@@ -209,10 +218,10 @@ def test_what_its_graph_is_traced_from_gives_the_same_scores(checkpoint, kind, u
 def test_its_file_gives_the_best_legal_labelling(checkpoint):
     model, vocabulary = built(HFTokenClassifierTeacher(path=checkpoint, **FINE))
     batch = batch_of(vocabulary)
-    own = viterbi(model(batch).distribution)[0]
+    unconstrained = viterbi(model(batch).distribution)[0]
     model.legal = NER.legal()
     legal = viterbi(model(batch).distribution, model.legal)[0]
-    assert not torch.equal(own, legal), "labels of random scores are malformed"
+    assert not torch.equal(unconstrained, legal), "labels of random scores are malformed"
     assert torch.equal(torch.from_numpy(Session(onnx_files(model).float32).labels(batch)), legal)
 
 
@@ -227,7 +236,7 @@ def test_a_classifier_of_sentences_has_a_form_in_8_bits(tmp_path):
 
 
 def other_architecture(folder, config, head):
-    """A checkpoint of another architecture with the small checkpoint's tokenizer."""
+    """Write a checkpoint of a given architecture with the small checkpoint's tokenizer."""
     path = make_checkpoint(folder)
     names = {"id2label": dict(enumerate(IOB2)), "label2id": {name: row for row, name in enumerate(IOB2)}}
     head(config(vocab_size=len(PIECES), hidden_size=16, **names)).save_pretrained(path)

@@ -32,14 +32,14 @@ def sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[list[str]
 
 
 class FakeTeacher:
-    """Scores that depend on the teacher, the word and its place; `asked` collects what it is asked.
+    """A teacher with scores from a hash of teacher, word and place; `labelled` collects the sentences that it labels.
 
-    Not a `chain`, it is the mixture of two: its best path is not the path of its best tags.
+    Without `chain` it is the mixture of two chains: its best path is not the path of its best tags.
     """
 
     def __init__(self, name: str, *, tags: int = TAGS, scale: float = 3.0, chain: bool = True):
         self.name, self.tags, self.scale, self.chain = name, tags, scale, chain
-        self.asked: list[list[str]] = []
+        self.labelled: list[list[str]] = []
 
     def scores(self, sentence: list[str]) -> np.ndarray:
         keys = [f"{self.name}/{place}/{word}" for place, word in enumerate(sentence)]
@@ -48,27 +48,29 @@ class FakeTeacher:
         return (self.scale * np.stack(drawn)).astype(np.float32)
 
     def emit(self, sentences: list[list[str]], token_budget: int) -> list[np.ndarray]:
-        self.asked += sentences
+        self.labelled += sentences
         return [self.scores(sentence) for sentence in sentences]
 
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
-        """All sentences as one batch, one piece a word; what is beyond a sentence's end is not 0."""
-        given = self.emit([list(words) for words in sentences], token_budget)
-        lengths_B = torch.tensor([len(scores) for scores in given])
-        emissions_BTY = pad_sequence([torch.from_numpy(scores) for scores in given], True, padding_value=7.0)
-        places_BT = torch.arange(emissions_BTY.shape[1]).expand(len(given), -1)
-        batch = TokenBatch(places_BT, lengths_B, places_BT, lengths_B)
+        """Yield all sentences as one batch, one piece a word; scores on padding are not 0."""
+        scores_N = self.emit([list(words) for words in sentences], token_budget)
+        lengths_B = torch.tensor([len(scores_TY) for scores_TY in scores_N])
+        emissions_BTY = pad_sequence(
+            [torch.from_numpy(scores_TY) for scores_TY in scores_N], True, padding_value=7.0
+        )
+        positions_BT = torch.arange(emissions_BTY.shape[1]).expand(len(scores_N), -1)
+        batch = TokenBatch(positions_BT, lengths_B, positions_BT, lengths_B)
         hidden = {layer: emissions_BTY * (layer + 1) for layer in layers}
         yield (
-            list(range(len(given))),
+            list(range(len(scores_N))),
             batch,
             Output(self.distribution(emissions_BTY, lengths_B), hidden),
         )
 
     def distribution(self, emissions_BTY: torch.Tensor, lengths_B: torch.Tensor) -> Chain | Mixture:
-        """What it gives of these scores."""
+        """Return the distribution with these scores."""
         parts = [torch.from_numpy(part) for part in self.transitions]
         chain = Chain(emissions_BTY, lengths_B, *parts)
         return chain if self.chain else Mixture((chain, Chain(-emissions_BTY, lengths_B, *parts)))
@@ -81,23 +83,23 @@ class FakeTeacher:
 
 
 class FakeParser(FakeTeacher):
-    """Arcs and relations that depend on the parser and the sentence, at each head other relations; `tags` are these."""
+    """A parser with arcs and relations from a hash of parser and sentence; `tags` is the number of relations."""
 
     def scores(self, sentence: list[str]) -> np.ndarray:
-        """Of each word and head [n, n + 1, 1 + relations]: the arc, then its relations."""
+        """Return scores [n, n + 1, 1 + relations] of words and heads: the arc, then its relations."""
         seed = hashlib.sha256(f"{self.name}/{' '.join(sentence)}".encode()).digest()
         shape = len(sentence), len(sentence) + 1, 1 + self.tags
         drawn = np.random.default_rng(int.from_bytes(seed[:4])).normal(size=shape)
         return (self.scale * drawn).astype(np.float32)
 
-    def labelled_arcs(self, given: Sequence[np.ndarray], *, padding: int = 0) -> LabelledArcs:
-        """All sentences as one batch; what is beyond a sentence's end is not 0."""
-        lengths_B = torch.tensor([len(scores) for scores in given])
+    def labelled_arcs(self, scores_N: Sequence[np.ndarray], *, padding: int = 0) -> LabelledArcs:
+        """Return all sentences as one batch; scores on padding are not 0."""
+        lengths_B = torch.tensor([len(scores_THR) for scores_THR in scores_N])
         time = int(lengths_B.max()) + padding
-        arcs_BTH = torch.full((len(given), time, time + 1), 7.0)
+        arcs_BTH = torch.full((len(scores_N), time, time + 1), 7.0)
         relations_BTHR = torch.full((*arcs_BTH.shape, self.tags), 7.0)
-        for i, scores in enumerate(given):
-            n, drawn = len(scores), torch.from_numpy(scores)
+        for i, scores_THR in enumerate(scores_N):
+            n, drawn = len(scores_THR), torch.from_numpy(scores_THR)
             arcs_BTH[i, :n], relations_BTHR[i, :n, : n + 1] = FORBIDDEN, drawn[..., 1:]
             itself = torch.eye(n + 1, dtype=torch.bool)[1:]
             arcs_BTH[i, :n, : n + 1] = drawn[..., 0].masked_fill(itself, FORBIDDEN)
@@ -106,18 +108,18 @@ class FakeParser(FakeTeacher):
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
-        """All sentences as one batch, one piece a word, with more padding than the longest of them needs."""
+        """Yield all sentences as one batch, one piece a word, with more padding than the longest sentence needs."""
         arcs = self.labelled_arcs(
-            self.emit([list(words) for words in sentences], token_budget), padding=len(self.asked) % 3
+            self.emit([list(words) for words in sentences], token_budget), padding=len(self.labelled) % 3
         )
-        places_BT = torch.arange(arcs.arcs_BTH.shape[1]).expand(len(sentences), -1)
-        batch = TokenBatch(places_BT, arcs.lengths_B, places_BT, arcs.lengths_B)
+        positions_BT = torch.arange(arcs.arcs_BTH.shape[1]).expand(len(sentences), -1)
+        batch = TokenBatch(positions_BT, arcs.lengths_B, positions_BT, arcs.lengths_B)
         yield list(range(len(sentences))), batch, Output(arcs.chain())
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the signals of one teacher for one text are."""
+    """Ids of the signals of one teacher for one text."""
 
     folders: Mapping[str, str]
 
@@ -125,20 +127,20 @@ class Source:
     def of(
         teacher_id: str, text: Text, needs: Sequence[Need] = (), *, offers: Sequence[str] = CHAIN
     ) -> Source:
-        """The folders of these needs; without any, of all that a teacher offers."""
+        """Return the ids for some needs; without needs, for all signals of a teacher."""
         stored = signals_to_store(needs, offers) if needs else every_need(offers)
         return Source({n.name: signal_id(n, teacher_id=teacher_id, text_id=text.id) for n in stored})
 
 
 def every_need(offers: Sequence[str] = CHAIN, *, k: int = 1) -> tuple[Need, ...]:
-    """All that is stored of a teacher, with `k` best paths."""
+    """Return the needs for all stored signals of a teacher, with `k` best paths."""
     return signals_to_store(
         [*map(Need, (name for name in offers if name != "kbest")), *[Need("kbest", k)][:k]], offers
     )
 
 
 class School:
-    """Teachers by name, loaded through handles; `loaded` collects which were, `devices` where to."""
+    """Teachers by name, loaded through handles; `loaded` collects their names, `devices` where they were loaded to."""
 
     def __init__(self, *teachers: FakeTeacher):
         self.teachers = {teacher.name: teacher for teacher in teachers}
@@ -154,7 +156,7 @@ class School:
         return TeacherHandle(str(store), name, self.load, Sizes(tags), **changes)
 
     def task(self, store: Path, name: str, text: Text, *, k: int = 0, **changes) -> PrecomputeTask:
-        """All that the teacher offers, with `k` best paths."""
+        """Return the task to compute all signals of a teacher, with `k` best paths."""
         handle = self.handle(store, name, **changes)
         return PrecomputeTask(handle, text, every_need(handle.offers, k=k))
 
@@ -164,7 +166,7 @@ class School:
 
 
 def here(plan: PrecomputePlan, rows, placement: Placement):
-    """Launch in this process: one actor, no Ray."""
+    """Launch in the calling process: one actor, no Ray."""
     actor = ShardWriter(plan.store, plan.shard_jobs(), plan.token_budget)
     for row in rows:
         yield actor(row)

@@ -7,7 +7,7 @@ from tests.patience import until
 
 
 class Loads:
-    """What is loaded for a key, by which thread; a key may wait for an event, or fail."""
+    """Values by key, with the thread that loaded them; a key may wait for an event, or fail."""
 
     def __init__(self):
         self.by: dict[int, str] = {}

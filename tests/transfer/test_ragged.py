@@ -17,9 +17,9 @@ def test_gather_is_padding_row_by_row(lengths, data):
     length_G = np.array([length for block in lengths for length in block])
     block_G = np.repeat(np.arange(len(lengths)), [len(block) for block in lengths])
     start_G = np.concatenate([np.cumsum(block) - block for block in lengths])
-    asked = np.array(data.draw(st.lists(st.integers(0, len(flat) - 1), min_size=1, max_size=9)))
-    expected = np.zeros((len(asked), length_G[asked].max(), 3), np.float16)
-    for place, row in enumerate(asked):
+    rows_B = np.array(data.draw(st.lists(st.integers(0, len(flat) - 1), min_size=1, max_size=9)))
+    expected = np.zeros((len(rows_B), length_G[rows_B].max(), 3), np.float16)
+    for place, row in enumerate(rows_B):
         expected[place, : length_G[row]] = flat[row]
     touched = []
 
@@ -27,5 +27,7 @@ def test_gather_is_padding_row_by_row(lengths, data):
         touched.append(number)
         return blocks[number]
 
-    np.testing.assert_array_equal(gather(block_of, block_G[asked], start_G[asked], length_G[asked]), expected)
-    assert sorted(touched) == sorted(set(block_G[asked]))
+    np.testing.assert_array_equal(
+        gather(block_of, block_G[rows_B], start_G[rows_B], length_G[rows_B]), expected
+    )
+    assert sorted(touched) == sorted(set(block_G[rows_B]))

@@ -26,16 +26,16 @@ ROWS = RowRange(20, 24)
 def write(folder: Storage, **changes):
     draw = np.random.default_rng(0)
     lengths = np.array([1, 2, 2, 5])
-    given = draw.normal(size=(10, 3)).astype(np.float32)
-    batch, error = encode_columns(EMISSIONS, Sizes(3), np.array([22, 20, 23, 21]), lengths, [given])
+    scores = draw.normal(size=(10, 3)).astype(np.float32)
+    batch, error = encode_columns(EMISSIONS, Sizes(3), np.array([22, 20, 23, 21]), lengths, [scores])
     stated = {"origin": ORIGIN, "rows": ROWS, "largest_error": error, **changes}
-    return given, write_shard(folder, batch, **stated)
+    return scores, write_shard(folder, batch, **stated)
 
 
 def test_emissions_come_back_rounded_after_their_maximum_was_taken_off(tmp_path):
-    given, entry = write(Storage(str(tmp_path)))
+    scores, entry = write(Storage(str(tmp_path)))
     batch = open_shard(Storage(str(tmp_path)), entry)
-    expected = given - given.max(1, keepdims=True)
+    expected = scores - scores.max(1, keepdims=True)
     np.testing.assert_array_equal(ragged_values(batch, "emissions"), expected.astype(np.float16))
     assert batch["sentence"].to_pylist() == [22, 20, 23, 21]
     assert batch["length"].to_pylist() == [1, 2, 2, 5]
@@ -52,29 +52,29 @@ def test_the_schema_is_what_any_arrow_reader_opens(tmp_path):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_emissions_without_a_finite_maximum_are_refused_with_their_row(bad):
-    given = np.zeros((5, 2), np.float32)
-    given[3] = bad
+    scores = np.zeros((5, 2), np.float32)
+    scores[3] = bad
     with pytest.raises(RunError, match=r"gave emissions without a finite maximum for .* row 7"):
-        encode_columns(EMISSIONS, Sizes(2), np.array([5, 7, 6]), np.array([2, 2, 1]), [given])
+        encode_columns(EMISSIONS, Sizes(2), np.array([5, 7, 6]), np.array([2, 2, 1]), [scores])
 
 
 def test_writing_the_same_shard_twice_gives_the_same_bytes(tmp_path):
-    first, again = (write(Storage(str(tmp_path / name)))[1] for name in ("a", "b"))
-    assert first == again
+    first, second = (write(Storage(str(tmp_path / name)))[1] for name in ("a", "b"))
+    assert first == second
 
 
 def test_transitions_come_back_with_forbidden_ones(tmp_path):
     square = np.arange(9, dtype=np.float32).reshape(3, 3)
     square[2, 0] = -np.inf
-    given = [part.reshape(1, -1) for part in (square, np.arange(3.0), np.arange(3.0) + 5)]
+    parts = [part.reshape(1, -1) for part in (square, np.arange(3.0), np.arange(3.0) + 5)]
     none = np.zeros(0, int)
-    batch, error = encode_columns(Need("transitions"), Sizes(3), none, none, given)
+    batch, error = encode_columns(Need("transitions"), Sizes(3), none, none, parts)
     entry = write_shard(Storage(str(tmp_path)), batch, origin=ORIGIN, rows=RowRange(0, 1))
     back = decode_columns(Need("transitions"), open_shard(Storage(str(tmp_path)), entry))
     assert error == 0
-    for got, expected in zip(back, given, strict=True):
-        assert got.dtype == np.float32
-        np.testing.assert_array_equal(got, expected)
+    for column, expected in zip(back, parts, strict=True):
+        assert column.dtype == np.float32
+        np.testing.assert_array_equal(column, expected)
 
 
 def test_a_shard_without_manifest_is_found_by_its_own_header(tmp_path):

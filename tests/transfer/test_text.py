@@ -31,7 +31,7 @@ def test_the_same_sentences_are_one_text_however_they_came(name, form):
 
 
 @pytest.mark.parametrize(
-    "other",
+    "different",
     [
         SENTENCES[::-1],
         SENTENCES[:2],
@@ -39,8 +39,8 @@ def test_the_same_sentences_are_one_text_however_they_came(name, form):
         [*SENTENCES[:2], ["a", "b", ""]],
     ],
 )
-def test_other_sentences_are_another_text(other):
-    assert Text.from_tokens(other).id != Text.from_tokens(SENTENCES).id
+def test_other_sentences_are_another_text(different):
+    assert Text.from_tokens(different).id != Text.from_tokens(SENTENCES).id
 
 
 def test_the_border_between_sentences_counts():
@@ -94,15 +94,15 @@ def test_a_union_is_the_longest_text_and_what_the_others_add_once():
         SENTENCES[2],
         ["newer"],
     ]
-    again = Text.union([Text.from_tokens(SENTENCES), small, Text.from_tokens([["new"], ["newer"]])])
-    assert sorted(spelled(again)) == sorted(spelled(union))
+    reordered = Text.union([Text.from_tokens(SENTENCES), small, Text.from_tokens([["new"], ["newer"]])])
+    assert sorted(spelled(reordered)) == sorted(spelled(union))
 
 
-@pytest.mark.parametrize("others", [[], [SENTENCES], [SENTENCES[1:]], [SENTENCES[:1] * 2]])
-def test_a_union_that_adds_nothing_is_the_same_text(others):
+@pytest.mark.parametrize("added", [[], [SENTENCES], [SENTENCES[1:]], [SENTENCES[:1] * 2]])
+def test_a_union_that_adds_nothing_is_the_same_text(added):
     text = Text.from_tokens(SENTENCES)
-    assert Text.union([text, *map(Text.from_tokens, others)]) is text or len(others[0]) == len(SENTENCES)
-    assert Text.union([text, *map(Text.from_tokens, others)]).id == text.id
+    assert Text.union([text, *map(Text.from_tokens, added)]) is text or len(added[0]) == len(SENTENCES)
+    assert Text.union([text, *map(Text.from_tokens, added)]).id == text.id
 
 
 WORDS = st.lists(
@@ -122,8 +122,8 @@ def test_each_text_finds_its_sentences_in_the_union(several):
 
 def test_sentences_are_found_or_absent():
     text = Text.from_tokens(forms_in_chunks())
-    asked = [["日本"], ["ja"], SENTENCES[2], ["a", "b", ""], SENTENCES[0]]
-    assert text.rows(sentence_hashes(asked)).tolist() == [1, -1, 2, -1, 0]
+    queries = [["日本"], ["ja"], SENTENCES[2], ["a", "b", ""], SENTENCES[0]]
+    assert text.rows(sentence_hashes(queries)).tolist() == [1, -1, 2, -1, 0]
     assert text.rows(sentence_hashes([])).tolist() == []
 
 
@@ -168,5 +168,5 @@ def test_damaged_hashes_are_refused_by_name(tmp_path, place):
 
 
 def test_ids_stay_what_they_are():
-    """Signals in existing stores are named by them."""
+    """Names of signals in existing stores contain the ids."""
     assert Text.from_tokens(SENTENCES).id == "text-86594e7f4974115a"

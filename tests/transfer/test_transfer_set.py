@@ -15,7 +15,7 @@ EVERYTHING = (Need("emissions"), Need("transitions"), Need("kbest", 3))
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """Two teachers, each of its own sentences, joined over one table in which the two languages alternate."""
+    """Two teachers with different sentences, joined over one table in which the two languages alternate."""
     folder = tmp_path_factory.mktemp("store")
     school = School(FakeTeacher("english"), FakeTeacher("deutsch!"))
     parts = {"english": sentences(23, seed=1), "deutsch!": sentences(15, seed=2)}
@@ -32,7 +32,7 @@ def stored(tmp_path_factory):
     return folder, covered, table
 
 
-def given(teacher: FakeTeacher, sentence: list[str]) -> Chain:
+def teacher_chain(teacher: FakeTeacher, sentence: list[str]) -> Chain:
     scores = teacher.scores(sentence)
     rounded = (scores - scores.max(1, keepdims=True)).astype(np.float16).astype(np.float32)
     square, start, end = (torch.from_numpy(part) for part in teacher.transitions)
@@ -49,7 +49,7 @@ def test_a_batch_holds_what_each_sentences_own_teacher_gave(stored):
     assert batch.paths_BKT.shape == (7, 3, width)
     assert (batch.chain.emissions_BTY.dtype, batch.paths_BKT.dtype) == (torch.float32, torch.int64)
     for place, row in enumerate(batch_rows):
-        chain = given(*table[row])
+        chain = teacher_chain(*table[row])
         length = chain.time
         assert batch.chain.lengths_B[place] == length
         torch.testing.assert_close(
@@ -82,37 +82,37 @@ def test_only_what_is_needed_is_read(stored):
 
 def test_a_table_may_stop_before_the_text_does(stored):
     folder, covered, table = stored
-    shorter = [TeacherRows(each.source, each.rows[:4]) for each in covered]
+    shorter = [TeacherRows(part.source, part.rows[:4]) for part in covered]
     first = covered[0].rows[:4]
     batch = TransferSet.open(Storage(str(folder)), shorter, [Need("emissions")]).gather(first)
-    expected = given(*table[first[3]]).emissions_BTY[0]
+    expected = teacher_chain(*table[first[3]]).emissions_BTY[0]
     assert torch.equal(batch.chain.emissions_BTY[3, : len(expected)], expected)
 
 
-def equal(one, other) -> bool:
-    """Whether two batches hold the same, to the last bit."""
-    parts = [(*each.chain.parts(), each.paths_BKT, each.scores_BK) for each in (one, other)]
+def equal(first, second) -> bool:
+    """Return True if two batches are equal to the last bit."""
+    parts = [(*batch.chain.parts(), batch.paths_BKT, batch.scores_BK) for batch in (first, second)]
     return all(torch.equal(a, b) for a, b in zip(*parts, strict=True))
 
 
 def test_a_smaller_text_is_served_by_a_larger_one(tmp_path):
-    """What was computed for the union of several texts gives each of them the batches of its own signals."""
+    """Signals of the union of several texts give the same batches as those of a single text."""
     school = School(FakeTeacher("en"))
-    small, other = (
+    small, large = (
         Text.from_tokens(sentences(12, seed=4)),
         Text.from_tokens(sentences(30, seed=5) + sentences(5, seed=4)),
     )
-    union = Text.union([small, other])
-    assert len(union) == len(other) + len(small) - 5
+    union = Text.union([small, large])
+    assert len(union) == len(large) + len(small) - 5
     store, rows = Storage(str(tmp_path)), np.array([11, 0, 7, 3])
     compute(school.plan(tmp_path, {"en": small}, k=3))
-    own = TransferSet.open(store, [TeacherRows(Source.of("en", small), np.arange(12))], EVERYTHING)
+    direct = TransferSet.open(store, [TeacherRows(Source.of("en", small), np.arange(12))], EVERYTHING)
     compute(school.plan(tmp_path, {"en": union}, k=3))
     source, text_rows = Source.of("en", union), union.rows(small.hashes)
     served = TransferSet.open(store, [TeacherRows(source, np.arange(12), text_rows)], EVERYTHING)
-    assert equal(own.gather(rows), served.gather(rows))
+    assert equal(direct.gather(rows), served.gather(rows))
     half = TransferSet.open(store, [TeacherRows(source, np.arange(3), text_rows[:3])], EVERYTHING)
-    assert equal(own.gather(np.array([2, 1])), half.gather(np.array([2, 1])))
+    assert equal(direct.gather(np.array([2, 1])), half.gather(np.array([2, 1])))
 
 
 def test_rows_of_another_text_are_refused_beyond_its_end(stored):
@@ -123,7 +123,7 @@ def test_rows_of_another_text_are_refused_beyond_its_end(stored):
 
 
 def test_teachers_that_store_another_number_of_paths_are_joined(tmp_path):
-    """One teacher's paths were computed for a larger K, in another sweep; they serve the smaller K too."""
+    """One teacher's paths were computed for a larger K, in an earlier sweep; they serve the smaller K too."""
     school = School(FakeTeacher("en"), FakeTeacher("de"))
     texts = {name: Text.from_tokens(sentences(6, seed=seed)) for seed, name in enumerate(school.teachers)}
     for k, name in ((5, "en"), (2, "de")):
@@ -136,7 +136,7 @@ def test_teachers_that_store_another_number_of_paths_are_joined(tmp_path):
     assert batch.paths_BKT.shape[:2] == batch.scores_BK.shape == (12, 2)
     for row in range(12):
         name = ("en", "de")[row % 2]
-        chain = given(school.teachers[name], texts[name].sentences(np.array([row // 2]))[0])
+        chain = teacher_chain(school.teachers[name], texts[name].sentences(np.array([row // 2]))[0])
         paths, scores = kbest(chain, 2)
         torch.testing.assert_close(batch.scores_BK[row], scores[0])
         exists = torch.isfinite(scores[0])
@@ -152,9 +152,9 @@ def test_more_paths_than_are_stored_are_refused_with_what_is(stored):
 def test_rows_that_no_teacher_or_two_teachers_cover_are_refused(stored):
     folder, covered, _ = stored
     store = Storage(str(folder))
-    only = TransferSet.open(store, covered[:1], [Need("emissions")])
+    first_teacher = TransferSet.open(store, covered[:1], [Need("emissions")])
     with pytest.raises(SignalError, match="row 3 "):
-        only.gather(np.array([0, 3]))
+        first_teacher.gather(np.array([0, 3]))
     twice = [covered[0], TeacherRows(covered[1].source, covered[0].rows[:3])]
     with pytest.raises(SignalError, match="two teachers"):
         TransferSet.open(store, twice, [Need("emissions")])

@@ -1,4 +1,4 @@
-"""Transfer sets that are opened shard by shard, and trained on window by window."""
+"""Transfer sets opened shard by shard, and trained on window by window."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def plan_of(folder: Path) -> PrecomputePlan:
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two teachers of 8 and 5 shards, joined over a table in which their sentences alternate."""
+    """Two teachers with 8 and 5 shards, joined over a table in which their sentences alternate."""
     compute(plan_of(tmp_path))
     return tmp_path
 
@@ -41,8 +41,8 @@ def opened(folder: Path, needs=NEEDS) -> TransferSet:
 
 
 def emissions(folder: Path, name: str = "en") -> Storage:
-    own = signal_id(Need("emissions"), teacher_id=name, text_id=TEXTS[name].id)
-    return Storage(str(folder)).child("transfer", own)
+    emissions_id = signal_id(Need("emissions"), teacher_id=name, text_id=TEXTS[name].id)
+    return Storage(str(folder)).child("transfer", emissions_id)
 
 
 def flip(folder: Storage, shard: int) -> str:
@@ -54,7 +54,7 @@ def flip(folder: Storage, shard: int) -> str:
 
 
 def mapped(folder: Path) -> set[str]:
-    """The shards that this process has mapped."""
+    """Return the shards mapped by the process."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return {line.split(maxsplit=5)[5] for line in lines if str(folder) in line and "/shard-" in line}
 
@@ -131,14 +131,16 @@ def test_windows_cover_every_row_once_and_keep_their_bound(folder, monkeypatch, 
             set(transfer._units.unit_of_rows(*transfer._located(rows[window])).tolist()) for window in windows
         ]
         assert sum(map(len, units)) == len(set.union(*units)) == 13
-        sizes = [sum(transfer._units.bytes_U[list(own)]) for own in units]
-        assert all(size <= bound or len(own) == 1 for size, own in zip(sizes, units, strict=True))
+        sizes = [sum(transfer._units.bytes_U[list(window_units)]) for window_units in units]
+        assert all(
+            size <= bound or len(window_units) == 1 for size, window_units in zip(sizes, units, strict=True)
+        )
         assert len(windows) == 13 if bound == 1 else 2 < len(windows) < 13
     assert len({tuple(np.concatenate(windows).tolist()) for windows in plans.values()}) == 4
-    again = opened(folder).plan(rows, seed=1, epoch=1)
-    assert all(map(np.array_equal, again, plans[1, 1]))
-    still = transfer.plan(rows, seed=1, epoch=1, shuffle=False)
-    assert np.concatenate(still)[0] == 0
+    replanned = opened(folder).plan(rows, seed=1, epoch=1)
+    assert all(map(np.array_equal, replanned, plans[1, 1]))
+    in_order = transfer.plan(rows, seed=1, epoch=1, shuffle=False)
+    assert np.concatenate(in_order)[0] == 0
 
 
 def test_a_window_gives_the_batches_that_the_whole_gives(folder, monkeypatch):
@@ -162,8 +164,12 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
     for number, window in enumerate(ahead(transfer, windows)):
         for rows in np.array_split(window, min(3, len(window))):
             transfer.gather(rows)
-        near = {key for each in windows[number : number + 2] for key in keys_of(transfer, each)}
-        assert len(mapped(folder)) <= len(near)
+        expected = {
+            key
+            for rows_of_window in windows[number : number + 2]
+            for key in keys_of(transfer, rows_of_window)
+        }
+        assert len(mapped(folder)) <= len(expected)
         assert len(background()) == 1
     transfer.close()
     assert background() == []
@@ -171,7 +177,7 @@ def test_one_window_and_the_next_are_mapped_and_closing_leaves_no_thread(folder,
 
 
 def ahead(transfer: TransferSet, windows: list[np.ndarray]) -> Iterator[np.ndarray]:
-    """The windows one after the other, each fetched with the next one."""
+    """Yield the windows in order, each fetched with the next one."""
     for number, window in enumerate(windows):
         transfer.prefetch(windows[number : number + 2])
         yield window
@@ -195,13 +201,13 @@ def test_an_object_stores_shards_go_through_a_cache_that_holds_a_part_of_them(fo
     covered = [TeacherRows(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
     transfer = TransferSet.open(remote, covered, NEEDS)
     for window in ahead(transfer, transfer.plan(np.arange(116), seed=0, epoch=0)):
-        found = transfer.gather(window).chain.emissions_BTY
-        assert torch.equal(found, whole[window, : found.shape[1]])
+        emissions_BTY = transfer.gather(window).chain.emissions_BTY
+        assert torch.equal(emissions_BTY, whole[window, : emissions_BTY.shape[1]])
     transfer.close()
     assert background() == []
     copies = [path for path in (folder / "cache").rglob("*") if path.suffix in (".arrow", ".index")]
-    held = sum(path.stat().st_size for path in copies)
-    assert held < 30_000 + 30_000 // 16 < sum(local.size(name) for name in local.names("transfer/"))
+    cached_bytes = sum(path.stat().st_size for path in copies)
+    assert cached_bytes < 30_000 + 30_000 // 16 < sum(local.size(name) for name in local.names("transfer/"))
 
 
 def test_ranges_are_halved_where_a_signal_is_too_large_and_else_left_as_they_are():
@@ -213,11 +219,11 @@ def test_ranges_are_halved_where_a_signal_is_too_large_and_else_left_as_they_are
         RowRange(2000, 4000),
         RowRange(4000, 4500),
     )
-    found = row_ranges([small, large], 4500, **cut)
-    assert found[0] == RowRange(0, 2000)
-    assert found[-2:] == (RowRange(3000, 4000), RowRange(4000, 4500))
-    assert [rows.first for rows in found[1:]] == [rows.last for rows in found[:-1]]
-    assert all(large[rows.first : rows.last].sum() <= 60_000 for rows in found)
+    ranges = row_ranges([small, large], 4500, **cut)
+    assert ranges[0] == RowRange(0, 2000)
+    assert ranges[-2:] == (RowRange(3000, 4000), RowRange(4000, 4500))
+    assert [rows.first for rows in ranges[1:]] == [rows.last for rows in ranges[:-1]]
+    assert all(large[rows.first : rows.last].sum() <= 60_000 for rows in ranges)
     assert row_ranges([np.full(3, 99)], 3, shard_sentences=2000, shard_bytes=5) == tuple(
         RowRange(row, row + 1) for row in range(3)
     )
@@ -228,10 +234,10 @@ def test_shards_stay_below_their_bytes_and_the_estimate_says_so(tmp_path):
         tmp_path, {"en": TEXTS["en"]}, shard_sentences=2000, shard_bytes=1000
     )
     before = estimate(plan)
-    done = compute(plan)
+    result = compute(plan)
     manifest = read_manifest(emissions(tmp_path))
     assert 3 < len(manifest.shards) == before.missing_shards - 1
-    assert before.missing_bytes == pytest.approx(done.bytes, rel=0.3)  # 75 sentences: mostly the files' own
+    assert before.missing_bytes == pytest.approx(result.bytes, rel=0.3)  # 75 sentences: mostly the files' own
     # A committed signal keeps its ranges.
     wider = School(FakeTeacher("en")).plan(tmp_path, {"en": TEXTS["en"]}, shard_sentences=2000)
     assert estimate(wider).missing_shards == 0
