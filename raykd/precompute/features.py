@@ -1,9 +1,9 @@
-"""What frozen encoders give, computed once for each sentence by Ray Data: every teacher and student reads it.
+"""Features of frozen encoders, computed once per sentence by Ray Data and read by all teachers and students.
 
-    <store>/encoders/<encoder id>/encoder.json        what it is, and where it lies
+    <store>/encoders/<encoder id>/encoder.json        the encoder's configuration and path
     <store>/encoders/<encoder id>/<text id>.json      a text whose features are stored, as the signal `features`
 
-Another sweep, another language or a larger corpus computes what is new in it.
+A second sweep, language or larger corpus computes the features of new sentences only.
 """
 
 from __future__ import annotations
@@ -28,58 +28,68 @@ from raykd.training.stored_features import FEATURES, frozen_encoder_configs, sto
 from raykd.transfer import Text
 
 SHARDS = 64
-"""Into how many shards a text is cut at least, if these have `SMALLEST_SHARD` sentences or more."""
+"""Least number of shards of a text, as long as a shard has `SMALLEST_SHARD` sentences."""
 SMALLEST_SHARD = 250
 LOADER = "raykd.precompute.features:load_encoder"
 
 
 @dataclass(frozen=True)
 class EncoderTask:
-    """What one frozen encoder has to read for some runs."""
+    """The sentences to read by one frozen encoder for some runs."""
 
     config: FrozenConfig
     sentences: int
-    """Different sentences that the runs need of it."""
+    """Number of different sentences that the runs need."""
     texts: tuple[Text, ...]
-    """Those of them that are not stored, and stored texts of which a shard was lost."""
+    """The sentences that are not stored, and stored texts with a lost shard."""
 
     @property
     def new(self) -> int:
-        """How many sentences it has to read at most."""
+        """The largest number of sentences to read."""
         return sum(map(len, self.texts))
 
 
 def encoder_tasks(storage: Storage, runs: Iterable[Run], texts: Mapping[str, Text]) -> list[EncoderTask]:
-    """What each frozen encoder has to read so that all `runs` find its features in the store: their corpora, and by run
-    id the text that a teacher labels.
+    """Return the sentences to read by frozen encoders, so that all runs find their features in the store.
+
+    Args:
+        storage: the store.
+        runs: their corpora are read.
+        texts: run id of a teacher → the text that it labels.
+
+    Returns:
+        One task for each encoder.
     """
     configs: dict[str, FrozenConfig] = {}
     corpora: dict[str, list[Text]] = {}
-    asked: dict[str, dict[str, Text]] = {}
+    texts_by_encoder: dict[str, dict[str, Text]] = {}
     for run in runs:
         for config in frozen_encoder_configs(run):
             configs[config.id] = config
             if run.corpus_id not in corpora:
                 corpora[run.corpus_id] = _texts_of(storage.uri, run.corpus_id)
             labelled = [texts[run.id]] if run.id in texts else []
-            own = {text.id: text for text in (*corpora[run.corpus_id], *labelled)}
-            asked[config.id] = asked.get(config.id, {}) | own
-    return [_reading(storage, configs[name], tuple(own.values())) for name, own in asked.items()]
+            run_texts = {text.id: text for text in (*corpora[run.corpus_id], *labelled)}
+            texts_by_encoder[config.id] = texts_by_encoder.get(config.id, {}) | run_texts
+    return [
+        _encoder_task(storage, configs[name], tuple(run_texts.values()))
+        for name, run_texts in texts_by_encoder.items()
+    ]
 
 
-def _reading(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> EncoderTask:
+def _encoder_task(storage: Storage, config: FrozenConfig, texts: Sequence[Text]) -> EncoderTask:
     text = Text.union(texts)
     new = different = text.first_rows
     damaged: list[Text] = []
     for stored in stored_texts(storage, config.id):
-        found = stored.rows(text.hashes[new]) >= 0
-        if found.any() and not _is_whole(storage, config, stored):
+        stored_sentences = stored.rows(text.hashes[new]) >= 0
+        if stored_sentences.any() and not _is_whole(storage, config, stored):
             damaged.append(stored)
-        new = new[~found]
+        new = new[~stored_sentences]
     if not len(new):
         return EncoderTask(config, len(different), tuple(damaged))
-    left = text if len(new) == len(text) else text.subset(new)
-    return EncoderTask(config, len(different), (*damaged, left))
+    missing = text if len(new) == len(text) else text.subset(new)
+    return EncoderTask(config, len(different), (*damaged, missing))
 
 
 def _is_whole(storage: Storage, config: FrozenConfig, text: Text) -> bool:
@@ -88,25 +98,30 @@ def _is_whole(storage: Storage, config: FrozenConfig, text: Text) -> bool:
 
 
 def feature_plan(storage: Storage, tasks_of_encoders: Iterable[EncoderTask]) -> PrecomputePlan | None:
-    """The plan that computes what is missing; None where nothing is."""
-    tasks = tuple(_task(storage, each.config, text) for each in tasks_of_encoders for text in each.texts)
+    """Return the plan for missing features; None if there are none.
+
+    Args:
+        storage: the store.
+        tasks_of_encoders: from `encoder_tasks`.
+    """
+    tasks = tuple(_task(storage, task.config, text) for task in tasks_of_encoders for text in task.texts)
     return PrecomputePlan(storage.uri, tasks) if tasks else None
 
 
 def store_encoder_config(storage: Storage, config: FrozenConfig) -> None:
-    """Note what an encoder is and where it lies, which may have changed since another sweep."""
+    """Store the configuration and the path of an encoder; the path may have changed since another sweep."""
     storage.child(ENCODERS, config.id).write_json(ENCODER, {"config": config.model_dump(mode="json")})
 
 
-def mark_texts_encoded(storage: Storage, reading: EncoderTask) -> None:
-    """Note that the features of the reading's texts are stored."""
-    folder = storage.child(ENCODERS, reading.config.id)
-    for text in reading.texts:
+def mark_texts_encoded(storage: Storage, task: EncoderTask) -> None:
+    """Record the texts of a task as stored."""
+    folder = storage.child(ENCODERS, task.config.id)
+    for text in task.texts:
         folder.write_json(f"{text.id}.json", {"sentences": len(text)})
 
 
 class LoadedEncoder:
-    """A frozen encoder in memory, as the precompute's actors ask it."""
+    """A frozen encoder in memory, with the interface of a teacher for the precompute's actors."""
 
     def __init__(self, features: FrozenFeatures, vocabulary: Vocabulary, device: torch.device):
         self._features, self._vocabulary, self._device = features, vocabulary, device
@@ -114,7 +129,16 @@ class LoadedEncoder:
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, EncoderOutput]]:
-        """The features of all sentences, in batches of similar length of `token_budget` pieces."""
+        """Yield the features of all sentences, in batches of similar length.
+
+        Args:
+            sentences: lists of words.
+            token_budget: pieces of a batch, padding included.
+            layers: ignored; an encoder gives its one layer.
+
+        Yields:
+            The positions of the batch's sentences, the batch, and the features as layer 0.
+        """
         text = encode_text(sentences, self._vocabulary)
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
         for rows in plan:
@@ -123,7 +147,7 @@ class LoadedEncoder:
 
 
 def load_encoder(storage: Storage, encoder_id: str, device: torch.device) -> LoadedEncoder:
-    """The encoder called `encoder_id`, on this device."""
+    """Load the encoder called `encoder_id` on a device."""
     plain = storage.read_json(f"{ENCODERS}/{encoder_id}/{ENCODER}")
     config = validate_plain(part_class(plain["config"]), plain["config"])
     return LoadedEncoder(config.build(), config.vocabulary(), device)
@@ -134,7 +158,7 @@ def _task(storage: Storage, config: FrozenConfig, text: Text) -> PrecomputeTask:
     handle = TeacherHandle(
         storage.uri, config.id, LOADER, sizes, weights_sha256=config.checksum or "", offers=(FEATURES.signal,)
     )
-    # Encoders are slow: with few shards, some actors would wait for the last one.
+    # Encoders are slow: with few large shards, most actors would wait for the last one.
     shard = min(max(len(text) // SHARDS, SMALLEST_SHARD), PrecomputePlan.shard_sentences)
     return PrecomputeTask(handle, text, (FEATURES,), shard)
 

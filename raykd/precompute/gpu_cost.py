@@ -1,8 +1,8 @@
-"""The cost of a shape on a GPU: how long labelling takes as one would deploy it there, and a step of training.
+"""The cost of a shape on a GPU: the time of labelling as deployed there, and of a training step.
 
 All of labelling, decoding included, is one CUDA graph for each shape of a batch: a GPU computes a small model faster
-than a program can launch its kernels one by one. A call sends the batch from pinned memory and fetches the labels. What
-is timed has the GPU to itself.
+than a program can launch its kernels one by one. A call sends the batch from pinned memory and fetches the labels. The
+GPU does nothing else during a measurement.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ from raykd.training.device import assigned_device
 from raykd.training.model_folder import build_model
 
 WARM_UP = 3
-"""Calls before a graph is captured: kernels are compiled, and libraries take their memory."""
+"""Calls before a graph is captured, in which kernels are compiled and libraries allocate memory."""
 SMALLEST, LARGEST, GAIN = 64, 16_384, 1.05
-"""Batches with which a GPU is filled, in powers of two: until twice as many sentences bring less than this factor."""
+"""Range of batch sizes, in powers of two, and the least gain in throughput for which the batch is doubled again."""
 ROUNDS = 5
 
 
 def gpu_hardware() -> PlainObject:
-    """The GPU of this process, part of the identity of what is timed on it."""
+    """Return the description of the process' GPU, part of the identity of a cost."""
     versions = {"torch": str(torch.__version__), "cuda": torch.version.cuda}
     return {GPU: {"name": torch.cuda.get_device_name(), **versions}}
 
 
 class GraphedLabeller:
-    """Labels batches of one shape, each with one launch.
+    """Labels batches of one shape, each with one launch of a CUDA graph.
 
-    Raises RuntimeError where the model cannot be captured: it reads a value while it computes.
+    Raises:
+        RuntimeError: the model cannot be captured, because it reads a value on the host while it computes.
     """
 
     def __init__(self, model: Model, batch: TokenBatch, device: torch.device, *, bf16: bool):
@@ -95,12 +96,12 @@ class _Shape:
 
 
 def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime]) -> list[MeasuredCost]:
-    """Time the shapes of the first of `runs`, as many as are loaded together, in turns, on this process' GPU.
+    """Time the shapes of the first runs, as many as fit into memory together, in turns on this process' GPU.
 
     Args:
         storage: has the runs' vocabularies and the sizes of their shapes; nothing is written.
         runs: of different shapes.
-        runtimes: in which of `GPU_RUNTIMES` labelling is timed.
+        runtimes: the forms of `GPU_RUNTIMES` in which labelling is timed.
 
     Returns:
         One cost for each of the first runs, at least for one.
@@ -111,10 +112,10 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
     device, shapes = assigned_device(1.0), list[_Shape]()
     for run in runs[:MAX_MODELS]:
         sizes = find_sizes(storage, run)
-        assert sizes is not None, "the processor is measured before"
+        assert sizes is not None, "sizes are stored when the processor is measured, which is before"
         model = build_model(storage, run, dropout=0.0).eval().to(device)
         shape = _Shape(model, open_vocabulary(storage, run.vocabulary_id), sizes)
-        if shapes and sum(bytes_in_memory(each.model) for each in (*shapes, shape)) > MAX_BYTES:
+        if shapes and sum(bytes_in_memory(loaded.model) for loaded in (*shapes, shape)) > MAX_BYTES:
             break
         shapes.append(shape)
     notes: list[list[str]] = [[] for _ in shapes]
@@ -130,30 +131,30 @@ def measure_on_gpu(storage: Storage, runs: Sequence[Run], runtimes: Sequence[Run
         timings = time_in_turns(calls)
         speeds = [
             {
-                f"sentences_per_s{ENDINGS[runtime]}": _max_throughput(shape, device, runtime, own)
+                f"sentences_per_s{ENDINGS[runtime]}": _max_throughput(shape, device, runtime, shape_notes)
                 for runtime in runtimes
             }
-            for shape, own in with_progress(list(zip(shapes, notes, strict=True)))
+            for shape, shape_notes in with_progress(list(zip(shapes, notes, strict=True)))
         ]
     trainings = [time_training_step(shape.model, shape.vocabulary, device) for shape in shapes]
-    found = list[MeasuredCost]()
+    costs = list[MeasuredCost]()
     for place, (run, shape) in enumerate(zip(runs, shapes, strict=False)):
-        own = {name: timing for (at, name), timing in timings.items() if at == place}
-        figures = {**{name: timing.p50_ms for name, timing in own.items()}, **speeds[place]}
-        spreads = {name: timing.spread for name, timing in own.items()}
+        shape_timings = {name: timing for (at, name), timing in timings.items() if at == place}
+        figures = {**{name: timing.p50_ms for name, timing in shape_timings.items()}, **speeds[place]}
+        spreads = {name: timing.spread for name, timing in shape_timings.items()}
         if (training := trainings[place]) is not None:
             figures[TRAINING_SPEED_GPU.name] = pieces_per_s(training)
             spreads[TRAINING_SPEED_GPU.name] = training.spread
         remarks = tuple(dict.fromkeys(notes[place]))
         timed = Cost(figures, cost_shape(storage, run), gpu_hardware(), spreads=spreads, notes=remarks)
-        found.append(MeasuredCost(shape.sizes, timed))
-    return found
+        costs.append(MeasuredCost(shape.sizes, timed))
+    return costs
 
 
 def _call(
     model: Model, batch: TokenBatch, device: torch.device, runtime: Runtime, notes: list[str]
 ) -> Callable[[], object]:
-    """Labels the batch once with each call; where it cannot be captured, kernel by kernel, which is noted."""
+    """A function for labelling the batch; if no graph can be captured, kernel by kernel, with a note."""
     bf16 = runtime == "gpu_bf16"
     try:
         return GraphedLabeller(model, batch, device, bf16=bf16)
@@ -170,7 +171,7 @@ def _call(
 
 
 def _max_throughput(shape: _Shape, device: torch.device, runtime: Runtime, notes: list[str]) -> float:
-    """Sentences a second with the batch that fills the GPU."""
+    """Sentences per second with a batch size large enough to fill the GPU."""
     best, size = 0.0, SMALLEST
     while size <= LARGEST:
         try:

@@ -1,8 +1,8 @@
-"""Latency, measured alone: how long a model takes for synthetic batches on one CPU thread.
+"""Latency: the time that a model takes for synthetic batches, on one CPU thread with nothing beside it.
 
-A process is slow at first (code is compiled and loaded, the first rounds after that are a third slower), and machines
-are disturbed for tenths of seconds at a time. So all that is timed takes turns, pass after pass, and the calmest passes
-of each count: two measurements of one shape agree, whichever is first, and several shapes are disturbed alike.
+A process is slow at first (code is compiled and loaded; the first rounds after that are a third slower), and machines
+are disturbed for tenths of seconds at a time. So all calls take turns, pass after pass, and only the calmest passes of
+each count. Two measurements of one shape then agree, in any order, and several shapes are disturbed alike.
 """
 
 from __future__ import annotations
@@ -30,25 +30,29 @@ from raykd.progress import with_progress
 from raykd.recipes.stored_vocabulary import StoredVocabulary
 from raykd.structures import viterbi
 
-# What is timed: sentences of 32 pieces, 24 words (WikiAnn has 1.3 pieces a word), 6 characters a word.
+# The timed sentences have 32 pieces, 24 words (WikiAnn has 1.3 pieces a word) and 6 characters a word.
 PIECES, WORDS, CHARACTERS = 32, 24, 6
 PASSES, MIN_PASSES, COUNTED_PASSES = 30, 5, 6
-"""Passes over all that is timed, and as many as there are of a slow model, whose rounds take `SECONDS` together; those
-that count."""
+"""Passes over all calls; least number of passes of a slow call, whose rounds take `SECONDS` together; passes that
+count."""
 ROUNDS, PASS_S, WARM_UP = 10, 0.01, 5
-"""Rounds of one pass, fewer where these take longer than so many seconds; rounds before the first pass."""
+"""Rounds of one pass; its time in seconds, after which no further round begins; rounds before the first pass."""
 SECONDS = 1.0
 BATCH, TRAINING_ROUNDS = 32, 5
 TRAINING_S = 0.5
-"""Seconds after which no other training step is timed."""
+"""Seconds after which no further training step is timed."""
 
 Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one call takes: median and 90th percentile of its rounds in milliseconds, and the standard deviation of
-    the medians of the passes that count, as a share of the median.
+    """The time of one call.
+
+    Attributes:
+        p50_ms: Median of the rounds, in milliseconds.
+        p90_ms: 90th percentile of the rounds, in milliseconds.
+        spread: Standard deviation of the medians of the counted passes, as a share of the median.
     """
 
     p50_ms: float
@@ -56,15 +60,24 @@ class Timing:
     spread: float = 0.0
 
 
-def hardware(on: str | None = None) -> PlainObject:
-    """What a latency is measured on (this processor, or the one of another node), part of its identity in the cache."""
+def hardware(node_processor: str | None = None) -> PlainObject:
+    """Return the description of the hardware of a latency, part of the identity of a cost.
+
+    Args:
+        node_processor: name of the processor of another node; None for this machine.
+    """
     versions = {"torch": str(torch.__version__), "onnxruntime": version("onnxruntime")}
-    return {"processor": on or processor_name(), **versions, "threads": 1}
+    return {"processor": node_processor or processor_name(), **versions, "threads": 1}
 
 
 def labelling_call(model: Model, batch: TokenBatch) -> Callable[[], object]:
-    """Labels `batch` once with each call, decoding included. What generates writes a step for each word: an untrained
-    model does not know where to end.
+    """Return a function for labelling `batch` once, decoding included.
+
+    A model that generates writes one step for each word: an untrained model does not know when to end.
+
+    Args:
+        model: in evaluation mode.
+        batch: the sentences.
     """
     if isinstance(model, PointerGenerator):
         return lambda: viterbi(model.generate(batch, steps=WORDS))
@@ -77,7 +90,11 @@ def labelling_call(model: Model, batch: TokenBatch) -> Callable[[], object]:
 
 
 def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timing]:
-    """Time each call over its calmest passes, PyTorch on one thread. The passes alternate over the calls."""
+    """Return the timings of some calls, which take turns on one thread; only the calmest passes of each count.
+
+    Args:
+        calls: functions by name.
+    """
     passes: dict[Name, list[list[float]]] = {name: [] for name in calls}
     spent_ms = dict.fromkeys(calls, 0.0)
     with torch.inference_mode(), one_thread():
@@ -87,17 +104,22 @@ def time_in_turns(calls: Mapping[Name, Callable[[], object]]) -> dict[Name, Timi
             for name, call in calls.items():
                 if number >= MIN_PASSES and spent_ms[name] > SECONDS * 1e3:
                     continue
-                # After another's turn the caches are another's. What is slower than a pass fills them itself.
+                # Another call has filled the caches, so call once untimed. A call longer than a pass needs no warm-up.
                 if spent_ms[name] <= number * PASS_S * 2e3:
                     call()
                 rounds = _pass(call, ROUNDS)
                 passes[name].append(rounds)
                 spent_ms[name] += sum(rounds)
-    return {name: _calmest_timing(own) for name, own in passes.items()}
+    return {name: _calmest_timing(passes_of_call) for name, passes_of_call in passes.items()}
 
 
 def time_training(model: Model, batch: TokenBatch) -> Timing:
-    """Time one optimiser step on `batch` with random labels, on one thread or the device of both. Changes the model."""
+    """Return the timing of an optimiser step with random labels, on one thread or on a GPU. Changes the model.
+
+    Args:
+        model: in training mode afterwards.
+        batch: on the device of the model.
+    """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser, times = torch.optim.Adam(parameters), list[float]()
     model.train()
@@ -119,13 +141,18 @@ def time_training(model: Model, batch: TokenBatch) -> Timing:
 
 
 def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
-    """`sentences` sentences of 32 pieces in 24 words, drawn at random; as many of an encoder's pieces, too."""
+    """Return a batch of random sentences of 32 pieces in 24 words.
+
+    Args:
+        sentences: number of sentences.
+        vocabulary: decides the pieces; encoders and characters get random input too.
+    """
     draw = torch.Generator().manual_seed(0)
     batch = _pieces(sentences, vocabulary.pieces, draw)
     context = (
-        # A table of vectors reads words.
-        _pieces(sentences, own, draw, pieces=WORDS if isinstance(own, WordVocabulary) else PIECES)
-        for own in vocabulary.context
+        # A table of word vectors reads whole words.
+        _pieces(sentences, part, draw, pieces=WORDS if isinstance(part, WordVocabulary) else PIECES)
+        for part in vocabulary.context
     )
     batch = replace(batch, context=tuple(context))
     if vocabulary.characters is None:
@@ -139,7 +166,7 @@ def synthetic_batch(sentences: int, vocabulary: StoredVocabulary) -> TokenBatch:
 
 
 def _pass(call: Callable[[], object], rounds: int) -> list[float]:
-    """The milliseconds of each round."""
+    """The times of the rounds, in milliseconds."""
     times: list[float] = []
     while len(times) < rounds and sum(times) < PASS_S * 1e3:
         started = time.perf_counter()
@@ -149,10 +176,10 @@ def _pass(call: Callable[[], object], rounds: int) -> list[float]:
 
 
 def _calmest_timing(passes: list[list[float]]) -> Timing:
-    """The rounds of the passes with the lowest means."""
+    """The timing over the passes with the lowest means."""
     calmest = sorted(passes, key=statistics.fmean)[:COUNTED_PASSES]
-    p50, p90 = np.quantile([round_ for own in calmest for round_ in own], (0.5, 0.9))
-    medians = [statistics.median(own) for own in calmest]
+    p50, p90 = np.quantile([round_ms for rounds in calmest for round_ms in rounds], (0.5, 0.9))
+    medians = [statistics.median(rounds) for rounds in calmest]
     spread = statistics.stdev(medians) / float(p50) if len(medians) > 1 else 0.0
     return Timing(round(float(p50), 4), round(float(p90), 4), round(spread, 4))
 

@@ -1,8 +1,9 @@
-"""Costs that hold their order: which shapes of a sweep are timed, which together, and which again.
+"""Consistent measurement of costs: which shapes are timed, which of them together, and which again.
 
-Shapes are timed in turns, a few at a time, always beside one whose latency is known: where that differs from what is
-stored, the machine is not as fast as it was, and all are timed again. What was measured under load is timed again as
-soon as the machine is quiet. A smaller shape that is slower is timed again beside the larger one.
+Shapes are timed in turns, a few at a time, always together with one whose latency is known, the anchor. If the anchor
+differs from its stored latency, the speed of the machine has changed, and all shapes are timed again. Shapes measured
+under load are timed again as soon as the machine is quiet. A smaller shape that is slower than a larger one is timed
+again, together with the larger one.
 """
 
 from __future__ import annotations
@@ -46,22 +47,27 @@ from raykd.recipes.run import Run
 from raykd.storage.store import Storage
 
 Measure = Callable[[Sequence[Run]], Sequence[MeasuredCost]]
-"""Measures the first of some runs together: at least one."""
+"""Measures the first of some runs together, at least one."""
 LATENCIES = tuple(
     figure.name for figure in COSTS if figure.form == "milliseconds" and not figure.name.endswith("_p90")
 )
 GROUP = "shapes"
-"""The name by which shapes that are measured together say how far they are."""
+"""Name of shapes measured together, in progress reports."""
 MAX_WARNINGS = 3
-"""Contradictions that are named one by one."""
+"""Most contradictions with a warning of their own."""
 
 
 @dataclass
 class Bench:
-    """Measures shapes on one machine, and keeps their costs in the store.
+    """The measurement of shapes on one machine.
 
-    `measure` and `load` run on that machine; `on` is its hardware; `runtimes`: in which forms models are timed beside
-    their export in float32.
+    Attributes:
+        storage: The store, for the costs.
+        hardware: Description of the machine.
+        measure: Measures shapes on the machine.
+        load: Gives the load of the machine by other programs, from 0 to 1.
+        listener: Of the phase.
+        runtimes: Forms in which models are timed beside the float32 export.
     """
 
     storage: Storage
@@ -71,10 +77,14 @@ class Bench:
     listener: Listener
     runtimes: Sequence[Runtime] = ()
     costs: dict[str, Cost] = field(default_factory=dict)
-    """By the id of a run, the cost of its shape."""
+    """Id of a run → cost of its shape."""
 
     def run(self, runs: Sequence[Run]) -> None:
-        """Measure the shapes of `runs`, each another one, as far as their costs are not stored."""
+        """Measure the shapes of runs without a stored cost.
+
+        Args:
+            runs: of different shapes.
+        """
         self.costs = {
             run.id: cost
             for run in runs
@@ -92,68 +102,68 @@ class Bench:
         self._warn_of_load(runs)
 
     def _measure_steadily(self, runs: Sequence[Run], pending: Sequence[Run], anchor: Run | None) -> None:
-        """Measure `pending`, and then all of `runs` if the machine was not as fast as when the anchor was measured."""
-        moved = self._measure_beside(pending, anchor)
-        if not moved:
+        """Measure `pending`; if the anchor shows that the speed of the machine has changed, measure all of `runs`."""
+        change = self._measure_beside(pending, anchor)
+        if not change:
             return
         self.listener.note(
-            f"latency: {moved}, so {pluralise(len(runs), 'shape')} are timed again, all together"
+            f"latency: {change}, so {pluralise(len(runs), 'shape')} are timed again, all together"
         )
         self.listener.begin("latency", len(runs))
-        if moved := self._measure_beside(runs, None):
+        if change := self._measure_beside(runs, None):
             self.listener.warn(
-                f"latency: {moved} once more: the speed of this machine changes, and so do latencies"
+                f"latency: {change} once more: the speed of this machine changes, and so do latencies"
             )
 
     def _measure_beside(self, pending: Sequence[Run], anchor: Run | None, *, counts: bool = True) -> str:
-        """Measure in groups, each beside the anchor, and keep the costs.
+        """Measure in groups, each together with the anchor, and store the costs.
 
         Args:
-            pending: whose shapes are measured.
-            anchor: a run whose cost is known; None: one of the first group, for the groups after it.
+            pending: runs whose shapes are measured.
+            anchor: a run whose cost is known; None: choose one from the first group for the following groups.
             counts: whether the shapes count as progress of the phase.
 
         Returns:
-            How the anchor's latency differs from what it was, in words; empty where it does not.
+            The change of the anchor's latency, in words; empty if there is none.
         """
-        remaining, moved = list(pending), ""
+        remaining, change = list(pending), ""
         while remaining:
             group = remaining if anchor is None else [anchor, *remaining]
-            most = min(len(remaining), MAX_MODELS - (anchor is not None))
-            self.listener.started(Unit("latency", GROUP, {GROUP: ""}, counts=most if counts else 0))
+            group_size = min(len(remaining), MAX_MODELS - (anchor is not None))
+            self.listener.started(Unit("latency", GROUP, {GROUP: ""}, counts=group_size if counts else 0))
             measured = list(self.measure(group))
             self.listener.ended(GROUP)
-            if anchor is not None and len(measured) == 1:  # beside a large anchor nothing else has room
+            if anchor is not None and len(measured) == 1:  # the anchor is so large that nothing else fits
                 anchor = None
                 continue
             for run, measurement in zip(group, measured, strict=False):
                 if run is anchor:
-                    moved = moved or _describe_change(self.costs[run.id], measurement.cost)
+                    change = change or _describe_change(self.costs[run.id], measurement.cost)
                     continue
                 self.costs[run.id] = store_cost(self.storage, run, measurement)
                 if counts:
                     self.listener.advance("latency")
             remaining = remaining[len(measured) - (anchor is not None) :]
             anchor = anchor or self._smallest(group[: len(measured)])
-        return moved
+        return change
 
     def _smallest(self, runs: Sequence[Run]) -> Run | None:
-        """The run that is timed in the shortest time."""
+        """The run with the fewest parameters, which is timed fastest."""
         return min(runs, key=lambda run: self.costs[run.id].figures[PARAMETERS.name], default=None)
 
     def _measure_contradictions(self, runs: Sequence[Run]) -> None:
-        """Time smaller shapes that are slower than larger ones again, and note those that are so again."""
+        """Time contradicting shapes again, and add a note to shapes that contradict again."""
         pairs = contradictions(runs, self.costs)
         if not pairs:
             return
-        involved = list({run.id: run for pair in pairs for run in pair}.values())
+        contradicting = list({run.id: run for pair in pairs for run in pair}.values())
         slow, fast = (_describe_shape(self.costs[run.id]) for run in pairs[0])
         self.listener.note(
             f"latency: {slow} was slower than {fast}, "
-            f"which is larger; {pluralise(len(involved), 'shape')} of such pairs are timed again"
+            f"which is larger; {pluralise(len(contradicting), 'shape')} of such pairs are timed again"
         )
-        self._measure_beside(involved, None, counts=False)
-        for small, large in contradictions(involved, self.costs)[:MAX_WARNINGS]:
+        self._measure_beside(contradicting, None, counts=False)
+        for small, large in contradictions(contradicting, self.costs)[:MAX_WARNINGS]:
             text = f"slower than {_describe_shape(self.costs[large.id])}, though smaller in every size; timed twice"
             self.costs[small.id] = add_cost_note(self.storage, small, self.hardware, text)
             self.listener.warn(f"latency: {_describe_shape(self.costs[small.id])} is {text}")
@@ -168,8 +178,11 @@ class Bench:
 
 
 def contradictions(runs: Sequence[Run], costs: Mapping[str, Cost]) -> list[tuple[Run, Run]]:
-    """Return pairs of runs, of which the first is smaller in every size than the second, and slower beyond the spreads
-    of both.
+    """Return pairs of runs: the first is smaller in every size than the second, yet slower beyond the noise.
+
+    Args:
+        runs: of different shapes.
+        costs: run id → cost.
     """
     return [
         (small, large)
@@ -178,51 +191,51 @@ def contradictions(runs: Sequence[Run], costs: Mapping[str, Cost]) -> list[tuple
     ]
 
 
-def _smaller(cost: Cost, other: Cost) -> bool:
-    """Whether two shapes are of one kind, and no size of the first is larger."""
+def _smaller(cost: Cost, larger: Cost) -> bool:
+    """Return true if two shapes are of one kind and no size of the first is larger."""
     return (
-        cost.shape != other.shape
-        and cost.figures[PARAMETERS.name] <= other.figures[PARAMETERS.name]
-        and _is_within(cost.shape, other.shape)
+        cost.shape != larger.shape
+        and cost.figures[PARAMETERS.name] <= larger.figures[PARAMETERS.name]
+        and _is_within(cost.shape, larger.shape)
     )
 
 
-def _is_within(value: Any, other: Any) -> bool:
-    if isinstance(value, Mapping) and isinstance(other, Mapping):
-        return value.keys() == other.keys() and all(_is_within(value[key], other[key]) for key in value)
-    if _is_size(value) and _is_size(other):
-        return value <= other
-    return value == other
+def _is_within(value: Any, bound: Any) -> bool:
+    if isinstance(value, Mapping) and isinstance(bound, Mapping):
+        return value.keys() == bound.keys() and all(_is_within(value[key], bound[key]) for key in value)
+    if _is_size(value) and _is_size(bound):
+        return value <= bound
+    return value == bound
 
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _slower(cost: Cost, other: Cost) -> bool:
+def _slower(cost: Cost, faster: Cost) -> bool:
     return any(
-        cost.figures[name] > other.figures[name] and _differ(cost, other, name)
+        cost.figures[name] > faster.figures[name] and _differ(cost, faster, name)
         for name in LATENCIES
-        if name in cost.figures and name in other.figures
+        if name in cost.figures and name in faster.figures
     )
 
 
-def _differ(cost: Cost, other: Cost, name: str) -> bool:
-    spreads = cost.spreads.get(name, 0.0), other.spreads.get(name, 0.0)
-    return measurements_contradict(cost.figures[name], other.figures[name], *spreads)
+def _differ(cost: Cost, second: Cost, name: str) -> bool:
+    spreads = cost.spreads.get(name, 0.0), second.spreads.get(name, 0.0)
+    return measurements_contradict(cost.figures[name], second.figures[name], *spreads)
 
 
 def _describe_change(stored: Cost, now: Cost) -> str:
-    """How the latency of a shape differs from what was stored, in words; empty where it does not."""
+    """The change of a shape's latency from the stored one, in words; empty if there is none."""
     for name in LATENCIES:
         if name in stored.figures and name in now.figures and _differ(stored, now, name):
             values = f"{name} {now.figures[name]:.3g}, was {stored.figures[name]:.3g}"
-            return f"{_describe_shape(stored)} is timed otherwise than before ({values})"
+            return f"{_describe_shape(stored)} has another latency than before ({values})"
     return ""
 
 
 def _describe_shape(cost: Cost) -> str:
-    """A shape's kind and sizes: `bilstm embedding_dim 16, hidden_dim 32`."""
+    """Kind and sizes of a shape: `bilstm embedding_dim 16, hidden_dim 32`."""
     model = dict(cost.shape.get("model", {}))
     sizes = [f"{key} {value}" for key, value in model.items() if _is_size(value)]
     return f"{model.get('kind', 'a model')} {', '.join(sizes)}".rstrip()
@@ -238,21 +251,34 @@ def measure_shapes(
     nodes: Nodes | None = None,
     runtimes: Sequence[Runtime] = (),
 ) -> PlainObject:
-    """Measure the shapes of `runs` on one node: the one that `resources.latency` names; of runtimes on a GPU, on a
-    whole one, of the kind that students train on. Costs are kept in the store. Returns the hardware. Where one of the
-    `nodes` is to blame for a fault, another one measures.
+    """Measure the shapes of runs on one node, and store the costs.
+
+    The node is the one that `resources.latency` names. For runtimes on a GPU it is a node with a whole GPU of the kind
+    on which students train. If a node is at fault, another one measures.
+
+    Args:
+        store_uri: of the store.
+        runs: of different shapes.
+        resources: of the sweep.
+        cluster: the cluster.
+        listener: of the phase.
+        nodes: the nodes, if one at fault should be avoided.
+        runtimes: forms in which models are timed beside the float32 export.
+
+    Returns:
+        The description of the hardware.
 
     Raises:
-        PlacementError: there is no such node or no GPU, or it went away.
+        PlacementError: there is no such node or no GPU, or the node went away.
     """
-    on_gpu: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
-    others: list[Runtime] = [each for each in runtimes if each not in GPU_RUNTIMES]
+    gpu_runtimes: list[Runtime] = [runtime for runtime in runtimes if runtime in GPU_RUNTIMES]
+    cpu_runtimes: list[Runtime] = [runtime for runtime in runtimes if runtime not in GPU_RUNTIMES]
     check_gpu(runtimes, resources, cluster)
     while True:
         try:
-            on = _measure_on_node(store_uri, runs, resources, cluster, listener, nodes, others)
-            gpu = _measure_on_gpu(store_uri, runs, resources, listener, on_gpu) if on_gpu else {}
-            return {**on, **gpu}
+            node = _measure_on_node(store_uri, runs, resources, cluster, listener, nodes, cpu_runtimes)
+            gpu = _measure_on_gpu(store_uri, runs, resources, listener, gpu_runtimes) if gpu_runtimes else {}
+            return {**node, **gpu}
         except (StoreError, RayTaskError):
             if nodes is None or not nodes.ask(again=True):
                 raise
@@ -297,11 +323,11 @@ def _measure_on_node(
 def _measure_on_gpu(
     store_uri: str, runs: Sequence[Run], resources: Resources, listener: Listener, runtimes: Sequence[Runtime]
 ) -> PlainObject:
-    """Returns what is known of the GPU."""
+    """Measure on a GPU; return its description."""
     # A process that had a GPU keeps some of its memory; so each task has a process of its own.
     takes = gpu_probe_resources(resources.for_role("students"))
-    gpus, others = takes.pop("GPU"), {name: amount for name, amount in takes.items() if name != "CPU"}
-    on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=others, max_calls=1)
+    gpus, accelerator = takes.pop("GPU"), {name: amount for name, amount in takes.items() if name != "CPU"}
+    on_a_gpu: Any = ray.remote(num_cpus=0, num_gpus=gpus, resources=accelerator, max_calls=1)
     on: Any = ray.get(on_a_gpu(gpu_hardware).remote())
 
     def measure(some: Sequence[Run]) -> Sequence[MeasuredCost]:
@@ -313,11 +339,17 @@ def _measure_on_gpu(
 
 
 def check_gpu(runtimes: Sequence[Runtime], resources: Resources, cluster: Topology) -> None:
-    """Raises PlacementError where something is to be timed on a GPU, and no node has one of the students' kind."""
-    asked: list[Runtime] = [each for each in runtimes if each in GPU_RUNTIMES]
+    """Raise PlacementError if a figure is to be timed on a GPU and no node has one of the students' kind.
+
+    Args:
+        runtimes: forms in which models are timed.
+        resources: of the sweep.
+        cluster: the cluster.
+    """
+    gpu_runtimes: list[Runtime] = [runtime for runtime in runtimes if runtime in GPU_RUNTIMES]
     takes = gpu_probe_resources(resources.for_role("students"))
-    if asked and cluster.grown.fits(Group(takes)) < 1:
-        names = ", ".join(f"figures that end in {ENDINGS[each]}" for each in asked)
+    if gpu_runtimes and cluster.grown.fits(Group(takes)) < 1:
+        names = ", ".join(f"figures that end in {ENDINGS[runtime]}" for runtime in gpu_runtimes)
         raise PlacementError(
             f"search: {names} are timed on {shown(takes)}, which no node has; search other costs"
         )
@@ -330,11 +362,11 @@ def _measure(
     runtimes: Sequence[Runtime],
 ) -> list[MeasuredCost]:
     with reported(GROUP):
-        return together(Storage(store_uri), [Run.from_plain(each) for each in plain], runtimes)
+        return together(Storage(store_uri), [Run.from_plain(run) for run in plain], runtimes)
 
 
 def _task_resources(target: LatencyTarget | None, node: Node) -> dict[str, float]:
-    """What a measurement takes of its node; of a quiet one all, so that two sweeps do not disturb each other."""
+    """The resources of a measuring task, with the whole probe resource: two sweeps must not disturb each other."""
     probe = {PROBE: 1.0} if target is None and node.resources.get(PROBE) else {}
     return latency_resources(target or LatencyTarget()) | probe
 
@@ -342,12 +374,15 @@ def _task_resources(target: LatencyTarget | None, node: Node) -> dict[str, float
 def _run_on(
     node: Node, function: Callable[..., Any], *arguments: Any, takes: Mapping[str, float] | None = None
 ) -> Any:
-    """What `function` gives on this node."""
+    """The result of `function`, called on a node."""
     if takes is None and node.id == ray.get_runtime_context().get_node_id():
         return function(*arguments)
-    others = {name: amount for name, amount in (takes or {}).items() if name != "CPU"}
-    here: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
+    custom_resources = {name: amount for name, amount in (takes or {}).items() if name != "CPU"}
+    on_node: Any = NodeAffinitySchedulingStrategy(node.id, soft=False)
     task: Any = ray.remote(
-        num_cpus=(takes or {}).get("CPU", 0), resources=others, scheduling_strategy=here, max_calls=0
+        num_cpus=(takes or {}).get("CPU", 0),
+        resources=custom_resources,
+        scheduling_strategy=on_node,
+        max_calls=0,
     )(function)
     return ray.get(task.remote(*arguments))

@@ -1,8 +1,8 @@
 """The cost of a shape: parameters, bytes, latency. It depends on the shape alone, so it is known before training.
 
-Sizes are the same everywhere; what is timed holds for the processor of the node that timed it, and is kept by its name.
-Sizes are computed as their entries in `raykd/figures/table.py` say. Which shapes are timed together, and again,
-`precompute/measurement.py` decides.
+Sizes are the same on all machines. Timings hold for the processor of the node that measured them, and are stored under
+its name. The sizes are defined in `raykd/figures/table.py`. `precompute/measurement.py` decides which shapes are timed
+together, and which again.
 """
 
 from __future__ import annotations
@@ -48,34 +48,34 @@ from raykd.training.model_folder import build_model, model_config
 
 FORMAT = 7
 MAX_MODELS, MAX_BYTES = 16, 2**30
-"""Models that are timed in turns, and bytes of their weights: they are all in memory at once."""
+"""Most models timed in turns, and most bytes of their weights: they are all in memory at once."""
 BUILT, TRAINED = 0.3, 0.6
-"""The shares of a measurement after which models are built and their training is timed, about."""
+"""Approximate shares of a measurement that are finished once models are built, and once training is timed."""
 BATCHES: Mapping[str, int] = MappingProxyType({"": 1, "_batch32": BATCH})
-"""Ending of a latency's name → sentences of the batch that is timed."""
+"""Ending of a latency's name → sentences of the timed batch."""
 
 GPU = "gpu"
-"""In hardware: the GPU, beside what is known of the processor."""
+"""Key of the GPU in a description of hardware, beside the keys of the processor."""
 
 Call = tuple[Runtime, str]
-"""A call that is timed: in which form the model is, and the ending of the batch's name."""
+"""A timed call: the form of the model, and the ending of the batch's name."""
 
 
 @dataclass(frozen=True)
 class MeasuredCost:
-    """The cost of one run's shape, in the two parts that are stored: sizes, and what was timed."""
+    """The cost of one run's shape, in the two parts that are stored: sizes and timings."""
 
     sizes: Cost
     timed: Cost
 
     @property
     def cost(self) -> Cost:
-        """Both parts together."""
+        """Sizes and timings in one cost."""
         return _merge(self.sizes, self.timed)
 
 
 def _merge(cost: Cost, timed: Cost) -> Cost:
-    """`cost`, and what was timed of the same shape."""
+    """`cost` with the timings of the same shape."""
     return replace(
         cost,
         figures={**cost.figures, **timed.figures},
@@ -105,17 +105,17 @@ class ShapeModel:
 
     @property
     def memory_bytes(self) -> int:
-        """About what it takes in memory beside its export."""
+        """Approximate bytes in memory, without the export."""
         return bytes_in_memory(self.model)
 
     @cached_property
     def int8(self) -> bytes:
-        """The export with weights of 8 bits."""
+        """The export with 8-bit weights."""
         return int8_file(self.float32)
 
     @cached_property
     def parts(self) -> Shape:
-        """What its sizes are computed of."""
+        """The tensors and counts for computing sizes."""
         pieces = self.vocabulary.pieces
         counts = (pieces.size, pieces.full_size, pieces.used) if isinstance(pieces, HFVocabulary) else ()
         return Shape(
@@ -123,18 +123,21 @@ class ShapeModel:
         )
 
     def sizes(self) -> Cost:
-        """Its sizes, and those of the parts that other models may have too."""
-        shared = {key: compute_sizes(Shape(own)) for key, own in self.model.external_parameters().items()}
+        """Return the sizes of the shape, and those of parts that other models may share."""
+        shared = {
+            key: compute_sizes(Shape(parameters))
+            for key, parameters in self.model.external_parameters().items()
+        }
         return Cost(compute_sizes(self.parts), self.shape, shared=shared, no_export=self.no_export)
 
 
 def bytes_in_memory(model: Model) -> int:
     """Bytes of a model's weights."""
-    return sum(each.numel() * each.element_size() for each in model.all_parameters())
+    return sum(parameter.numel() * parameter.element_size() for parameter in model.all_parameters())
 
 
 def _piece_matrices(model: Model) -> list[torch.Tensor]:
-    """The vectors of pieces of a model, or of each member of an ensemble, that has any."""
+    """The piece embeddings of a model, or of the members of an ensemble."""
     matrices = []
     for member in model.members if isinstance(model, Ensemble) else [model]:
         with suppress(ValueError):
@@ -143,7 +146,7 @@ def _piece_matrices(model: Model) -> list[torch.Tensor]:
 
 
 def _calls(shape: ShapeModel, runtimes: Sequence[Runtime]) -> dict[Call, Callable[[], object]]:
-    """The calls that are timed of a model: in PyTorch only where that is asked for, or there is no export."""
+    """The timed calls of a model: in PyTorch only if configured, or if there is no export."""
     batches = {name: synthetic_batch(size, shape.vocabulary) for name, size in BATCHES.items()}
     calls: dict[Call, Callable[[], object]] = {}
     if shape.no_export or "torch" in runtimes:
@@ -168,7 +171,7 @@ def _timed_cost(
         if runtime == "onnx":
             figures[f"{name}_p90"], spreads[f"{name}_p90"] = timing.p90_ms, timing.spread
     if any(runtime == "int8" for runtime, _ in timings):
-        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.parts.text_change  # one byte each
+        figures[f"{BYTES.name}_int8"] = len(shape.int8) + shape.parts.text_change  # one byte per number
     if training is not None:
         figures[TRAINING_SPEED.name] = pieces_per_s(training)
         spreads[TRAINING_SPEED.name] = training.spread
@@ -176,22 +179,26 @@ def _timed_cost(
 
 
 def pieces_per_s(training: Timing) -> float:
-    """The speed of training whose step was timed."""
+    """The speed of training, in pieces per second, from the timing of a step."""
     return round(1e3 * BATCH * PIECES / training.p50_ms, 1)
 
 
 def time_training_step(
     model: Model, vocabulary: StoredVocabulary, device: torch.device | str = "cpu"
 ) -> Timing | None:
-    """A step of training on labels, of a copy of the model on its device; a distillation loss adds a tenth at most."""
+    """Time a training step on labels, with a copy of the model; a distillation loss adds a tenth at most.
+
+    Returns:
+        The timing; None for an ensemble, whose members are trained one by one.
+    """
     if isinstance(model, Ensemble):
-        return None  # its members are trained, each by itself
+        return None
     batch = synthetic_batch(BATCH, vocabulary)
     if isinstance(model, Tagger) and model.context is not None:
-        # In training what encoders give is read from the store.
+        # In training the features of frozen encoders are read from the store, so they cost no time here.
         batch = replace(batch, features_BTD=torch.randn(*batch.first_BT.shape, model.context.output_size))
     if isinstance(model, PointerGenerator):
-        # In training the steps are given, here one for each word.
+        # In training a decoder reads the correct steps, here one for each word.
         steps = {"steps_BS": torch.zeros_like(batch.first_BT), "step_lengths_B": batch.lengths_B}
         batch = replace(batch, **steps)
     return time_training(deepcopy(model), batch.to(device))
@@ -200,12 +207,12 @@ def time_training_step(
 def measure_together(
     storage: Storage, runs: Sequence[Run], runtimes: Sequence[Runtime] = ()
 ) -> list[MeasuredCost]:
-    """Measure the shapes of the first of `runs`, as many as fit into memory together, in turns.
+    """Measure the shapes of the first runs, as many as fit into memory together, in turns.
 
     Args:
         storage: has the runs' vocabularies; nothing is written.
         runs: of different shapes.
-        runtimes: in which other forms models are timed, beside their export in float32.
+        runtimes: forms in which models are timed beside the float32 export.
 
     Returns:
         One cost for each of the first runs, at least for one.
@@ -215,7 +222,7 @@ def measure_together(
     with part_of_work(0.0, BUILT, "exporting models"):
         for run in with_progress(runs[:MAX_MODELS]):
             shape = ShapeModel(storage, run)
-            if shapes and sum(each.memory_bytes for each in (*shapes, shape)) > MAX_BYTES:
+            if shapes and sum(loaded.memory_bytes for loaded in (*shapes, shape)) > MAX_BYTES:
                 break
             shapes.append(shape)
     meter = LoadMeter()
@@ -224,51 +231,73 @@ def measure_together(
     calls = [_calls(shape, runtimes) for shape in shapes]
     with part_of_work(TRAINED, 1.0, "timing labelling"):
         timings = time_in_turns(
-            {(place, name): call for place, named in enumerate(calls) for name, call in named.items()}
+            {
+                (place, name): call
+                for place, calls_of_shape in enumerate(calls)
+                for name, call in calls_of_shape.items()
+            }
         )
     load = max(load, meter.share())
     return [
         MeasuredCost(
-            shape.sizes(), _timed_cost(shape, {name: timings[place, name] for name in named}, training, load)
+            shape.sizes(),
+            _timed_cost(shape, {name: timings[place, name] for name in calls_of_shape}, training, load),
         )
-        for place, (shape, training, named) in enumerate(zip(shapes, trainings, calls, strict=True))
+        for place, (shape, training, calls_of_shape) in enumerate(zip(shapes, trainings, calls, strict=True))
     ]
 
 
 def cost_shape(storage: Storage, run: Run) -> PlainObject:
-    """All that a run's cost depends on; two runs of one shape cost the same."""
+    """Return the shape of a run: all settings relevant for its cost, so that two runs of one shape cost the same.
+
+    Args:
+        storage: has the run's vocabulary.
+        run: the run.
+    """
     vocabulary = open_vocabulary(storage, run.vocabulary_id)
     pieces = vocabulary.pieces
-    # Two vocabularies of one size may have been pruned from others, or be pruned to others.
-    other = {"unpruned": pieces.full_size, "pruned": pieces.used} if isinstance(pieces, HFVocabulary) else {}
+    # Two vocabularies of one size may have different sizes before or after pruning.
+    pruning = (
+        {"unpruned": pieces.full_size, "pruned": pieces.used} if isinstance(pieces, HFVocabulary) else {}
+    )
     return {
         "model": model_config(run).shape(),
         "decoding": run.decoding,
         "task": run.task,
         "models": len(run.members) or 1,
         "pieces": pieces.size,
-        **other,
+        **pruning,
         "characters": vocabulary.characters.size if vocabulary.characters else 0,
-        "context": [own.size for own in vocabulary.context],
+        "context": [part.size for part in vocabulary.context],
         "tags": len(run_labels(storage.uri, run)),
     }
 
 
 def shape_key(storage: Storage, run: Run) -> str:
-    """Where the sizes of a run's shape are kept: two runs of one shape have the same."""
+    """Return the name of the stored sizes of a run's shape; equal shapes have equal names.
+
+    Args:
+        storage: has the run's vocabulary.
+        run: the run.
+    """
     return _key(storage, run)
 
 
 def find_sizes(storage: Storage, run: Run) -> Cost | None:
-    """The sizes of a run's shape, if they are stored."""
+    """The stored sizes of a run's shape; None if there are none."""
     return _find(storage, shape_key(storage, run))
 
 
 def find_cost(
     storage: Storage, run: Run, machine: PlainObject | None = None, runtimes: Sequence[Runtime] = ()
 ) -> Cost | None:
-    """Return the cost of the run's shape, if it was measured before on this hardware (by default that of this process;
-    a processor, a GPU, or both) and in these runtimes beside the export in float32.
+    """Return the stored cost of a run's shape; None if it was not measured on this hardware in all runtimes.
+
+    Args:
+        storage: the store.
+        run: the run.
+        machine: description of the hardware (a processor, a GPU, or both); None for that of this process.
+        runtimes: forms in which models are timed beside the float32 export.
     """
     cost = find_sizes(storage, run)
     for part in _split_hardware(machine or hardware()):
@@ -284,7 +313,7 @@ def find_cost(
 
 
 def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:
-    """Store the cost of a run's shape, in the place of an earlier one."""
+    """Store the cost of a run's shape, in place of an earlier one; return the cost."""
     storage.write_json(_file_name(shape_key(storage, run)), measured.sizes.to_plain())
     storage.write_json(
         _file_name(_key(storage, run, hardware=measured.timed.hardware)), measured.timed.to_plain()
@@ -293,7 +322,7 @@ def store_cost(storage: Storage, run: Run, measured: MeasuredCost) -> Cost:
 
 
 def add_cost_note(storage: Storage, run: Run, machine: PlainObject, text: str) -> Cost:
-    """Add a sentence to a cost that is stored."""
+    """Add a sentence to a stored cost; return the cost."""
     sizes, timed = find_sizes(storage, run), _find(storage, _key(storage, run, hardware=machine))
     assert sizes is not None
     assert timed is not None
@@ -302,24 +331,29 @@ def add_cost_note(storage: Storage, run: Run, machine: PlainObject, text: str) -
 
 
 def measure_cost(store_uri: str, run: Run, runtimes: Sequence[Runtime] = ()) -> Cost:
-    """Return the cost of the run's shape, which is measured alone where it is not stored.
+    """Return the cost of the run's shape; measure it if it is not stored.
 
-    Call it where nothing else computes.
+    Call it only while nothing else computes on the machine.
+
+    Args:
+        store_uri: of the store.
+        run: the run.
+        runtimes: forms in which models are timed beside the float32 export.
     """
     storage = Storage(store_uri)
     cost = find_cost(storage, run, runtimes=runtimes)
     return cost or store_cost(storage, run, measure_together(storage, [run], runtimes)[0])
 
 
-def _split_hardware(on: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a hardware, each with figures of its own in the store: the processor, the GPU."""
-    parts = {name: value for name, value in on.items() if name != GPU}, {GPU: on.get(GPU)}
+def _split_hardware(machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a hardware with separate costs in the store: the processor, the GPU."""
+    parts = {name: value for name, value in machine.items() if name != GPU}, {GPU: machine.get(GPU)}
     return [part for part in parts if any(part.values())]
 
 
-def _key(storage: Storage, run: Run, **where: Mapping[str, Any]) -> str:
-    sizes = [figure.name for figure in SIZES]  # with one more, all are measured again
-    return identity("cost", {"format": FORMAT, "sizes": sizes, "shape": cost_shape(storage, run), **where})
+def _key(storage: Storage, run: Run, **machine: Mapping[str, Any]) -> str:
+    sizes = [figure.name for figure in SIZES]  # a new size makes all stored costs outdated
+    return identity("cost", {"format": FORMAT, "sizes": sizes, "shape": cost_shape(storage, run), **machine})
 
 
 def _file_name(key: str) -> str:

@@ -1,4 +1,4 @@
-"""Trained teachers in the store: load one and ask it for its outputs."""
+"""Loading trained teachers from the store, for the precompute's actors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,15 @@ class LoadedTeacher:
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
-        """The outputs for all sentences, in batches of similar length of `token_budget` pieces: which sentences, how
-        the model reads them, and what it gives.
+        """Yield the outputs for all sentences, in batches of similar length.
+
+        Args:
+            sentences: lists of words.
+            token_budget: pieces of a batch, padding included.
+            layers: layers whose hidden states are needed.
+
+        Yields:
+            The positions of the batch's sentences, the batch, and the model's output.
         """
         text = self._vocabulary.encode(sentences, self._features.find(sentences))
         plan = plan_batches(text.piece_lengths, batch_tokens=token_budget, seed=0, epoch=0, shuffle=False)
@@ -42,6 +49,6 @@ class LoadedTeacher:
 
 
 def load_teacher(storage: Storage, teacher_id: str, device: torch.device = CPU) -> LoadedTeacher:
-    """The stored teacher `teacher_id`, on this device."""
+    """Load the stored teacher `teacher_id` on a device."""
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     return LoadedTeacher(storage, run, device)

@@ -1,4 +1,4 @@
-"""The precompute pipeline on Ray Data: rows go through a pool of actors, and actors that die are replaced."""
+"""The precompute pipeline on Ray Data: rows go through a pool of actors, and dead actors are replaced."""
 
 from __future__ import annotations
 
@@ -21,24 +21,33 @@ from raykd.identity import PlainObject
 from raykd.precompute.shard_writer import ShardJob, ShardWriter
 
 Row = PlainObject
-"""A row of the pipeline, as `ShardWriter` is called with it, or answers with it."""
+"""A row of the pipeline: the argument of a `ShardWriter`, or its answer."""
 
 
 class Plan(Protocol):
-    """What every actor must know."""
+    """The actors' view of a `PrecomputePlan`."""
 
     @property
-    def store(self) -> str: ...
+    def store(self) -> str:
+        """URI of the store."""
 
     @property
-    def token_budget(self) -> int | None: ...
+    def token_budget(self) -> int | None:
+        """Padded tokens of one batch of a teacher; None: as many as suit its device."""
 
-    def shard_jobs(self) -> tuple[ShardJob, ...]: ...
+    def shard_jobs(self) -> tuple[ShardJob, ...]:
+        """Return the jobs of an actor, by the index of their task."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What the actors take: `actors` of them (None: as many as fit), each with these CPUs, GPUs and other resources."""
+    """The resources of the actors.
+
+    Attributes:
+        actors: Number of actors; None: as many as fit.
+        cpus_per_actor: CPUs of one actor.
+        gpus_per_actor: GPUs of one actor, or a part of one.
+    """
 
     actors: int | None = None
     cpus_per_actor: float = 1.0
@@ -46,46 +55,55 @@ class Placement:
     extra_resources: Mapping[str, float] = field(default_factory=dict)
     """Accelerator type and custom resources, by their names in Ray."""
     slots_asleep: bool = False
-    """Whether the CPUs are those of slots that sleep: Ray is asked for none."""
+    """True if the actors run on the CPUs of sleeping slots, so that Ray must reserve none."""
     max_failures: int = 2
-    """How often the pipeline goes on after an actor died."""
+    """Number of times that the pipeline is restarted after an actor died."""
     avoid: tuple[str, ...] = ()
-    """The ids of nodes on which no actor is to be."""
+    """Ids of nodes on which no actor is placed."""
 
 
 class ReportingWriter(ShardWriter):
-    """A writer that says how far the range in hand is."""
+    """A shard writer with progress reports on the current range."""
 
     def __call__(self, row: Row) -> Row:
-        """Write what `row` lacks, as `ShardWriter` does."""
+        """Write the missing shards of `row`, as `ShardWriter` does."""
         with reported(range_id(row)):
             return super().__call__(row)
 
 
 def range_id(row: Row) -> str:
-    """The name by which the range of a pipeline row says how far it is."""
+    """Return the name of a row's range of sentences in progress reports."""
     return f"range {row['task']}/{row['first']}"
 
 
 def launch_on_ray(plan: Plan, rows: list[Row], placement: Placement) -> Iterator[Row]:
-    """Run the pipeline rows through pools of actors; results come as shards finish.
+    """Run pipeline rows through pools of actors, and yield results as shards finish.
 
-    When an actor dies, the rows without a result go through a new pool. Ray would restart it for ever, also where a
-    shard needs more memory than there is.
+    If an actor dies, the rows without a result go through a new pool. Ray itself would restart the actor for ever, even
+    if a shard needs more memory than there is.
+
+    Args:
+        plan: the store and the jobs.
+        rows: of the pipeline.
+        placement: of the actors.
+
+    Raises:
+        PlacementError: the actors do not fit on the cluster.
+        RunError: too many actors died, or Ray failed.
     """
-    actors, left = _fitting_actors(placement, len(rows)), {_key(row): row for row in rows}
+    actors, remaining = _fitting_actors(placement, len(rows)), {_key(row): row for row in rows}
     for attempt in range(placement.max_failures + 1):
         try:
-            for result in _pipeline(plan, list(left.values()), placement, actors):
-                del left[_key(result)]
+            for result in _pipeline(plan, list(remaining.values()), placement, actors):
+                del remaining[_key(result)]
                 yield result
             return
         except RayActorError as error:
-            if not left:
+            if not remaining:
                 return
             if attempt == placement.max_failures:
                 raise _failed(f"{attempt + 1} actors died", error) from error
-            # Their node may have gone with them.
+            # The node may be gone too, so count again how many actors fit.
             actors = min(actors, max(1, topology(without=placement.avoid).fits(_group(placement))))
         except RayError as error:
             raise _failed("Ray could not compute the transfer set", error) from error
@@ -121,13 +139,13 @@ def _key(row: Row) -> tuple[int, int]:
 
 def _failed(problem: str, error: RayError) -> RunError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    hint = "what is computed is kept; run it again for the rest"
+    hint = "finished shards are kept; run it again for the rest"
     return RunError(f"{problem}: {lines[-1] if lines else type(error).__name__}; {hint}")
 
 
 @contextmanager
 def _quiet_ray_data() -> Iterator[None]:
-    """Progress is reported by the writers, and errors are raised; Ray Data's own lines would be drawn over it."""
+    """Silence Ray Data, whose lines would be drawn over the writers' progress; errors are raised all the same."""
     import ray.data
 
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
@@ -136,7 +154,7 @@ def _quiet_ray_data() -> Iterator[None]:
     logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
-            # `max_restarts` has no other way yet: Ray's hint names parameters that this one is not among.
+            # There is no other way yet to pass `max_restarts`; the parameters named in Ray's warning do not include it.
             warnings.simplefilter("ignore", RayDeprecationWarning)
             yield
     finally:
@@ -151,13 +169,13 @@ def _group(placement: Placement) -> Group:
 
 
 def _fitting_actors(placement: Placement, shards: int) -> int:
-    group, here = _group(placement), topology(without=placement.avoid)
-    wanted = min(placement.actors or shards, shards)
-    fits = here.fits(group)
-    if fits < 1 or (placement.actors and fits < wanted):
-        # Ray Data would wait for ever for what the cluster does not have.
+    group, nodes = _group(placement), topology(without=placement.avoid)
+    requested = min(placement.actors or shards, shards)
+    fits = nodes.fits(group)
+    if fits < 1 or (placement.actors and fits < requested):
+        # Ray Data would wait for ever for resources that the cluster does not have.
         raise PlacementError(
-            f"precompute cannot place its actors: {wanted if placement.actors else 1} × {group}, and the nodes are "
-            f"{here}. Lower resources.precompute"
+            f"precompute cannot place its actors: {requested if placement.actors else 1} × {group}, and the nodes are "
+            f"{nodes}. Lower resources.precompute"
         )
-    return min(wanted, fits)
+    return min(requested, fits)

@@ -1,9 +1,8 @@
-"""What teachers know, computed once: one Ray Data pipeline over every shard that is missing from the store.
+"""The plan of a precompute: one Ray Data pipeline over all shards missing from the store.
 
-One row of the pipeline is one range of sentences. An actor loads the teacher that the row asks for (and keeps it),
-reads the sentences from the store, writes the shards of the signals that are missing for them, and hands back
-checksums only. The manifests are written when all shards of a teacher are there. Kill it at any moment: what was
-committed stays.
+One row of the pipeline is one range of sentences. An actor loads the row's teacher (and keeps it in memory), reads the
+sentences from the store, writes the shards of the missing signals, and returns only checksums. The manifests are
+written when all shards of a teacher are complete. A killed precompute loses nothing that was committed.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from raykd.transfer import (
 
 @dataclass(frozen=True)
 class PrecomputeTask:
-    """One teacher and one text, and the signals that are stored of them, sources before what derives from them."""
+    """One teacher, one text, and the signals to store, sources before derived signals."""
 
     teacher: TeacherHandle
     text: Text
     needs: tuple[Need, ...]
     shard_sentences: int | None = None
-    """Most sentences of a shard, where they are not the plan's."""
+    """Most sentences of a shard; None: as in the plan."""
 
     def origin(self, need: Need) -> Origin:
-        """What the stored signal is."""
+        """Return the description of a stored signal, which decides its folder."""
         return Origin(
             signal=need.signal,
             layer=need.layer,
@@ -59,11 +58,11 @@ class PrecomputeTask:
         )
 
     def rows_of(self, column: Column) -> np.ndarray:
-        """How many rows each sentence has in a column [N]."""
+        """Return the number of rows per sentence in a column [N]."""
         return column.row_counts(self.text.lengths, self.teacher.unit)
 
     def bytes_of(self, need: Need) -> np.ndarray:
-        """Bytes of each sentence in a shard of the signal [N]; those of the file itself are not counted."""
+        """Return the bytes per sentence in a shard of the signal [N], without those of the file itself."""
         sizes, columns = self.teacher.sizes, SIGNALS[need.signal].columns
         parts = [column.bytes_per_row(sizes, need) * self.rows_of(column) for column in columns]
         return _ROW_BYTES + np.sum(parts, axis=0)
@@ -71,10 +70,14 @@ class PrecomputeTask:
 
 @dataclass(frozen=True)
 class PrecomputePlan:
-    """Everything that a sweep needs of its teachers.
+    """The signals needed of a sweep's teachers.
 
-    A shard has `shard_sentences` sentences, or fewer where they would take more than `shard_bytes`. `token_budget`:
-    padded tokens that a teacher reads at once; None: as many as suit its device.
+    Attributes:
+        store: URI of the store.
+        tasks: One for each teacher.
+        shard_sentences: Most sentences of a shard.
+        shard_bytes: Most bytes of a shard; a shard of long sentences has fewer of them.
+        token_budget: Padded tokens that a teacher reads at once; None: as many as suit its device.
     """
 
     store: str
@@ -84,11 +87,11 @@ class PrecomputePlan:
     token_budget: int | None = None
 
     def coverage(self) -> tuple[TaskCoverage, ...]:
-        """What is in the store and what is missing, task by task. Computes nothing."""
+        """Return the stored and the missing shards of the tasks; nothing is computed."""
         return tuple(_cover(self, task) for task in self.tasks)
 
     def shard_jobs(self) -> tuple[ShardJob, ...]:
-        """What an actor must know of each task."""
+        """Return the jobs of an actor, one for each task."""
         return tuple(
             ShardJob(task.teacher, task.text.id, {need: task.origin(need) for need in task.needs})
             for task in self.tasks
@@ -97,20 +100,20 @@ class PrecomputePlan:
 
 @dataclass(frozen=True)
 class TaskCoverage:
-    """What one task has in the store."""
+    """The stored and the missing shards of one task."""
 
     task: PrecomputeTask
     signals: Mapping[Need, Coverage]
 
     @cached_property
     def parts(self) -> tuple[Coverage, ...]:
-        """The coverage of each signal."""
+        """The coverages of the signals."""
         return tuple(self.signals.values())
 
     def rows(self) -> list[Row]:
-        """The pipeline rows that finish this task: one for each range of sentences that lacks a signal.
+        """Return the pipeline rows of the task: one for each range of sentences that lacks a signal.
 
-        What is stored once per teacher goes with the first of them.
+        Signals stored once per teacher are part of the first row.
         """
         pending: dict[RowRange, list[str]] = {}
         once = [
@@ -128,7 +131,7 @@ class TaskCoverage:
         return [self._row(rows, names) for rows, names in sorted(pending.items())]
 
     def _row(self, rows: RowRange, names: list[str]) -> Row:
-        # A derived signal is computed from the shard of its source, which may be there already.
+        # A derived signal is computed from the shard of its source, which may be stored already.
         sources = {
             source
             for need in self.signals
@@ -146,7 +149,7 @@ class TaskCoverage:
         return {"first": rows.first, "last": rows.last, "work": work}
 
     def missing_bytes(self, need: Need) -> int:
-        """Bytes that the missing shards of a signal will take, from the lengths of their sentences."""
+        """Return the bytes of a signal's missing shards, computed from the lengths of their sentences."""
         pending = self.signals[need].pending
         signal, sizes, files = SIGNALS[need.signal], self.task.teacher.sizes, _FILE_BYTES * len(pending)
         if not pending or signal.once_per_teacher:
@@ -162,7 +165,7 @@ _ROW_BYTES, _FILE_BYTES = 8 + 4 + 4, 2500
 
 @dataclass(frozen=True)
 class SignalEstimate:
-    """One signal of all teachers together; `sentences` is 0 where it is stored once per teacher."""
+    """The size of one signal of all teachers together; `sentences` is 0 for a signal stored once per teacher."""
 
     sentences: int = 0
     cached_bytes: int = 0
@@ -170,17 +173,17 @@ class SignalEstimate:
 
     @property
     def bytes(self) -> int:
-        """What it takes when it is complete."""
+        """Bytes of the complete signal."""
         return self.cached_bytes + self.missing_bytes
 
     def __add__(self, other: SignalEstimate) -> SignalEstimate:
-        own, its = vars(self), vars(other)
-        return SignalEstimate(**{name: own[name] + its[name] for name in own})
+        left, right = vars(self), vars(other)
+        return SignalEstimate(**{name: left[name] + right[name] for name in left})
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a precompute would do: shards that stand, shards that are missing, and the bytes both take."""
+    """An estimate of a precompute: the shards that are stored, those that are missing, and the bytes of both."""
 
     cached_shards: int
     missing_shards: int
@@ -191,18 +194,25 @@ class Estimate:
 
     @property
     def cached_bytes(self) -> int:
+        """Bytes of the stored shards."""
         return sum(signal.cached_bytes for signal in self.signals.values())
 
     @property
     def missing_bytes(self) -> int:
+        """Bytes of the missing shards."""
         return sum(signal.missing_bytes for signal in self.signals.values())
 
 
 @dataclass(frozen=True)
 class PrecomputeResult:
-    """What a precompute did: pipeline rows computed, and what stands now, for tokens of text in all.
+    """The result of a precompute.
 
-    `largest_error` is the largest absolute error that float16 or 8 bits brought into a number.
+    Attributes:
+        computed_shards: Pipeline rows that were computed now.
+        shards: Shards in the store.
+        bytes: Bytes of these shards.
+        tokens: Tokens of the labelled text.
+        largest_error: Largest absolute error of a number by rounding to float16 or 8 bits.
     """
 
     computed_shards: int
@@ -216,18 +226,22 @@ Launch = Callable[[PrecomputePlan, list[Row], Placement], Iterable[Row]]
 
 
 def estimate(plan: PrecomputePlan) -> Estimate:
-    """What `precompute` would find and do, before any teacher is trained."""
+    """Return an estimate of a precompute, before any teacher is trained.
+
+    Args:
+        plan: of the precompute.
+    """
     covered = plan.coverage()
     parts = [part for task in covered for part in task.parts]
     signals: dict[str, SignalEstimate] = {}
     for task in covered:
         for need, part in task.signals.items():
-            own = SignalEstimate(
+            signal_estimate = SignalEstimate(
                 0 if SIGNALS[need.signal].once_per_teacher else len(task.task.text),
                 sum(entry.bytes for entry in part.stored),
                 task.missing_bytes(need),
             )
-            signals[need.name] = signals.get(need.name, SignalEstimate()) + own
+            signals[need.name] = signals.get(need.name, SignalEstimate()) + signal_estimate
     return Estimate(
         cached_shards=sum(len(part.stored) for part in parts),
         missing_shards=sum(len(part.pending) for part in parts),
@@ -238,7 +252,7 @@ def estimate(plan: PrecomputePlan) -> Estimate:
 
 
 def pending_rows(covered: Sequence[TaskCoverage]) -> list[Row]:
-    """The pipeline rows of all tasks of a plan."""
+    """Return the pipeline rows of all tasks of a plan."""
     return [{"task": number, **row} for number, task in enumerate(covered) for row in task.rows()]
 
 
@@ -249,12 +263,20 @@ def precompute(
     on_range: Callable[[Row], None] | None = None,
     launch: Launch | None = None,
 ) -> PrecomputeResult:
-    """Compute what is missing of the plan's transfer sets and commit them. Ray must be running. `on_range` is called
-    with the `task`, the `first` row and the number of `sentences` of each range that is done.
+    """Compute the missing shards of a plan and commit the transfer sets. Ray must be running.
 
-    Raises PlacementError before anything starts when an actor cannot be placed; StoreError, RunError and the
-    other errors of an actor as they are; StoreError where a shard was computed and is not there. Shards finished
-    before an error are kept: run it again for the rest.
+    Shards that were finished before an error are kept: call again for the rest.
+
+    Args:
+        plan: of the precompute.
+        placement: of the actors.
+        on_range: called with the `task`, the `first` row and the number of `sentences` of each finished range.
+        launch: runs the rows; tests replace it.
+
+    Raises:
+        PlacementError: an actor cannot be placed; raised before anything starts.
+        StoreError: an actor could not write, or a shard was computed and is not in the store.
+        RunError: a teacher or Ray failed.
     """
     covered = plan.coverage()
     rows = pending_rows(covered)
@@ -282,16 +304,16 @@ def _cover(plan: PrecomputePlan, task: PrecomputeTask) -> TaskCoverage:
         shard_sentences=task.shard_sentences or plan.shard_sentences,
         shard_bytes=plan.shard_bytes,
     )
-    found: dict[Need, Coverage] = {}
+    signals: dict[Need, Coverage] = {}
     for need in task.needs:
         sources = SIGNALS[need.signal].sources if is_derived(need, task.teacher.offers) else ()
-        own = (
-            found[each]
-            for each in found
-            if each.signal in sources and not SIGNALS[each.signal].once_per_teacher
+        source_coverages = (
+            signals[source]
+            for source in signals
+            if source.signal in sources and not SIGNALS[source.signal].once_per_teacher
         )
-        found[need] = find_coverage(store, task.origin(need), ranges, source=next(own, None))
-    return TaskCoverage(task, found)
+        signals[need] = find_coverage(store, task.origin(need), ranges, source=next(source_coverages, None))
+    return TaskCoverage(task, signals)
 
 
 def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
@@ -306,7 +328,7 @@ def _commit(covered: TaskCoverage, results: Sequence[Row]) -> None:
 
 def _summary(plan: PrecomputePlan, computed: int) -> PrecomputeResult:
     parts = [part for task in plan.coverage() for part in task.parts]
-    # An actor whose node had lost the store wrote them into a folder of that node's own.
+    # If the store was not mounted on an actor's node, the actor wrote into a local folder of that node.
     lost = [f"{part.folder.address}/{rows.name}" for part in parts for rows in part.pending]
     if lost:
         problem = f"was computed and is not in the store ({pluralise(len(lost), 'shard')} in all)"

@@ -1,4 +1,4 @@
-"""The processor of this machine; nothing heavy is imported, so any node says it quickly."""
+"""The machine's processor; the module imports nothing heavy, so that all nodes answer quickly."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import platform
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
-"""What Linux says of the processor."""
+"""Linux's description of the processor."""
 _BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
-"""Instructions on bf16, as x86 and Arm call them."""
+"""Flags of processors with bf16 instructions, on x86 and Arm."""
 
 
 def processor_name() -> str:
-    """Its name."""
+    """Return the name of the processor."""
     names = _lines("model name")
     return names[0] if names else platform.processor() or platform.machine()
 
 
 def lacks_bf16() -> bool:
-    """Return whether the processor is known to have no instructions on bf16, so that PyTorch emulates them."""
+    """Return true if the processor is known to have no bf16 instructions, so that PyTorch emulates them."""
     flags = [set(line.split()) for line in (*_lines("flags"), *_lines("Features"))]
     return bool(flags) and not flags[0] & _BF16
 
 
 def _lines(name: str) -> list[str]:
-    """The values of this name, one for each core; none where the system does not say them."""
+    """The values of a key, one for each core; none if the system has no such file."""
     try:
         lines = CPUINFO.read_text().splitlines()
     except OSError:

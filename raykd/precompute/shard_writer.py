@@ -1,6 +1,6 @@
-"""The actor of the precompute pipeline: it holds teachers and turns one row, a range of sentences, into shards.
+"""The actor of the precompute pipeline: holds teachers, and turns one row (a range of sentences) into shards.
 
-It does not know Ray: it is built from plain data, called with a plain row, and answers with one.
+It does not depend on Ray: it is built from plain data, called with a plain row, and answers with one.
 """
 
 from __future__ import annotations
@@ -52,28 +52,44 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class SentenceReader(Protocol):
-    """A teacher in memory."""
+    """A teacher or an encoder in memory."""
 
     def outputs(
         self, sentences: Sequence[Sequence[str]], token_budget: int, *, layers: Sequence[int] = ()
     ) -> Iterator[tuple[list[int], TokenBatch, Output]]:
-        """Batch by batch: which of the sentences, how the model reads them, what it gives. Every sentence once."""
+        """Yield outputs for all sentences, each once, in batches.
+
+        Args:
+            sentences: lists of words.
+            token_budget: pieces of a batch, padding included.
+            layers: layers whose hidden states are needed.
+
+        Yields:
+            The positions of the batch's sentences, the batch, and the output.
+        """
         ...
 
 
 Loader = Callable[[Storage, str, torch.device], SentenceReader]
 LABELLED = 0.7
-"""The share of a range that labelling takes, about, where other signals are derived from what it gives."""
+"""Approximate share of a range spent on labelling, if other signals are derived from its results."""
 
 
 @dataclass(frozen=True)
 class TeacherHandle:
-    """How an actor finds a teacher: `loader(Storage(store), teacher_id, device)`.
+    """The address of a teacher for an actor: `loader(Storage(store), teacher_id, device)`.
 
-    `loader` is "module:function" or the function itself; a function defined in `__main__` is sent along.
-    `weights_sha256` may stay empty in a plan that is made before the teacher is trained. `unit` is what gets one label.
-    Its best paths are sought among the `legal` labellings, which `decoding` names; `signals_id` names what it gives
-    besides (`models.signals_id`), by default its own id does.
+    Attributes:
+        store: URI of the store.
+        teacher_id: Identity of the teacher.
+        loader: "module:function", or the function itself; a function defined in `__main__` is sent along.
+        sizes: Sizes that decide the shapes of the signals.
+        weights_sha256: Empty in a plan made before the teacher is trained.
+        offers: Names of the teacher's signals.
+        unit: The unit that gets one label ("word", …).
+        signals_id: Identity of the signals other than best paths (`teacher_signals_id`); empty: the teacher's.
+        decoding: Name of the labellings among which best paths are sought.
+        legal: The legal transitions of these labellings.
     """
 
     store: str
@@ -88,7 +104,7 @@ class TeacherHandle:
     legal: LegalTransitions | None = None
 
     def load(self, device: torch.device) -> SentenceReader:
-        """The teacher in the memory of this device."""
+        """Load the teacher on a device."""
         report_progress(None, "loading the model")
         loader = self.loader
         if isinstance(loader, str):
@@ -99,19 +115,18 @@ class TeacherHandle:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What an actor must know to write the shards of one teacher for one text: ids only, the sentences are stored."""
+    """The shards of one teacher for one text, as an actor knows them: ids only, because the sentences are stored."""
 
     teacher: TeacherHandle
     text_id: str
     origins: Mapping[Need, Origin] = field(default_factory=dict)
-    """Every signal that the task stores, sources before what derives from them."""
+    """Signals that the task stores, sources before derived signals."""
 
 
 class ShardWriter:
-    """Computes the shards of one range of sentences a call, and keeps the teachers it has loaded.
+    """Computes the shards of one range of sentences per call, and keeps loaded teachers in memory.
 
-    At most two teachers stay in memory: rows come teacher by teacher, so only the turn from one to the
-    next meets two.
+    At most two teachers are in memory: rows come teacher by teacher, so only the change from one to the next needs two.
     """
 
     def __init__(
@@ -122,7 +137,15 @@ class ShardWriter:
         threads: int = 1,
         gpus: float = 0.0,
     ):
-        """gpus: how many, or which part of one, the actor was given. token_budget: as of a `PrecomputePlan`."""
+        """Prepare a writer; no teacher is loaded yet.
+
+        Args:
+            store: URI of the store.
+            shard_jobs: by the index of their task.
+            token_budget: as in a `PrecomputePlan`.
+            threads: of PyTorch.
+            gpus: number of GPUs of the actor, or the part of one.
+        """
         torch.set_num_threads(threads)
         self._store, self._shard_jobs = Storage(store), shard_jobs
         self._token_budget, self._gpus = token_budget, gpus
@@ -132,15 +155,19 @@ class ShardWriter:
         self._text: Callable[[str], Text] = lru_cache(maxsize=4)(lambda name: open_text(self._store, name))
 
     def __call__(self, row: PlainObject) -> PlainObject:
-        """Write what `row` lacks.
+        """Write the missing shards of a row.
 
-        row: `task` (index of the shard job), `first` and `last` (rows of the text), `work`: JSON with `pending` (the
-        names of the signals to write) and `standing` (name → entry of the shards that are there and are needed).
-        Answers with `task`, `first`, the number of `sentences`, and `entries` (JSON: name → entry of each shard that
-        was written) or the `error`.
+        Args:
+            row: `task` (index of the shard job), `first` and `last` (rows of the text), `work`: JSON with `pending`
+                (names of the signals to write) and `standing` (name → entry of stored shards that are needed as
+                sources).
+
+        Returns:
+            `task`, `first`, the number of `sentences`, and `entries` (JSON: name → entry of each written shard) or the
+            `error`.
         """
-        known = {"task": row["task"], "first": row["first"], "sentences": row["last"] - row["first"]}
-        answer = known | {"entries": "{}", "error": ""}
+        range_of_row = {"task": row["task"], "first": row["first"], "sentences": row["last"] - row["first"]}
+        answer = range_of_row | {"entries": "{}", "error": ""}
         try:
             entries = {name: entry.model_dump(mode="json") for name, entry in self._write(row)}
             return answer | {"entries": json.dumps(entries)}
@@ -157,23 +184,23 @@ class ShardWriter:
         for need in [need for need in pending if SIGNALS[need.signal].once_per_teacher]:
             entries[need.name] = self._write_once(job, need)
             yield need.name, entries[need.name]
-        taken = [
+        output_needs = [
             need for need in pending if not (SIGNALS[need.signal].once_per_teacher or _is_derived(job, need))
         ]
         derived = [need for need in pending if _is_derived(job, need)]
-        if taken:
+        if output_needs:
             with part_of_work(0.0, LABELLED if derived else 1.0, "labelling"):
-                found = self._write_taken(job, rows, taken)
-            for need, entry in found.items():
+                output_entries = self._write_taken(job, rows, output_needs)
+            for need, entry in output_entries.items():
                 entries[need.name] = entry
                 yield need.name, entry
-        first = LABELLED if taken else 0.0
+        first = LABELLED if output_needs else 0.0
         for number, need in enumerate(derived):
             report_progress(first + (1 - first) * number / len(derived), f"computing {need.name}")
             yield need.name, self._write_derived(job, need, rows, entries)
 
     def _write_once(self, job: ShardJob, need: Need) -> ShardEntry:
-        """A signal that is stored once per teacher, taken from its output for any sentence."""
+        """Write a signal stored once per teacher, taken from the output for any sentence."""
         origin, rows = job.origins[need], RowRange(0, 1)
         folder = origin_folder(self._store, origin)
         entry = find_shard(folder, rows, origin=origin)
@@ -187,11 +214,11 @@ class ShardWriter:
         return write_shard(folder, columns, origin=origin, rows=rows, largest_error=error)
 
     def _write_taken(self, job: ShardJob, rows: RowRange, needs: Sequence[Need]) -> dict[Need, ShardEntry]:
-        """Signals that are taken from the teacher's outputs for the sentences of `rows`."""
+        """Write signals taken from the teacher's outputs for the sentences of `rows`."""
         folders = {need: origin_folder(self._store, job.origins[need]) for need in needs}
-        # Another sweep may have written some since this one looked.
-        found = {need: find_shard(folders[need], rows, origin=job.origins[need]) for need in needs}
-        entries = {need: entry for need, entry in found.items() if entry is not None}
+        # Another sweep may have written some of them in the meantime.
+        stored = {need: find_shard(folders[need], rows, origin=job.origins[need]) for need in needs}
+        entries = {need: entry for need, entry in stored.items() if entry is not None}
         lacking = [need for need in needs if need not in entries]
         if not lacking:
             return entries
@@ -214,44 +241,44 @@ class ShardWriter:
     def _outputs(
         self, job: ShardJob, text: Text, rows_N: np.ndarray, lengths_N: np.ndarray, needs: Sequence[Need]
     ) -> dict[Need, list[list[np.ndarray]]]:
-        """For each need and column the values of every sentence, in the order of `rows_N`."""
+        """The values of the sentences, for each need and column, in the order of `rows_N`."""
         values: dict[Need, list[list[np.ndarray]]] = {
             need: [[] for _ in SIGNALS[need.signal].columns] for need in needs
         }
         layers = tuple(sorted({need.layer for need in needs if need.layer is not None}))
-        teacher = self._teacher(job.teacher)  # before its device is asked what is free
+        teacher = self._teacher(job.teacher)  # loaded before the free memory of its device is read
         share = self._gpus or 1.0
-        most = self._token_budget or piece_budget(assigned_device(self._gpus), share=share)
-        for run in with_progress(length_buckets(lengths_N, most)):
+        budget = self._token_budget or piece_budget(assigned_device(self._gpus), share=share)
+        for run in with_progress(length_buckets(lengths_N, budget)):
             sentences = text.sentences(rows_N[run])
             collected: dict[tuple[Need, int, int], np.ndarray] = {}
-            for places, batch, output in teacher.outputs(sentences, most, layers=layers):
+            for places, batch, output in teacher.outputs(sentences, budget, layers=layers):
                 for need in needs:
                     collected |= _per_sentence(job, need, places, batch, output)
             for need in needs:
                 for number, column in enumerate(SIGNALS[need.signal].columns):
-                    own = [collected.get((need, number, place)) for place in range(len(sentences))]
-                    _check_shapes(job, need, column, own, lengths_N[run])
-                    values[need][number] += own  # type: ignore[arg-type]
+                    column_values = [collected.get((need, number, place)) for place in range(len(sentences))]
+                    _check_shapes(job, need, column, column_values, lengths_N[run])
+                    values[need][number] += column_values  # type: ignore[arg-type]
         return values
 
     def _write_derived(
         self, job: ShardJob, need: Need, rows: RowRange, entries: Mapping[str, ShardEntry]
     ) -> ShardEntry:
-        """A signal that is computed from stored ones, always from the rounded values."""
+        """Write a signal computed from stored signals, always from the rounded values."""
         signal, stored, first = SIGNALS[need.signal], {}, None
-        for own in (each for each in job.origins if each.signal in signal.sources):
-            entry = entries.get(own.name) or self._write_once(job, own)
-            batch = open_shard(origin_folder(self._store, job.origins[own]), entry)
-            stored[own.signal] = decode_columns(own, batch)
-            if not SIGNALS[own.signal].once_per_teacher:
+        for source in (need for need in job.origins if need.signal in signal.sources):
+            entry = entries.get(source.name) or self._write_once(job, source)
+            batch = open_shard(origin_folder(self._store, job.origins[source]), entry)
+            stored[source.signal] = decode_columns(source, batch)
+            if not SIGNALS[source.signal].once_per_teacher:
                 first = (entry, batch)
         if first is None or signal.derive is None:
             raise RunError(f"{need.name} derives from stored signals, and the teacher has none of them")
         entry, batch = first
         lengths_N = batch["length"].to_numpy()
-        most = self._token_budget or CPU_PIECES  # it is derived there
-        values = signal.derive(stored, lengths_N, need, most, job.teacher.legal)
+        budget = self._token_budget or CPU_PIECES  # signals are derived on the CPU
+        values = signal.derive(stored, lengths_N, need, budget, job.teacher.legal)
         columns, error = encode_columns(
             need, job.teacher.sizes, batch["sentence"].to_numpy(), lengths_N, values
         )
@@ -268,22 +295,22 @@ def _is_derived(job: ShardJob, need: Need) -> bool:
 def _per_sentence(
     job: ShardJob, need: Need, places: Sequence[int], batch: TokenBatch, output: Output
 ) -> dict[tuple[Need, int, int], np.ndarray]:
-    """(need, column, sentence) → its values [rows, V], padding removed."""
-    signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), {}
+    """(need, column, sentence) → values [rows, V] of the sentence, without padding."""
+    signal, words, values = SIGNALS[need.signal], batch.lengths_B.tolist(), {}
     parts = zip(signal.columns, signal.take(output, need), strict=True)
     for number, (column, part) in enumerate(parts):
-        for place, padded, own in zip(places, _array(part), words, strict=True):
-            found[need, number, place] = column.strip_padding(padded, own, job.teacher.unit)
-    return found
+        for place, padded, length in zip(places, _array(part), words, strict=True):
+            values[need, number, place] = column.strip_padding(padded, length, job.teacher.unit)
+    return values
 
 
 def _check_shapes(
-    job: ShardJob, need: Need, column: Column, own: Sequence[np.ndarray | None], lengths_B: np.ndarray
+    job: ShardJob, need: Need, column: Column, sentences: Sequence[np.ndarray | None], lengths_B: np.ndarray
 ) -> None:
     width = column.width(job.teacher.sizes, need)
     expected = [(rows, width) for rows in column.row_counts(lengths_B, job.teacher.unit).tolist()]
-    got = [None if values is None else values.shape for values in own]
-    wrong = next((pair for pair in zip(got, expected, strict=True) if pair[0] != pair[1]), None)
+    actual = [None if values is None else values.shape for values in sentences]
+    wrong = next((pair for pair in zip(actual, expected, strict=True) if pair[0] != pair[1]), None)
     if wrong is not None:
         message = f"{wrong[0]} where {wrong[1]} was expected"
         raise RunError(f"teacher {job.teacher.teacher_id} gave {need.name} of the wrong shape: {message}")
@@ -295,25 +322,23 @@ def _array(part: Tensor) -> np.ndarray:
 
 
 def raise_error(error: str) -> None:
-    """Raise the error that an actor answered with, if it did."""
+    """Raise the error in an actor's answer, if there is one."""
     if error:
         plain = json.loads(error)
         raise getattr(errors, plain["kind"])(*plain["fields"])
 
 
 def _trim_memory() -> None:
-    """Give free memory back to the system: batches have many sizes, and between them the C library would keep ever more
-    of it.
-    """
+    """Return free memory to the system: with batches of many sizes the C library would keep more and more of it."""
     with suppress(AttributeError, OSError, TypeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _error_as_json(error: Exception, row: PlainObject) -> str:
-    # What a Ray Data function raises reaches the driver as text only, without its class and fields. So errors
-    # travel as data: our own by name and fields, all others as a RunError.
+    # An exception from a Ray Data function reaches the driver as text only, without its class and fields. So errors
+    # travel as data: raykd's own by name and fields, all others as a RunError.
     if not isinstance(error, RaykdError):
         logging.getLogger(__name__).exception("a teacher failed")
-        where = f"on sentences {row['first']} to {row['last']}"
-        error = RunError(f"the teacher failed {where}: {type(error).__name__}: {error}")
+        place = f"on sentences {row['first']} to {row['last']}"
+        error = RunError(f"the teacher failed {place}: {type(error).__name__}: {error}")
     return json.dumps({"kind": type(error).__name__, "fields": error.args})

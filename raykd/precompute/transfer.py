@@ -1,4 +1,4 @@
-"""Which transfer sets a sweep needs, and computing what is missing of them."""
+"""The transfer sets of a sweep: which are needed, and the computation of missing shards."""
 
 from __future__ import annotations
 
@@ -40,11 +40,16 @@ LOADER = "raykd.precompute.open_teacher:load_teacher"
 def transfer_plan(
     storage: Storage, requests: Iterable[tuple[PlannedTeacher, Sequence[Need]]]
 ) -> PrecomputePlan | None:
-    """One plan for all teachers, each once with all that is needed of it; None when no objective reads a teacher."""
+    """Return one plan for all teachers, each with all its needed signals; None if no objective reads a teacher.
+
+    Args:
+        storage: the store.
+        requests: teachers with the signals that a recipe reads; a teacher may come several times.
+    """
     teachers: dict[str, PlannedTeacher] = {}
     needs: dict[str, list[Need]] = {}
-    for teacher, own in requests:
-        if stored := storable_needs(teacher.config, own):
+    for teacher, teacher_needs in requests:
+        if stored := storable_needs(teacher.config, teacher_needs):
             teachers[teacher.run.id] = teacher
             needs.setdefault(teacher.run.id, []).extend(stored)
     tasks = tuple(_task(storage, teacher, needs[run_id]) for run_id, teacher in teachers.items())
@@ -74,26 +79,37 @@ def compute_features(
     listener: Listener,
     nodes: Nodes | None = None,
 ) -> str:
-    """Let each frozen encoder read what `runs` need of it (and the `texts` that teachers label, by run id) and is not
-    stored yet: every sentence once. Return what was read, in words; empty where no model has a frozen encoder.
+    """Let the frozen encoders read all sentences without stored features, each once.
+
+    Args:
+        storage: the store.
+        runs: their corpora are read.
+        texts: run id of a teacher → the text that it labels.
+        resources: of the reading actors.
+        cluster: the cluster.
+        listener: of the phase `features`.
+        nodes: the nodes, if one at fault should be avoided.
+
+    Returns:
+        A summary in words; empty if no model has a frozen encoder.
     """
-    every = encoder_tasks(storage, runs, texts)
-    if not every:
+    tasks = encoder_tasks(storage, runs, texts)
+    if not tasks:
         return ""
-    for each in every:
-        store_encoder_config(storage, each.config)
-    plan, started = feature_plan(storage, every), time.monotonic()
+    for task in tasks:
+        store_encoder_config(storage, task.config)
+    plan, started = feature_plan(storage, tasks), time.monotonic()
     if plan is None:
         listener.begin("features", 0)
     else:
         compute_missing("features", plan, resources, cluster, listener, nodes)
     seconds = time.monotonic() - started
-    for each in every:
-        mark_texts_encoded(storage, each)
-    through = "; ".join(f"{each.new:,} of {each.sentences:,} through {each.config.title}" for each in every)
-    read = sum(each.new for each in every)
-    speed = f"; {read / seconds:.0f} sentences/s" if read else ""
-    return f"sentences that were not read before: {through}{speed}"
+    for task in tasks:
+        mark_texts_encoded(storage, task)
+    counts = "; ".join(f"{task.new:,} of {task.sentences:,} through {task.config.title}" for task in tasks)
+    sentences = sum(task.new for task in tasks)
+    speed = f"; {sentences / seconds:.0f} sentences/s" if sentences else ""
+    return f"sentences that were not read before: {counts}{speed}"
 
 
 def compute_missing(
@@ -104,8 +120,18 @@ def compute_missing(
     listener: Listener,
     nodes: Nodes | None = None,
 ) -> PrecomputeResult:
-    """Begin the phase, and compute the shards that are missing; shards that stand are kept. Where one of the `nodes` is
-    to blame for a fault, the others do the rest.
+    """Begin a phase and compute the missing shards of a plan; if a node is at fault, the others do the rest.
+
+    Args:
+        phase: name of the phase.
+        plan: of the precompute.
+        resources: of the actors.
+        cluster: the cluster.
+        listener: of the phase.
+        nodes: the nodes, if one at fault should be avoided.
+
+    Returns:
+        The result of the precompute.
     """
 
     def on_range(row: Row) -> None:
@@ -135,17 +161,17 @@ def compute_missing(
 def _placement(
     phase: str, rows: int, resources: Resources, cluster: Topology, listener: Listener
 ) -> Placement:
-    # The rows are in the object store from the start: Ray Data has no tasks of its own that would want a CPU.
+    # The rows are in the object store from the start, so Ray Data needs no CPU for tasks that read them.
     group, actors = reader_group(resources), min(readers(resources, cluster), rows)
     if rows:
         actors = wait_for_slots(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
     cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
-    others = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
+    extra_resources = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
     return Placement(
         actors or None,
         cpus,
         gpus,
-        others,
+        extra_resources,
         slots_asleep=cluster.slots_asleep,
         max_failures=resources.max_failures,
     )
