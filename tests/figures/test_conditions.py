@@ -44,7 +44,7 @@ def test_margins_are_shares_of_what_is_asked_for_and_below_zero_where_it_is_met(
 
 
 @pytest.mark.parametrize(
-    ("source", "known"),
+    ("source", "foreseen"),
     [
         ("bytes <= 10e6 and speedup > 3", True),
         ("objective != 'gold'", True),
@@ -54,5 +54,5 @@ def test_margins_are_shares_of_what_is_asked_for_and_below_zero_where_it_is_met(
         ("wall_s < 100", False),
     ],
 )
-def test_costs_are_known_before_training(source, known):
-    assert parse(source, "f1").known_before_training("f1") is known
+def test_costs_are_known_before_training(source, foreseen):
+    assert parse(source, "f1").known_before_training("f1") is foreseen

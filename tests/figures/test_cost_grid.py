@@ -1,4 +1,4 @@
-"""The grid of what is timed, which search, front, hypervolume and stopping share."""
+"""The grid of timed figures: steps as wide as the noise, and few borders between close shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def trial(number: int, dev: float, latency_ms: float, parameters: int = 100, **m
 
 def test_the_step_is_four_times_the_pooled_spread():
     figures = {"latency_ms": 1.0, "latency_ms_batch32": 9.0}
-    costs = [Cost(figures, spreads={"latency_ms": own, "latency_ms_batch32": 0.0}) for own in (0.03, 0.04)]
+    costs = [
+        Cost(figures, spreads={"latency_ms": spread, "latency_ms_batch32": 0.0}) for spread in (0.03, 0.04)
+    ]
     ((name, (step, _)),) = compute_cost_grid(costs).items()
     assert (name, step) == ("latency_ms", pytest.approx(4 * ((0.03**2 + 0.04**2) / 2) ** 0.5, rel=1e-2))
     assert compute_cost_grid([]) == {}
@@ -44,8 +46,8 @@ def test_shapes_that_are_close_are_on_one_step(centres, spread):
     values = [centre * factor for centre in centres for factor in (1.0, 1 + 0.4 * spread)]
     costs = [Cost({"latency_ms": value}, spreads={"latency_ms": spread}) for value in values]
     step, origin = compute_cost_grid(costs)["latency_ms"]
-    for one, two in zip(values[::2], values[1::2], strict=True):
-        assert round_to_grid(one, step, origin) == round_to_grid(two, step, origin)
+    for first, second in zip(values[::2], values[1::2], strict=True):
+        assert round_to_grid(first, step, origin) == round_to_grid(second, step, origin)
 
 
 @given(st.floats(1e-3, 1e4), st.floats(1e-3, 0.5))
@@ -71,23 +73,25 @@ def test_a_student_is_on_no_front_for_a_hundredth_of_a_millisecond():
     """Seen: a student on the front for 0.62 ms against 0.63."""
     slower, better = trial(0, 0.80, 0.62), trial(1, 0.85, 0.63)
     assert pareto_front([slower, better], OBJECTIVES) == [better]
-    exact = [replace(each, grid={}) for each in (slower, better)]
+    exact = [replace(candidate, grid={}) for candidate in (slower, better)]
     assert pareto_front(exact, OBJECTIVES) == exact
     assert slower.cost["latency_ms"] == 0.62, "what is shown stays as it was measured"
 
 
 def test_search_front_hypervolume_and_stopping_read_the_same_numbers():
-    one, two = trial(0, 0.8, 0.62), trial(1, 0.8, 0.63)
-    assert objective_values(one, OBJECTIVES) == objective_values(two, OBJECTIVES)
-    teachers = [Teacher("t", one.scores, {"latency_ms": 6.0, "parameters": 1000})]
-    assert front_hypervolume([one], teachers, OBJECTIVES) == front_hypervolume([two], teachers, OBJECTIVES)
+    faster, slower = trial(0, 0.8, 0.62), trial(1, 0.8, 0.63)
+    assert objective_values(faster, OBJECTIVES) == objective_values(slower, OBJECTIVES)
+    teachers = [Teacher("t", faster.scores, {"latency_ms": 6.0, "parameters": 1000})]
+    assert front_hypervolume([faster], teachers, OBJECTIVES) == front_hypervolume(
+        [slower], teachers, OBJECTIVES
+    )
     study = Study({}, SearchConfig(objectives=OBJECTIVES))  # type: ignore[arg-type]
-    assert study._values(one) == study._values(two)
+    assert study._values(faster) == study._values(slower)
     stopper = EarlyStopper(StoppingConfig(kind="mo_asha"), OBJECTIVES, {})  # type: ignore[arg-type]
-    for each in (one, two):
-        stopper.begin(each, [])
+    for candidate in (faster, slower):
+        stopper.begin(candidate, [])
     costs = [course.costs for course in stopper._courses.values()]
-    assert costs[0] == costs[1] == tuple(objective_values(one, {"latency_ms": "min", "parameters": "min"}))
+    assert costs[0] == costs[1] == tuple(objective_values(faster, {"latency_ms": "min", "parameters": "min"}))
 
 
 def test_a_ratio_is_rounded_as_what_it_is_of_and_scores_are_not():
@@ -99,4 +103,4 @@ def test_a_ratio_is_rounded_as_what_it_is_of_and_scores_are_not():
 def test_among_students_of_one_latency_the_smaller_and_the_better_come_first():
     large, small = trial(0, 0.85, 0.62, parameters=900), trial(1, 0.80, 0.63)
     assert [row.trial.number for row in front_rows([large, small], objectives=OBJECTIVES)] == [1, 0]
-    assert [each.number for each in best_first([small, large], "latency_ms", "f1")] == [0, 1]
+    assert [student.number for student in best_first([small, large], "latency_ms", "f1")] == [0, 1]

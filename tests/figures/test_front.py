@@ -1,4 +1,4 @@
-"""Which trials compete, how much of the space they dominate, and whose gold-label twin is whose."""
+"""Candidates for a front, the front, its volume and the twins on gold labels."""
 
 import itertools
 import random
@@ -24,12 +24,12 @@ TEACHER = Teacher("t", scores(0.9), {"latency_ms": 10.0, "parameters": 1000})
 
 def trial(number, dev, ms, parameters, *, test=None, role="search", state="COMPLETE", objective="structural"):
     cost = {"latency_ms": ms, "parameters": parameters}
-    known = {name: value for name, value in cost.items() if value is not None}
-    return Trial(number, state, {}, role, objective, scores=scores(dev, test), cost=known)
+    known_cost = {name: value for name, value in cost.items() if value is not None}
+    return Trial(number, state, {}, role, objective, scores=scores(dev, test), cost=known_cost)
 
 
 def numbers(trials):
-    return [each.number for each in trials]
+    return [candidate.number for candidate in trials]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_cost_that_the_teacher_lacks_is_measured_against_the_largest():
 
 
 def enumerated(points):
-    """The share of the unit box that boxes from (score, cost share) to (0, 1) cover, cell by cell."""
+    """The covered share of the unit box, cell by cell; boxes reach from (score, cost share) to (0, 1)."""
     edges = [sorted({0.0, 1.0, *(min(max(p[axis], 0.0), 1.0) for p in points)}) for axis in range(2)]
-    cells = itertools.product(*(itertools.pairwise(own) for own in edges))
+    cells = itertools.product(*(itertools.pairwise(coordinates) for coordinates in edges))
     return sum(
         (right - left) * (upper - lower)
         for (left, right), (lower, upper) in cells
@@ -92,11 +92,11 @@ def enumerated(points):
 @pytest.mark.parametrize("teacher_s", [None, 800.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_cost_that_is_to_be_large_is_a_share_too(seed, teacher_s):
-    """Speeds count by their inverse: seconds against the teacher's, as latencies do."""
+    """Speeds count by the inverse, in seconds, relative to the teacher, like latencies."""
     draw = random.Random(seed)
     drawn = [(draw.random(), draw.uniform(0.2, 9)) for _ in range(6)]
-    known = {} if teacher_s is None else {"training_pieces_per_s": teacher_s}
-    teacher = replace(TEACHER, cost={**TEACHER.cost, **known})
+    teacher_speed = {} if teacher_s is None else {"training_pieces_per_s": teacher_s}
+    teacher = replace(TEACHER, cost={**TEACHER.cost, **teacher_speed})
     trials = [
         replace(
             trial(number, score, 10.0 / speedup, 5),
@@ -107,17 +107,17 @@ def test_a_cost_that_is_to_be_large_is_a_share_too(seed, teacher_s):
     expected = enumerated([(score, 1 / speedup) for score, speedup in drawn])
     slowest = min(speedup for _, speedup in drawn) if teacher_s is None else teacher_s / 100
     in_training = enumerated([(score, slowest / speedup) for score, speedup in drawn])
-    for name, direction, wanted in (
+    for name, direction, volume in (
         ("latency_ms", "min", expected), ("speedup", "max", expected),
         ("training_pieces_per_s", "max", in_training),
     ):  # fmt: skip
         objectives = {"f1": "max", name: direction}
-        assert front_hypervolume(trials, [teacher], objectives) == pytest.approx(wanted)
-        assert hypervolume_history(trials, [teacher], objectives)[-1][1] == pytest.approx(wanted)
+        assert front_hypervolume(trials, [teacher], objectives) == pytest.approx(volume)
+        assert hypervolume_history(trials, [teacher], objectives)[-1][1] == pytest.approx(volume)
 
 
-def twin_of(student, *others):
-    return find_gold_twin(student, [student, *others])
+def twin_of(student, *candidates):
+    return find_gold_twin(student, [student, *candidates])
 
 
 def setting(number, objective, dev=0.5, *, role="search", state="COMPLETE", **settings) -> Trial:
@@ -137,7 +137,7 @@ def test_the_gold_twin_is_the_same_student_trained_in_the_same_way():
     )
     twin = setting(1, "gold", role="baseline", schedule__anneal_rate=0.5)
     assert twin_of(student, twin) is twin, "how λ moves has no effect on gold labels alone"
-    for other in (
+    for different in (
         setting(1, "gold", student__hidden_dim=16),
         setting(1, "gold", training__learning_rate=2.0),
         setting(1, "gold", schedule__epochs=4),
@@ -146,7 +146,7 @@ def test_the_gold_twin_is_the_same_student_trained_in_the_same_way():
         setting(1, "gold", state="FAILED"),
         setting(1, "top_k"),
     ):
-        assert twin_of(student, other) is None
+        assert twin_of(student, different) is None
     assert twin_of(twin, setting(2, "gold")) is None, "it learns from gold labels itself"
 
 
@@ -167,9 +167,9 @@ def test_stages_are_compared_as_the_settings_of_one_are():
 
 def test_a_baseline_is_found_by_the_whole_student_not_by_its_short_name():
     student = setting(0, "structural", student__vocabulary__size=1000)
-    other = setting(1, "gold", student__vocabulary__size=2000, role="baseline")
-    assert student.shape == other.shape
-    assert twin_of(student, other) is None
+    different = setting(1, "gold", student__vocabulary__size=2000, role="baseline")
+    assert student.shape == different.shape
+    assert twin_of(student, different) is None
 
 
 def test_of_several_twins_the_best_on_dev_is_taken():
@@ -193,7 +193,9 @@ def test_of_several_twins_the_best_on_dev_is_taken():
 )  # fmt: skip
 def test_front_and_compare_agree_on_the_twin(trials):
     (row,) = [row for row in front_rows(trials) if row.trial.number == 0]
-    (compared,) = [each for each in compare({"ner": trials}) if each.setting.trial.number == 0]
+    (compared,) = [
+        comparison for comparison in compare({"ner": trials}) if comparison.setting.trial.number == 0
+    ]
     assert row.baseline is trials[2]
     assert compared.baseline is not None
     assert compared.baseline.trial is trials[2]

@@ -42,7 +42,7 @@ def test_front_by_comparing_every_pair(space):
 @given(spaces)
 def test_fronts_are_peeled_off_one_after_the_other(space):
     values, directions = space
-    found, rest = front_ranks(values, directions), set(range(len(values)))
+    ranks, rest = front_ranks(values, directions), set(range(len(values)))
     for front in range(len(values) + 1):
         best = {
             a
@@ -52,7 +52,7 @@ def test_fronts_are_peeled_off_one_after_the_other(space):
                 for b in rest
             )
         }
-        assert set(np.flatnonzero(found == front)) == best
+        assert set(np.flatnonzero(ranks == front)) == best
         rest -= best
     assert not rest
 
@@ -60,7 +60,7 @@ def test_fronts_are_peeled_off_one_after_the_other(space):
 @untimed
 @given(spaces)
 def test_every_beginning_of_a_net_covers_within_twice_the_least_radius(space):
-    """The least radius that k points can have, by trying every k of them."""
+    """The least radius of k points, by trying all choices of k points."""
     values, directions = space
     order = epsilon_net(values, directions).tolist()
     assert sorted(order) == list(range(len(values)))

@@ -76,19 +76,19 @@ def with_uas(score: Score, uas: dict[str, float]) -> Score:
 
 
 def test_metrics_beside_the_score_go_with_it():
-    one, other = (
+    first, second = (
         Scores({"dev": {"source": with_uas(Score.from_languages({"en": 0.5}), {"en": uas})}})
         for uas in (0.5, 1.0)
     )
-    assert Scores.from_plain(there_and_back(one.to_plain())) == one
-    together = Scores.over_seeds([one, other])
+    assert Scores.from_plain(there_and_back(first.to_plain())) == first
+    together = Scores.over_seeds([first, second])
     assert (together.mean("dev"), together.mean("dev", beside="uas")) == (0.5, 0.75)
     assert together.by_language("dev", "uas") == {"en": 0.75}
     uas = together.get("dev", "source", "uas")
     assert uas is not None
     assert uas.by_seed == (0.5, 1.0)
     dutch = Scores({"dev": {"source": with_uas(Score.from_languages({"nl": 0.25}), {"nl": 0.5})}})
-    both = Scores.over_languages([one, dutch])
+    both = Scores.over_languages([first, dutch])
     assert both.by_language("dev", "uas") == {"en": 0.5, "nl": 0.5}
     assert both.by_language("dev") == {"en": 0.5, "nl": 0.25}
 
@@ -104,11 +104,11 @@ def test_languages_outside_of_the_mean_are_scored_and_shown():
     assert score.languages_sd == pytest.approx(0.1)
     assert score.by_language == {"de": 0.5, "fr": 0.7, "ja": 0.1}
     assert Score.from_plain(there_and_back(score.to_plain())) == score
-    other = Score.from_languages({"de": 0.7, "fr": 0.9, "ja": 0.9}, ("ja",))
-    seeds = Score.over_seeds([score, other])
+    second_seed = Score.from_languages({"de": 0.7, "fr": 0.9, "ja": 0.9}, ("ja",))
+    seeds = Score.over_seeds([score, second_seed])
     assert (seeds.mean, seeds.outside) == (pytest.approx(0.7), ("ja",))
     # Runs of several languages each, of which one has nothing but what is outside.
-    together = Score.over_languages([other, Score.from_languages({"es": 0.2})])
+    together = Score.over_languages([second_seed, Score.from_languages({"es": 0.2})])
     assert (together.mean, together.outside) == (pytest.approx(0.6), ("ja",))
     beside = with_uas(Score.from_languages({"de": 0.5, "ja": 0.1}), {"de": 0.6, "ja": 0.2}).excluding(("ja",))
     assert beside.beside["uas"].mean == 0.6

@@ -1,4 +1,4 @@
-"""Every entry of the table appears wherever figures are read; what cannot select is refused with a hint."""
+"""All entries of the table appear wherever figures are read."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ SCORES = Scores(
             group: replace(
                 own,
                 beside={
-                    "uas": replace(own, mean=own.mean + 0.1, by_language={"en": 0.7}),
-                    "repairs": replace(own, mean=own.mean / 10),
-                    "intent_accuracy": replace(own, mean=own.mean + 0.2),
-                    "slot_f1": replace(own, mean=own.mean + 0.3),
-                    "well_formed": replace(own, mean=own.mean + 0.4),
-                    "perplexity": replace(own, mean=own.mean * 20),
+                    "uas": replace(group_score, mean=group_score.mean + 0.1, by_language={"en": 0.7}),
+                    "repairs": replace(group_score, mean=group_score.mean / 10),
+                    "intent_accuracy": replace(group_score, mean=group_score.mean + 0.2),
+                    "slot_f1": replace(group_score, mean=group_score.mean + 0.3),
+                    "well_formed": replace(group_score, mean=group_score.mean + 0.4),
+                    "perplexity": replace(group_score, mean=group_score.mean * 20),
                 },
             )
-            for group, own in groups.items()
+            for group, group_score in groups.items()
         }
         for part, groups in OWN.by_part.items()
     }
@@ -68,14 +68,14 @@ def task_of(figure: Figure) -> tuple[str, Trial]:
     return name, replace(TRIAL, score_name=name)
 
 
-each = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+each_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 each_cost = pytest.mark.parametrize("figure", COSTS, ids=lambda figure: figure.name)
 each_selecting = pytest.mark.parametrize(
     "figure", [figure for figure in FIGURES if figure.selectable], ids=lambda figure: figure.name
 )
 
 
-@each
+@each_figure
 def test_it_is_well_formed(figure: Figure):
     fields = {name for _, name, _, _ in string.Formatter().parse(figure.name) if name}
     assert fields == ({"score"} if figure.score and not figure.beside else set())
@@ -91,7 +91,7 @@ def test_no_name_is_used_twice():
     assert len(set(names)) == len(names)
 
 
-@each
+@each_figure
 def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
     name, trial = task_of(figure)
     column = trials_table([trial])[figure.full_name(name)]
@@ -99,7 +99,7 @@ def test_it_is_a_column_of_csv_and_parquet(figure: Figure):
     assert str(column.type) == ("int64" if figure.form in ("count", "bytes") else "double")
 
 
-@each
+@each_figure
 def test_it_is_a_metric_in_mlflow(figure: Figure):
     name, trial = task_of(figure)
     assert results(trial)[figure.full_name(name)] == pytest.approx(figure.read(TRIAL))
@@ -123,11 +123,11 @@ def test_it_is_a_column_of_terminal_and_page(figure: Figure):
 
 @each_selecting
 def test_students_are_chosen_by_it(figure: Figure):
-    value, (own, trial) = figure.read(TRIAL), task_of(figure)
-    worse = Trial(1, "COMPLETE", score_name=own)
-    for name in figure.accepted_names(own):
-        assert parse_where(f"{name} == {value}", own).accepts(FrontRow(trial, None, None), None)
-        assert best_first([worse, trial], name, own) == [trial]
+    value, (score_name, trial) = figure.read(TRIAL), task_of(figure)
+    worse = Trial(1, "COMPLETE", score_name=score_name)
+    for name in figure.accepted_names(score_name):
+        assert parse_where(f"{name} == {value}", score_name).accepts(FrontRow(trial, None, None), None)
+        assert best_first([worse, trial], name, score_name) == [trial]
 
 
 @each_selecting
@@ -139,9 +139,9 @@ def test_it_may_be_an_objective(figure: Figure):
         return
     name = "las" if figure.score else figure.name
     assert objective_fault(name, figure.direction, "las") is None
-    other = "min" if figure.direction == "max" else "max"
-    fault = objective_fault(name, other, "las")
-    assert fault == f"got {other!r}; write {name}: {figure.direction}"
+    wrong_direction = "min" if figure.direction == "max" else "max"
+    fault = objective_fault(name, wrong_direction, "las")
+    assert fault == f"got {wrong_direction!r}; write {name}: {figure.direction}"
     assert pareto_front([TRIAL], {name: figure.direction}) == [TRIAL]
     assert 0 <= front_hypervolume([TRIAL], [TEACHER], {name: figure.direction}) <= 1
 
@@ -150,10 +150,13 @@ def test_it_may_be_an_objective(figure: Figure):
     "figure", [figure for figure in FIGURES if not figure.selectable], ids=lambda figure: figure.name
 )
 def test_what_is_only_reported_cannot_select(figure: Figure):
-    own, trial = task_of(figure)
-    name = figure.full_name(own)
-    assert "selection is on dev" in (objective_fault(name, figure.direction, own) or "")
-    for refused in (lambda: parse_where(f"{name} > 0", own), lambda: best_first([trial], name, own)):
+    score_name, trial = task_of(figure)
+    name = figure.full_name(score_name)
+    assert "selection is on dev" in (objective_fault(name, figure.direction, score_name) or "")
+    for refused in (
+        lambda: parse_where(f"{name} > 0", score_name),
+        lambda: best_first([trial], name, score_name),
+    ):
         with pytest.raises(SpecError, match="selection is on dev"):
             refused()
 
@@ -213,38 +216,38 @@ def test_a_metric_beside_the_score_is_shown_by_language_everywhere():
 
 
 def test_tasks_with_scores_of_one_name_show_their_own_beside_it():
-    """Trees have no slots that are found one by one, and what labels utterances is always well-formed."""
+    """Tables show the further metrics of the task alone: slots for utterances, well-formed outputs for trees."""
     beside = SCORES.get("dev").beside
-    for task, own, other in (("trees", "well_formed", "slot_f1"), ("slots", "slot_f1", "well_formed")):
-        kept = {name: beside[name] for name in ("intent_accuracy", own)}
+    for task, present, absent in (("trees", "well_formed", "slot_f1"), ("slots", "slot_f1", "well_formed")):
+        metrics = {name: beside[name] for name in ("intent_accuracy", present)}
         scores_ = Scores(
             {
-                part: {group: replace(each, beside=kept) for group, each in groups.items()}
+                part: {group: replace(score, beside=metrics) for group, score in groups.items()}
                 for part, groups in OWN.by_part.items()
             }
         )
         trial = replace(TRIAL, score_name="exact_match", score_label="exact match", scores=scores_)
         names = trials_table([trial]).column_names
-        assert f"dev_{own}" in names, task
-        assert f"dev_{own}_en" in names
-        assert not [name for name in names if other in name]
+        assert f"dev_{present}" in names, task
+        assert f"dev_{present}_en" in names
+        assert not [name for name in names if absent in name]
         page = front_html([trial], []).partition("<script>")[0]
         heading = {"well_formed": "dev trees", "slot_f1": "dev slot F1"}
-        assert f">{heading[own]}</th>" in page
-        assert f">{heading[other]}</th>" not in page
+        assert f">{heading[present]}</th>" in page
+        assert f">{heading[absent]}</th>" not in page
         console = Console(width=400, file=io.StringIO())
         console.print(front_table([trial], [], objectives={"exact_match": "max", "latency_ms": "min"}))
-        shown = console.file.getvalue()  # type: ignore[attr-defined]
-        assert heading[own] in shown
-        assert heading[other] not in shown
+        output = console.file.getvalue()  # type: ignore[attr-defined]
+        assert heading[present] in output
+        assert heading[absent] not in output
     assert "dev_slot_f1" in trials_table([replace(TRIAL, score_name="exact_match", scores=OWN)]).column_names
 
 
 def test_it_is_no_figure_of_another_task():
-    other = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
+    ner_trial = replace(TRIAL, score_name="f1", score_label="F1", scores=OWN)
     assert "uas" in selectable_figures("las")
     assert not {"uas", "dev_uas", "slot_f1"} & set(selectable_figures("f1"))
     assert "slot_f1" in selectable_figures("exact_match")
-    assert not [name for name in trials_table([other]).column_names if "uas" in name]
-    assert not [name for name in results(other) if "uas" in name]
-    assert "UAS</th>" not in front_html([other], [])
+    assert not [name for name in trials_table([ner_trial]).column_names if "uas" in name]
+    assert not [name for name in results(ner_trial) if "uas" in name]
+    assert "UAS</th>" not in front_html([ner_trial], [])

@@ -23,16 +23,16 @@ def there_and_back(plain):
 
 def test_a_trial_survives_json():
     languages = {"en": 0.5}
-    own = scores(
+    trial_scores = scores(
         score(0.4, 0.6, languages=languages), score(0.3, 0.5), score(0.1, 0.2, languages={"nl": 0.15})
     )
     trial = Trial(
-        3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), scores=own,
+        3, "PRUNED", {"student.hidden_dim": 8}, run_ids=("a", "b"), scores=trial_scores,
         cost={"latency_ms": 1.5, "parameters": 10}, wall_s=2.5, score_name="accuracy", score_label="accuracy",
     )  # fmt: skip
     assert Trial.from_plain(there_and_back(trial.to_plain())) == trial
     assert Trial.from_plain(there_and_back(Trial(0, "RUNNING").to_plain())) == Trial(0, "RUNNING")
-    teacher = Teacher("t", own, {"bytes": 4}, score_label="aspect F1")
+    teacher = Teacher("t", trial_scores, {"bytes": 4}, score_label="aspect F1")
     assert Teacher.from_plain(there_and_back(teacher.to_plain())) == teacher
     ensemble = Teacher("mean of t", scores(0.6), members=(teacher, teacher))
     assert Teacher.from_plain(there_and_back(ensemble.to_plain())) == ensemble
@@ -105,14 +105,15 @@ def test_the_score_has_the_name_that_its_task_gives_it():
 
 def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
     common = {"objective.kind": "representation", "student.embedding_dim": 8, "training.seed": 0}
-    own = [
+    layer_settings = [
         {"objective.layer": 7, "corpus.unlabelled_cap": 40},
         {"objective.layer": 9, "corpus.unlabelled_cap": 40},
         {"objective.layer": 9, "corpus.unlabelled_cap": 1e4},
         {"student.embedding_dim": 16},
     ]
     trials = [
-        Trial(n, "COMPLETE", {**common, **each}, objective="representation") for n, each in enumerate(own)
+        Trial(n, "COMPLETE", {**common, **settings}, objective="representation")
+        for n, settings in enumerate(layer_settings)
     ]
     apart = with_distinguishing_settings(trials)
     assert [trial.apart for trial in apart] == [
@@ -122,11 +123,15 @@ def test_trials_of_one_method_and_shape_say_what_sets_them_apart():
     assert with_distinguishing_settings([trials[0]]) == [trials[0]]
     assert Trial.from_plain(apart[0].to_plain()) == trials[0]
     weights = [{f"objective.parts.{part}.weight": value for part in (0, 1)} for value in (1.0, 0.1)]
-    one, _ = with_distinguishing_settings([Trial(n, "COMPLETE", each) for n, each in enumerate(weights)])
-    assert one.apart == "0.weight=1 1.weight=1"
+    first, _ = with_distinguishing_settings(
+        [Trial(n, "COMPLETE", settings) for n, settings in enumerate(weights)]
+    )
+    assert first.apart == "0.weight=1 1.weight=1"
     many = [{f"training.{name}": value for name in "abcde"} for value in (1, 2)]
     assert (
-        with_distinguishing_settings([Trial(n, "COMPLETE", each) for n, each in enumerate(many)])[1].apart
+        with_distinguishing_settings([Trial(n, "COMPLETE", settings) for n, settings in enumerate(many)])[
+            1
+        ].apart
         == "a=2 b=2 c=2 …"
     )
 

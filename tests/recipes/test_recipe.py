@@ -1,4 +1,4 @@
-"""What no section of a recipe can see alone: faults between its sections, with their key paths."""
+"""Faults between sections of a recipe, with their key paths."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ GOLD, POSTERIOR = {"objective": {"kind": "gold"}}, {"objective": {"kind": "poste
 
 
 @pytest.mark.parametrize(
-    ("changes", "got"),
+    ("changes", "written"),
     [
         ({}, "none of them"),
         ({"objective": GOLD["objective"], "stages": (GOLD,)}, "objective and stages"),
         ({"stages": (GOLD,), "strategy": {"name": "D", "stages": (GOLD,)}}, "stages and strategy"),
     ],
 )
-def test_an_objective_or_stages_or_a_strategy(changes, got):
+def test_an_objective_or_stages_or_a_strategy(changes, written):
     tree = {key: value for key, value in TREE.items() if key != "objective"}
     with pytest.raises(
-        ValidationError, match=rf"write one of `objective: …` .* and `strategy: NAME`; got {got}"
+        ValidationError, match=rf"write one of `objective: …` .* and `strategy: NAME`; got {written}"
     ):
         type(recipe()).model_validate({**tree, **changes})
 
@@ -124,9 +124,9 @@ def test_half_precision_needs_a_gpu():
     faults = recipe_faults(recipe(training={"precision": "fp16"}))
     assert [path for path, _ in faults] == [("training", "precision")]
     assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"gpus_per_worker": 1.0}))
-    own = {"gpus_per_worker": 1.0}
-    assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"students": own}))
-    assert recipe_faults(recipe(training={"precision": "fp16"}, resources={"teachers": own})) == faults
+    gpu_role = {"gpus_per_worker": 1.0}
+    assert not recipe_faults(recipe(training={"precision": "fp16"}, resources={"students": gpu_role}))
+    assert recipe_faults(recipe(training={"precision": "fp16"}, resources={"teachers": gpu_role})) == faults
 
 
 def test_the_method_names_every_stage():
@@ -160,10 +160,10 @@ def test_faults_of_a_strategy_name_the_place_in_it():
 
 @pytest.mark.parametrize("rate", [{"learning_rate_schedule": "cosine"}, {"warmup": 0.1}])
 def test_a_learning_rate_that_needs_an_end_has_one(rate):
-    named = next(iter(rate))
+    setting = next(iter(rate))
     (fault,) = recipe_faults(recipe(schedule={"epochs": None, "patience": 2}, training=rate))
     assert fault[0] == ("schedule",)
-    assert fault[1].startswith(f"training.{named}")
+    assert fault[1].startswith(f"training.{setting}")
     assert fault[1].endswith("set schedule.epochs or schedule.max_steps beside patience")
     for end in ({"max_steps": 9, "patience": 2}, {"epochs": 3}, {}):
         assert not recipe_faults(recipe(schedule={"epochs": None, **end}, training=rate))

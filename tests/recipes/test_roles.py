@@ -29,8 +29,8 @@ def test_the_signals_of_the_teacher_of_all_languages_are_for_text_without_labels
 
 def test_no_student_of_its_own_without_labels():
     for role in ("unlabelled_languages", "zero_shot_languages"):
-        asked = {"corpus": {role: ("de",)}, "teachers": {"scope": "all"}, "student": {"scope": "language"}}
-        (fault,) = recipe_faults(recipe(**asked))
+        sections = {"corpus": {role: ("de",)}, "teachers": {"scope": "all"}, "student": {"scope": "language"}}
+        (fault,) = recipe_faults(recipe(**sections))
         assert fault[0] == ("student", "scope")
         assert "no student can be selected for de without labels; set student.scope: all" in fault[1]
 
@@ -55,13 +55,15 @@ def test_pseudo_labels_need_unlabelled_text():
 
 
 def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(tmp_path):
-    asked = recipe(corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"scope": "all"})
-    ready = prepared(str(tmp_path), asked)
+    resolved = recipe(
+        corpus={"unlabelled_languages": ("de",), "unlabelled_cap": 8}, teachers={"scope": "all"}
+    )
+    ready = prepared(str(tmp_path), resolved)
     (teacher,) = ready.teachers
-    run = student_of(ready, asked)
+    run = student_of(ready, resolved)
     assert [stage["text"] for stage in run.stages] == ["all"]
-    for each in (teacher.run, run):
-        scores = executed(ready, each).scores
+    for model_run in (teacher.run, run):
+        scores = executed(ready, model_run).scores
         assert set(scores.by_language("dev")) == {"en"}
         assert scores.get("dev", "target") is None
         assert set(scores.by_language("test")) == {"de", "en"}
@@ -72,17 +74,17 @@ def test_students_are_selected_on_source_languages_and_scored_apart_on_targets(t
 
 def test_dev_of_zero_shot_languages_is_scored_apart_and_selects_nothing(tmp_path):
     targets = {"zero_shot_languages": ("de",)}
-    found = {}
+    results = {}
     for read in (False, True):
-        asked = recipe(corpus={**targets, "zero_shot_dev": read}, objective={"kind": "gold"})
-        ready = prepare(asked, Storage(str(tmp_path / str(read))))
-        found[read] = executed(ready, student_of(ready, asked))
-    without, scores = found[False].scores, found[True].scores
+        resolved = recipe(corpus={**targets, "zero_shot_dev": read}, objective={"kind": "gold"})
+        ready = prepare(resolved, Storage(str(tmp_path / str(read))))
+        results[read] = executed(ready, student_of(ready, resolved))
+    without, scores = results[False].scores, results[True].scores
     assert without.get("dev", "target") is None
     assert scores.get("dev") == without.get("dev")
     assert set(scores.get("dev", "target").by_language) == {"de"}
-    assert found[True].best_epoch == found[False].best_epoch
-    assert found[True].weights_sha256 == found[False].weights_sha256
+    assert results[True].best_epoch == results[False].best_epoch
+    assert results[True].weights_sha256 == results[False].weights_sha256
     trial = Trial(0, "COMPLETE", scores=scores, score_name="f1")
     assert objective_values(trial, {"f1": "max", "dev_f1_target": "max"}) == [
         scores.mean("dev"), scores.mean("dev", "target")

@@ -1,4 +1,4 @@
-"""What a run's identity is made of, and what never enters it."""
+"""The identity of a run: settings with an effect enter it, names and places do not."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def store(tmp_path_factory):
 
 
 def run_of(folder: str, **changes) -> Run:
-    asked = recipe(**changes)
-    return student_of(prepare(asked, Storage(folder)), asked)
+    resolved = recipe(**changes)
+    return student_of(prepare(resolved, Storage(folder)), resolved)
 
 
 def staged(small, first=(), second=(), **changes) -> Run:
@@ -113,8 +113,8 @@ def test_what_has_no_effect_on_a_stage_does_not_enter(small):
     # The short form is one stage.
     assert student_of(small, stages=({"objective": {"kind": "structural"}},)).id == student_of(small).id
     mix = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "posterior"}})}
-    one, other = (student_of(small, objective=mix, schedule={"anneal_rate": rate}).id for rate in (1.0, 0.5))
-    assert one == other, "none of its weights follows λ"
+    fast, slow = (student_of(small, objective=mix, schedule={"anneal_rate": rate}).id for rate in (1.0, 0.5))
+    assert fast == slow, "none of its weights follows λ"
 
 
 def test_gold_labels_depend_on_neither_teacher_nor_annealing(store):
@@ -130,11 +130,11 @@ def test_gold_labels_depend_on_neither_teacher_nor_annealing(store):
 
 def test_where_things_are_does_not_enter(small):
     run = student_of(small)
-    (source, *others) = run.sources
+    (source, *further_sources) = run.sources
     elsewhere = replace(source, text_id="text-larger", stored=dict.fromkeys(source.signals, "signal-larger"))
-    assert replace(run, sources=(elsewhere, *others)).id == run.id
-    other = replace(source, signals=dict.fromkeys(source.signals, "signal-other"))
-    assert replace(run, sources=(other, *others)).id != run.id
+    assert replace(run, sources=(elsewhere, *further_sources)).id == run.id
+    different = replace(source, signals=dict.fromkeys(source.signals, "signal-other"))
+    assert replace(run, sources=(different, *further_sources)).id != run.id
     started = [
         replace(run, start_from={"folder": folder, "weights_sha256": weights})
         for folder, weights in (("/one", "a"), ("/two", "a"), ("/one", "b"))
@@ -177,9 +177,9 @@ def test_seeds_count_from_the_recipes_own(small):
 
 def test_a_run_crosses_processes_as_plain_data(small):
     for run in (student_of(small), staged(small), small.teachers[0].run):
-        again = Run.from_plain(json.loads(json.dumps(run.to_plain())))
-        assert again == run
-        assert again.id == run.id
+        copy = Run.from_plain(json.loads(json.dumps(run.to_plain())))
+        assert copy == run
+        assert copy.id == run.id
 
 
 def test_a_monolingual_teacher_is_the_same_whatever_languages_a_sweep_adds(store):
@@ -192,8 +192,13 @@ def test_a_monolingual_teacher_is_the_same_whatever_languages_a_sweep_adds(store
 
 
 def test_the_stored_signals_serve_every_objective():
-    asked = [{"kind": "gold"}, {"kind": "top_wk", "k": 3}, {"kind": "top_k", "k": 7}, {"kind": "posterior"}]
-    recipes = [recipe(objective=objective) for objective in asked]
+    objectives = [
+        {"kind": "gold"},
+        {"kind": "top_wk", "k": 3},
+        {"kind": "top_k", "k": 7},
+        {"kind": "posterior"},
+    ]
+    recipes = [recipe(objective=objective) for objective in objectives]
     everything = (Need("emissions"), Need("transitions"), Need("kbest", 7))
     assert stored_needs(recipes, unlabelled=True) == everything
     # Unlabelled text is labelled by the teacher's best path, whatever the objective reads; gold alone reads none.

@@ -227,10 +227,10 @@ def test_a_fault_set_by_hand_is_reported_as_such(tmp_path):
 
 
 def test_further_checks_are_reported_once_and_with_lines(tmp_path):
-    asked = []
+    checked = []
 
     def extra(sweep):
-        asked.append(sweep)
+        checked.append(sweep)
         if sweep.objective.kind == "top_wk" and sweep.objective.k > 5:
             return [(("objective", "k"), f"k {sweep.objective.k} exceeds the 5 paths there are; lower it")]
         return []
@@ -238,9 +238,9 @@ def test_further_checks_are_reported_once_and_with_lines(tmp_path):
     assert faults(tmp_path, GOOD, extra=extra) == [
         "x.yaml:10 objective.choice.0.k: k 10 exceeds the 5 paths there are; lower it"
     ]
-    assert {each.student.embedding_dim for each in asked} == {16, 32}
-    assert {each.student.hidden_dim for each in asked} == {16, 64}
-    assert all(isinstance(each, Sweep) for each in asked)
+    assert {config.student.embedding_dim for config in checked} == {16, 32}
+    assert {config.student.hidden_dim for config in checked} == {16, 64}
+    assert all(isinstance(config, Sweep) for config in checked)
 
 
 def test_a_fault_in_several_alternatives_is_reported_once(tmp_path):
@@ -270,6 +270,6 @@ def test_a_key_of_another_kind_names_the_kinds_that_have_it(tmp_path):
     )
     with pytest.raises(SpecError) as refused:
         check(load(tmp_path / "x.yaml", ()), Sweep)
-    said = [fault.message for fault in refused.value.faults]
-    assert "unknown key 'size' of this kind; kind wordpiece has it (here: kind, min_count)" in said
-    assert "unknown key 'k' of this kind; kind top_wk has it (here: kind, temperature)" in said
+    messages = [fault.message for fault in refused.value.faults]
+    assert "unknown key 'size' of this kind; kind wordpiece has it (here: kind, min_count)" in messages
+    assert "unknown key 'k' of this kind; kind top_wk has it (here: kind, temperature)" in messages

@@ -1,4 +1,4 @@
-"""Sweep files that extend others: what is inherited, what is replaced, and where faults are reported."""
+"""Extending sweep files: inherited settings, replaced settings, and the places of faults."""
 
 from __future__ import annotations
 

@@ -36,18 +36,18 @@ class Scripted:
     """Answers from a table and records the questions."""
 
     def __init__(self, answers=()):
-        self.answers, self.asked = dict(answers), {}
+        self.answers, self.labels_by_name = dict(answers), {}
 
     def choice(self, name, labels, /):
-        self.asked[name] = labels
+        self.labels_by_name[name] = labels
         return self.answers.get(name, 0)
 
     def integer(self, name, over, /):
-        self.asked[name] = over
+        self.labels_by_name[name] = over
         return self.answers.get(name, over.low)
 
     def number(self, name, over, /):
-        self.asked[name] = over
+        self.labels_by_name[name] = over
         return self.answers.get(name, over.low)
 
 
@@ -59,7 +59,7 @@ def test_resolve_asks_by_dotted_names_and_labels():
         "objective": {"kind": "top_wk", "k": 3, "temperature": 1},
         "teachers": [{"dropout": {"rate": 0.1}}],
     }
-    assert suggest.asked == {
+    assert suggest.labels_by_name == {
         "student.embedding_dim": ("16", "32", "64"),
         "student.decoder": ("crf", "no"),
         "objective": ("top_wk", "posterior"),
@@ -73,8 +73,8 @@ def test_resolve_asks_by_dotted_names_and_labels():
 def test_an_option_not_taken_is_not_asked_about():
     suggest = Scripted({"objective": 1})
     assert resolve(SPACE, suggest)["objective"] == {"kind": "posterior", "temperature": 0.5}
-    assert suggest.asked["objective.posterior.temperature"] == FloatRange(0.5, 1.5, 0.5)
-    assert not any(name.startswith("objective.top_wk") for name in suggest.asked)
+    assert suggest.labels_by_name["objective.posterior.temperature"] == FloatRange(0.5, 1.5, 0.5)
+    assert not any(name.startswith("objective.top_wk") for name in suggest.labels_by_name)
 
 
 def test_resolve_leaves_the_space_as_it_was():
@@ -88,7 +88,7 @@ def test_a_search_inside_a_search():
     tree = {"x": {"choice": [{"int": [1, 2]}, {"choice": ["a", "b"]}]}}
     suggest = Scripted({"x": 1, 'x.{"choice":["a","b"]}': 1})
     assert resolve(tree, suggest) == {"x": "b"}
-    assert [each["x"] for each in assignments(tree)] == [1, 2, "a", "b"]
+    assert [plain["x"] for plain in assignments(tree)] == [1, 2, "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,19 @@ def test_the_grid_is_every_assignment_once():
     grid = list(assignments(SPACE))
     # 3 sizes × 2 decoders × (3 k × 2 temperatures + 3 temperatures) × (none + 2 rates)
     assert len(grid) == grid_size(SPACE) == 3 * 2 * (3 * 2 + 3) * 3
-    assert len({json.dumps(each, sort_keys=True) for each in grid}) == len(grid)
-    assert not any(has_search(each) for each in grid)
+    assert len({json.dumps(plain, sort_keys=True) for plain in grid}) == len(grid)
+    assert not any(has_search(plain) for plain in grid)
 
 
 def test_the_grid_goes_depth_first():
     grid = assignments({"a": {"choice": [1, 2]}, "b": {"choice": [3, 4]}})
-    assert [(each["a"], each["b"]) for each in grid] == [(1, 3), (1, 4), (2, 3), (2, 4)]
+    assert [(plain["a"], plain["b"]) for plain in grid] == [(1, 3), (1, 4), (2, 3), (2, 4)]
 
 
 def test_steps_are_counted_in_decimals():
-    grid = [each["x"] for each in assignments({"x": {"float": [0.1, 0.7], "step": 0.1}})]
+    grid = [plain["x"] for plain in assignments({"x": {"float": [0.1, 0.7], "step": 0.1}})]
     assert grid == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
-    assert [each["x"] for each in assignments({"x": {"int": [2, 8], "step": 3}})] == [2, 5, 8]
+    assert [plain["x"] for plain in assignments({"x": {"int": [2, 8], "step": 3}})] == [2, 5, 8]
 
 
 def test_a_float_without_step_has_no_grid():
@@ -224,18 +224,18 @@ trees = st.recursive(
 
 @given(tree=trees)
 def test_the_covering_meets_every_alternative_and_is_small(tree):
-    wanted = alternatives(tree, ())
+    expected = alternatives(tree, ())
     plain_trees = covering_trees(tree)
     met = set()
     for plain in plain_trees:
         assert not has_search(plain.tree)
-        met |= {(where, repr(value)) for where, value in written_leaves(plain.tree, (), plain.origin)}
-    assert wanted <= met
-    assert len(plain_trees) <= max(1, len(wanted))
+        met |= {(origin, repr(value)) for origin, value in written_leaves(plain.tree, (), plain.origin)}
+    assert expected <= met
+    assert len(plain_trees) <= max(1, len(expected))
 
 
 def alternatives(tree, path):
-    """Every scalar and range end with the place where it is written, enumerated without `covering`."""
+    """All scalars and ends of ranges with their places, enumerated without `covering_trees`."""
     search = parse_search(tree)
     if isinstance(search, Choice):
         return set().union(*(alternatives(o, (*path, "choice", i)) for i, o in enumerate(search.options)))
@@ -291,10 +291,10 @@ def test_searches_in_corpus_and_teachers_are_resolved_by_name():
         "teachers": {"kind": "bilstm_maxent", "training": {"dropout": 0.1}},
         "objective": {"kind": "structural"},
     }
-    assert set(suggest.asked) == {
+    assert set(suggest.labels_by_name) == {
         "corpus.unlabelled_cap", "corpus.cap.en", "teachers", "teachers.bilstm_maxent.training.dropout"
     }  # fmt: skip
-    assert suggest.asked["teachers"] == ("bilstm_crf", "bilstm_maxent")
+    assert suggest.labels_by_name["teachers"] == ("bilstm_crf", "bilstm_maxent")
 
 
 def test_searches_in_corpus_and_teachers_are_covered_and_enumerated():
@@ -314,7 +314,7 @@ def test_a_range_of_billions_is_counted_and_walked_without_being_listed():
     tree = {"student": {"hidden_dim": {"int": [0, 2147483647]}}, "seed": {"int": [0, 9007199254740992]}}
     assert grid_size(tree) == 2147483648 * 9007199254740993
     first = list(itertools.islice(assignments(tree), 3))
-    assert [each["seed"] for each in first] == [0, 1, 2]
+    assert [plain["seed"] for plain in first] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

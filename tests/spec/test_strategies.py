@@ -1,4 +1,4 @@
-"""Named strategies: what a name stands for, which of them are checked, and where their faults are reported."""
+"""Named strategies: replacing names, checking unused strategies, and the places of faults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ strategies:
 
 @pytest.fixture
 def read(tmp_path, monkeypatch):
-    """A file that extends one with three strategies."""
+    """Write a file with three strategies and one that extends it, and load the second."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "base.yaml").write_text(BASE)
 
@@ -56,14 +56,14 @@ def read(tmp_path, monkeypatch):
 
 
 def faults(document, extra=None) -> list[str]:
-    """What `check` refuses, as people see it."""
+    """Return the faults reported by `check`."""
     with pytest.raises(SpecError) as refused:
         check(document, Sweep, extra=extra)
     return [str(fault) for fault in refused.value.faults]
 
 
 def refused(read, *args) -> list[str]:
-    """What already reading refuses."""
+    """Return the faults raised on reading."""
     with pytest.raises(SpecError) as caught:
         read(*args)
     return [str(fault) for fault in caught.value.faults]
@@ -80,13 +80,13 @@ def test_a_name_stands_for_its_strategy_and_the_others_are_dropped(read):
 
 
 def test_a_choice_of_names_is_a_conditional_space(read):
-    """The searches of a strategy are there only where it is chosen."""
+    """A strategy's searches exist only if the strategy is chosen."""
     document = read("strategy: {choice: [D0, D4.2, {name: own, stages: [{loss: gold, weight: 5}]}]}")
     check(document, Sweep)
     assert option_labels(tuple(document.tree["strategy"]["choice"])) == ("D0", "D4.2", "own")
     assert grid_size(document.tree) == 1 + 2 + 1
     chosen = [tree["strategy"] for tree in assignments(document.tree)]
-    assert [(one["name"], one["stages"][0].get("weight")) for one in chosen] == [
+    assert [(strategy["name"], strategy["stages"][0].get("weight")) for strategy in chosen] == [
         ("D0", None), ("D4.2", 1), ("D4.2", 3), ("own", 5)
     ]  # fmt: skip
     assert {plain.tree["strategy"]["name"] for plain in covering_trees(document.tree)} == {

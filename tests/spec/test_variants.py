@@ -1,4 +1,4 @@
-"""Variants of a sweep file: what they change, what they replace, and where their faults are reported."""
+"""Variants of a sweep file: changed settings, replaced settings, and the places of faults."""
 
 from __future__ import annotations
 

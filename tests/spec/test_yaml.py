@@ -54,9 +54,9 @@ def faults(tmp_path, text, overrides=()):
     ],
 )
 def test_words_mean_what_yaml_1_2_says(tmp_path, word, value):
-    got = read(tmp_path, f"a: {word}\nb: [{word}]\n" if word else "a:\nb: [null]\n").tree
-    assert got == {"a": value, "b": [value]}
-    assert type(got["a"]) is type(value)
+    tree = read(tmp_path, f"a: {word}\nb: [{word}]\n" if word else "a:\nb: [null]\n").tree
+    assert tree == {"a": value, "b": [value]}
+    assert type(tree["a"]) is type(value)
 
 
 def test_keys_are_text(tmp_path):
@@ -163,7 +163,7 @@ BASE = "student: {kind: bilstm, hidden_dim: {choice: [1, 2]}}\nteachers: [{a: 1}
 
 
 @pytest.mark.parametrize(
-    ("override", "where", "value"),
+    ("override", "parts", "value"),
     [
         ("student.hidden_dim=64", ("student", "hidden_dim"), 64),
         ("student.hidden_dim={int: [1, 8]}", ("student", "hidden_dim"), {"int": [1, 8]}),
@@ -174,12 +174,12 @@ BASE = "student: {kind: bilstm, hidden_dim: {choice: [1, 2]}}\nteachers: [{a: 1}
         ("training.learning_rate=1e-4", ("training", "learning_rate"), 1e-4),
     ],
 )
-def test_overrides(tmp_path, override, where, value):
+def test_overrides(tmp_path, override, parts, value):
     document = read(tmp_path, BASE, [override])
-    found = document.tree
-    for part in where:
-        found = found[part]
-    assert found == value
+    node = document.tree
+    for part in parts:
+        node = node[part]
+    assert node == value
     key = tuple(int(part) if part.isdigit() else part for part in override.partition("=")[0].split("."))
     assert document.place(key).line is None
     assert document.fault(key, "wrong").file == "--set"
@@ -195,15 +195,15 @@ def test_an_override_corrects_a_key_written_twice(tmp_path):
 
 def test_all_overrides_that_cannot_be_applied_are_reported(tmp_path):
     wrong = ["student", "=3", "name.x=3", "teachers.2.a=3", "a=[1", "a={b: 1, b: 2}", "a..b=3"]
-    found = faults(tmp_path, BASE, wrong)
-    assert [line.partition(": ")[0] for line in found] == [
-        f"--set {each}".partition(": ")[0] for each in wrong
+    messages = faults(tmp_path, BASE, wrong)
+    assert [line.partition(": ")[0] for line in messages] == [
+        f"--set {override}".partition(": ")[0] for override in wrong
     ]
-    assert "write key=value" in found[0]
-    assert "name holds 'x', which has no 'x' in it" in found[2]
-    assert "teachers is a list of 2; name one by its index, 0 to 1" in found[3]
-    assert "not YAML" in found[4]
-    assert "written twice" in found[5]
+    assert "write key=value" in messages[0]
+    assert "name holds 'x', which has no 'x' in it" in messages[2]
+    assert "teachers is a list of 2; name one by its index, 0 to 1" in messages[3]
+    assert "not YAML" in messages[4]
+    assert "written twice" in messages[5]
 
 
 @pytest.mark.parametrize(

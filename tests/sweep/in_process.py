@@ -1,4 +1,4 @@
-"""Sweeps in this process: everything of a sweep but Ray, which places the same jobs and rows in other processes."""
+"""Running sweeps in the test's process, without Ray."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.transfer.samples import here
 
 @contextmanager
 def without_ray() -> Iterator[list[Any]]:
-    """Sweeps compute in this process, latencies are given; yields the runs that are done, in their order."""
-    done: list[Any] = []
+    """Compute sweeps in this process with given latencies; yield the list of finished runs, in order."""
+    finished_runs: list[Any] = []
 
     def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int, nodes: Any) -> None:
         while (job := scheduler.next()) is not None:
@@ -44,7 +44,7 @@ def without_ray() -> Iterator[list[Any]]:
                 for run in job.runs:
                     report = partial(_report, scheduler, job.key, run.id)
                     results.append(execute_run(store_uri, run, worker=Worker(), report=report))
-                    done.append(run)
+                    finished_runs.append(run)
             except _StoppedError as stopped:
                 scheduler.ended(job.key, Outcome("PRUNED", message=str(stopped)))
             except RunError as error:
@@ -67,7 +67,7 @@ def without_ray() -> Iterator[list[Any]]:
         patch.setattr(lease, "SETTLE_S", 0.0)
         patch.setattr(model_cost, "time_training", lambda model, batch: Timing(1000.0, 1000.0))
         patch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
-        yield done
+        yield finished_runs
 
 
 def train_teachers(sweep: Sweep) -> None:
@@ -77,25 +77,25 @@ def train_teachers(sweep: Sweep) -> None:
 
 
 class Untracked:
-    """A tracking server that takes everything."""
+    """A tracking server without effect."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **options: None
 
 
 def call(*words: str) -> None:
-    """The command `raykd …` in this process; it must succeed. What it prints is for `capsys` to read."""
+    """Run the command `raykd …` in this process; it must succeed, and `capsys` has its output."""
     assert not code_of(*words)
 
 
 def code_of(*words: str) -> int:
-    """The exit code of the command `raykd …` in this process."""
+    """Return the exit code of the command `raykd …`, run in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["raykd", *words])
         patch.setattr(signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit_info:
             main()
-    return int(left.value.code or 0)
+    return int(exit_info.value.code or 0)
 
 
 @contextmanager

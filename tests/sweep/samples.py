@@ -1,4 +1,4 @@
-"""A search space with conditions, and runs and results as it could give them; nothing is computed."""
+"""A search space with conditions, with runs and results made up for tests; nothing is computed."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def run_of(tree: dict[str, Any], *, seed: int = 0) -> Run:
 
 
 def stage(objective: dict[str, Any], schedule: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """One stage of a run as the recipe resolves it; `fields` replace what is written there by default."""
+    """A stage of a run as resolved from a recipe; `fields` replace the defaults."""
     usual = {"text": "labelled", "training": {}, "layers": "all", "select": "dev"}
     return {"objective": objective, "schedule": schedule, **usual, **fields}
 
 
 def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResult:
-    """What a finished run stores; `target`: its test score on the one target language."""
+    """The result of a finished run; `target` is the test score on the only target language."""
     part = Score.from_languages({"en": mean - 0.1, "de": mean + 0.1})
     epochs = tuple(
         {"epoch": epoch, "steps": 10 * (epoch + 1), "stage": 0, "step": 0, "dev": mean / (2 - epoch)}
@@ -58,12 +58,12 @@ def result_of(run: Run, mean: float, *, target: float | None = None) -> RunResul
 
 
 def ended(record: Record, state: Any, dev: float) -> Record:
-    """The record of a trial that ended in that state with that score."""
+    """The record of an ended trial."""
     return replace(record, trial=replace(record.trial, state=state, scores=scores(dev), cost=COST.figures))
 
 
 def trial(number: int, dev: float = 0.5, **fields: Any) -> Trial:
-    """A trial that is complete unless `fields` has another state."""
+    """A trial; complete unless `fields` says otherwise."""
     usual = {
         "state": "COMPLETE",
         "scores": scores(dev),

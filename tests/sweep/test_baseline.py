@@ -1,4 +1,4 @@
-"""The baseline: which settings get a gold-label twin, and that each twin is trained once."""
+"""The baseline: settings with a gold-label twin; twins are trained once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recorder(tmp_path):
 
 
 def record(number: int, kind: str, f1: float, *, dim: int = 8, **fields: Any) -> Record:
-    """A trial that ended, larger and slower with its `dim`."""
+    """The record of an ended trial; a larger `dim` is larger and slower."""
     tree = setting(kind, dim=dim)
     run_ids = setting_of(tree, 1).run_ids
     cost = {"latency_ms": dim / 8, "parameters": 125 * dim}
@@ -53,7 +53,7 @@ def test_what_was_trained_on_gold_labels_needs_no_twin():
 
 
 def train(recorder: Recorder) -> list[str]:
-    """Train the twins that are missing; the id of each run that was trained."""
+    """Train the missing twins and return the ids of the trained runs."""
     trained = []
 
     def execute(trials: Trials) -> None:
@@ -71,7 +71,7 @@ def test_each_twin_is_trained_once(recorder):
     recorder.records.save(record(1, "posterior", 0.8, dim=16))  # another objective, the same twin
     recorder.records.save(record(2, "structural", 0.5, dim=8))
     assert len(set(train(recorder))) == 2
-    assert [each.trial.role for each in recorder.records.load()] == ["search"] * 3 + ["baseline"] * 2
+    assert [stored.trial.role for stored in recorder.records.load()] == ["search"] * 3 + ["baseline"] * 2
     assert recorder.summary("baseline") == "2 complete"
     assert train(recorder) == []
 
@@ -90,8 +90,13 @@ def test_an_interrupted_twin_keeps_its_number_and_a_searched_one_is_not_trained_
         record(number, "structural", 0.9, dim=dim, steps=30) for number, dim in enumerate((16, 8))
     )
     twin = twin_of(large, 3, role="baseline")
-    for each in (large, small, twin_of(small, 2), replace(twin, trial=replace(twin.trial, state="RUNNING"))):
-        recorder.records.save(each)
+    for stored in (
+        large,
+        small,
+        twin_of(small, 2),
+        replace(twin, trial=replace(twin.trial, state="RUNNING")),
+    ):
+        recorder.records.save(stored)
     assert train(recorder) == list(twin.trial.run_ids)
     assert states(recorder.records) == ["COMPLETE"] * 4
 
@@ -100,7 +105,7 @@ def test_a_twin_takes_as_many_optimiser_steps_as_its_student(recorder):
     first = record(0, "structural", 0.9, dim=16, steps=30)
     recorder.records.save(first)
     train(recorder)
-    (twin,) = (each for each in recorder.records.load() if each.trial.role == "baseline")
+    (twin,) = (stored for stored in recorder.records.load() if stored.trial.role == "baseline")
     assert twin.resolved["schedule"] == {"epochs": None, "max_steps": 30, "patience": None}
     assert {**twin.resolved, "schedule": 0, "objective": 0} == {
         **first.resolved,

@@ -26,7 +26,7 @@ class Clock:
 
 def ended(*seconds: float, runs: int = 1):
     ids = tuple(str(run) for run in range(runs))
-    return [trial(number, wall_s=each, run_ids=ids) for number, each in enumerate(seconds)]
+    return [trial(number, wall_s=wall_s, run_ids=ids) for number, wall_s in enumerate(seconds)]
 
 
 def test_time_ends_before_a_trial_that_would_last_too_long():

@@ -29,8 +29,10 @@ TEACHER = Teacher("teacher", scores=scores(0.9))
 
 
 def confirmed_sweep(folder, *dev: float) -> tuple[SweepRecords, list[int]]:
-    """Two students of a search, the first alone on the front, confirmed over as many seeds as `dev` has; and how many
-    runs each trial had.
+    """Two students of a search, the first alone on the front, confirmed over as many seeds as `dev` has scores.
+
+    Returns:
+        The records, and the number of runs of each trial.
     """
     records, sizes = SweepRecords(Storage(str(folder)), "sweep"), []
     recorder = Recorder(
@@ -59,7 +61,7 @@ def test_each_student_of_the_front_is_confirmed_once_and_shown_with_the_mean_of_
     assert sizes == [3]
     assert confirmed_sweep(tmp_path, 0.86, 0.84, 0.88)[1] == [], "it is found"
     trials = records.trials()
-    assert [each.role for each in trials] == ["search", "search", "confirm"]
+    assert [shown_trial.role for shown_trial in trials] == ["search", "search", "confirm"]
     by = find_confirmation(trials[0], trials)
     assert by is not None
     assert by is trials[2]
@@ -83,11 +85,11 @@ def test_a_student_that_was_lucky_is_not_shipped(tmp_path):
 
 
 def test_a_baseline_has_the_seeds_of_its_student(tmp_path):
-    every = confirmed_sweep(tmp_path, 0.86, 0.84)[0].load()
-    first, second = with_seeds(every[:2], every)
+    records = confirmed_sweep(tmp_path, 0.86, 0.84)[0].load()
+    first, second = with_seeds(records[:2], records)
     assert first.resolved["search"] == {"runs_per_setting": 2}
-    assert second.resolved == every[1].resolved
-    assert first.trial == every[0].trial
+    assert second.resolved == records[1].resolved
+    assert first.trial == records[0].trial
 
 
 def test_it_needs_more_seeds_than_the_search_had_and_may_be_asked_for_later(written):  # noqa: F811
@@ -122,7 +124,7 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
         f"tracking.uri=sqlite:///{tmp_path}/mlflow.db",
         "tracking.models=none",
     ]
-    words = [str(tmp_path / "sweep.yaml"), *(word for each in store for word in ("--set", each))]
+    words = [str(tmp_path / "sweep.yaml"), *(word for item in store for word in ("--set", item))]
     with without_ray():
         call("plan", *words)
         printed = capsys.readouterr().out
@@ -134,20 +136,20 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
         assert printed.count("latency: done") == 1, "the limits and the phases ask for the same costs"
         records = SweepRecords(Storage(str(tmp_path / "store")), "whole")
         trials = records.trials()
-        searched = [each for each in trials if each.role == "search"]
+        searched = [item for item in trials if item.role == "search"]
         assert len(searched) == 2
         assert (searched[0].settings["student.embedding_dim"], searched[0].objective) == (6, "posterior")
         assert searched[0].violations["parameters < 100_000"] < 0
         front = pareto_front(trials, OBJECTIVES)
-        confirms = [each for each in trials if each.role == "confirm"]
+        confirms = [item for item in trials if item.role == "confirm"]
         assert len(confirms) == len(front)
-        assert {len(each.run_ids) for each in trials if each.role != "search"} == {2}
-        of_search = {run_id for each in searched for run_id in each.run_ids}
-        assert all(each.run_ids[0] in of_search and each.run_ids[1] not in of_search for each in confirms)
+        assert {len(item.run_ids) for item in trials if item.role != "search"} == {2}
+        of_search = {run_id for item in searched for run_id in item.run_ids}
+        assert all(item.run_ids[0] in of_search and item.run_ids[1] not in of_search for item in confirms)
         call("sweep", *words, "--resume")
         assert len(records.load()) == len(trials)
 
 
 def test_confirmations_are_no_candidates():
-    one = record(0, "structural", 0.9).trial
-    assert pareto_front([replace(one, role="confirm")], OBJECTIVES) == []
+    candidate = record(0, "structural", 0.9).trial
+    assert pareto_front([replace(candidate, role="confirm")], OBJECTIVES) == []

@@ -29,17 +29,17 @@ from tests.sweep.test_trials import Fixed, Tracked, complete, setting, setting_o
 SMALL = Constraints.from_sources(["parameters <= 1000", "f1 >= 0.9 * teacher"], "f1", 0.8)
 
 
-def scheduler(folder, search, *, most: int = 10) -> Trials:
-    """Trials whose students have 125 parameters for each of their `embedding_dim`."""
+def scheduler(folder, search, *, limit: int = 10) -> Trials:
+    """Trials of students with 125 parameters per `embedding_dim`."""
     records = SweepRecords(Storage(str(folder)), "sweep")
 
-    def cost_of(each):
+    def cost_of(student):
         return replace(
-            COST, figures={**COST.figures, "parameters": 125 * each.tree["student"]["embedding_dim"]}
+            COST, figures={**COST.figures, "parameters": 125 * student.tree["student"]["embedding_dim"]}
         )
 
     recorder = Recorder(records, Tracked(), Silent(), OBJECTIVES, cost_of, SMALL)  # type: ignore[arg-type]
-    return Trials(recorder, search, lambda tree: setting_of(tree, 1), role="search", known=(), most=most)
+    return Trials(recorder, search, lambda tree: setting_of(tree, 1), role="search", known=(), most=limit)
 
 
 def done(trials: Trials, *f1: float) -> Iterator[Record]:
@@ -54,7 +54,7 @@ def done(trials: Trials, *f1: float) -> Iterator[Record]:
 def test_a_setting_that_costs_too_much_is_no_trial_and_one_that_scores_too_low_is_not_on_the_front(tmp_path):
     search = Fixed(setting(dim=16), setting(dim=8), setting("gold", dim=16), setting("gold", dim=8))
     low, high = done(scheduler(tmp_path, search), 0.7, 0.75)
-    assert [each.trial.number for each in (low, high)] == [0, 1]
+    assert [stored.trial.number for stored in (low, high)] == [0, 1]
     assert low.trial.violations == {
         "parameters <= 1000": 0,
         "f1 >= 0.9 * teacher": pytest.approx(0.02 / 0.72),
@@ -63,7 +63,7 @@ def test_a_setting_that_costs_too_much_is_no_trial_and_one_that_scores_too_low_i
     assert high.trial.feasible
     assert pareto_front([low.trial, high.trial], OBJECTIVES) == [high.trial]
     assert [
-        each.trial.number for each in worth_a_baseline([low, replace(high, trial=low.trial)], OBJECTIVES)
+        stored.trial.number for stored in worth_a_baseline([low, replace(high, trial=low.trial)], OBJECTIVES)
     ] == []
 
 
@@ -94,19 +94,19 @@ def test_the_table_says_how_many_are_left_out_and_the_verdict_which_comes_closes
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "gp"])
 def test_samplers_that_learn_are_led_by_the_constraints(sampler):
-    """Students with a CRF are better in every objective, and miss a constraint."""
+    """CRF students are better in all objectives, but miss a constraint."""
     study, allowed = Study(TREE, SearchConfig(sampler=sampler)), 0
-    random, seen = Study(TREE, SearchConfig(sampler="random", seed=3)), []
+    random, decoders = Study(TREE, SearchConfig(sampler="random", seed=3)), []
     for number in range(36):
         suggestion = asked(random, number)
         crf = suggestion.tree["student"]["decoder"] == "crf"
         dev = 0.9 if crf else 0.5 + 0.01 * number
         fresh = record_of(suggestion, number)
         ended = trial(number, dev, violations={"a": 0.5 if crf else -0.5}, cost=COST.figures)
-        seen.append(replace(fresh, trial=ended, sampler={"NSGAIISampler:generation": number // 12}))
+        decoders.append(replace(fresh, trial=ended, sampler={"NSGAIISampler:generation": number // 12}))
     draws = 12 if sampler == "gp" else 40
     for attempt in range(draws):
-        allowed += asked(study, 36, attempt, seen).tree["student"]["decoder"] == "maxent"
+        allowed += asked(study, 36, attempt, decoders).tree["student"]["decoder"] == "maxent"
     assert allowed > 0.7 * draws
 
 

@@ -56,9 +56,9 @@ def test_a_sweep_keeps_its_grid_and_its_trials_have_the_costs_of_now(tmp_path, m
         monkeypatch.setattr(
             model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(3.0, 4.0, 0.09))
         )
-        (again,) = swept(tmp_path).records.trials()
-    assert (trial.cost["latency_ms"], again.cost["latency_ms"]) == (1.0, 3.0)
-    assert again.grid == trial.grid
+        (resumed,) = swept(tmp_path).records.trials()
+    assert (trial.cost["latency_ms"], resumed.cost["latency_ms"]) == (1.0, 3.0)
+    assert resumed.grid == trial.grid
 
 
 def test_figures_that_are_named_are_measured(tmp_path):
@@ -81,8 +81,8 @@ def test_a_search_for_what_turns_out_to_have_no_export_ends_before_its_trials(tm
         raise ExportError("no graph of it; export another")
 
     monkeypatch.setattr(model_cost, "float32_file", fails)
-    wanted = r"latency_ms is not known, since the student bilstm has no export \(no graph of it\); search latency_ms_t"
-    with without_ray(), pytest.raises(RunError, match=wanted):
+    message = r"latency_ms is not known, since the student bilstm has no export \(no graph of it\); search latency_ms_t"
+    with without_ray(), pytest.raises(RunError, match=message):
         swept(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Where a run is in its plan, and the score it would end with: stages, unfreezing, patience, selection by loss."""
+"""A run's place in the plan, and its score, after every epoch."""
 
 from __future__ import annotations
 
@@ -27,15 +27,20 @@ def plan(
 
 
 def epochs(
-    own: RunCourse, *dev: float, stage: int = 0, step: int = 0, each: int = 10, held_out: Any = None
+    run_course: RunCourse,
+    *dev: float,
+    stage: int = 0,
+    step: int = 0,
+    steps_per_epoch: int = 10,
+    held_out: Any = None,
 ) -> None:
-    before = len(own.epochs)
+    before = len(run_course.epochs)
     for number, score in enumerate(dev, before):
         loss = {} if held_out is None else {"held_out_loss": held_out[number - before]}
-        own.add(
+        run_course.add(
             {
                 "epoch": number,
-                "steps": each * (number + 1),
+                "steps": steps_per_epoch * (number + 1),
                 "stage": stage,
                 "step": step,
                 "dev": score,
@@ -44,51 +49,51 @@ def epochs(
         )
 
 
-def points(own: RunCourse) -> list[tuple[Any, float]]:
-    return [(pytest.approx(point.share), point.score) for point in own.points]
+def points(run_course: RunCourse) -> list[tuple[Any, float]]:
+    return [(pytest.approx(point.share), point.score) for point in run_course.points]
 
 
 def test_the_score_is_the_best_so_far_and_an_epoch_counts_once():
-    own = course(stage(GOLD, plan(epochs=4)))
-    epochs(own, 0.2, 0.5, 0.3)
-    own.add(own.epochs[-1])
-    assert points(own) == [(0.25, 0.2), (0.5, 0.5), (0.75, 0.5)]
-    assert len(own.epochs) == 3
+    run_course = course(stage(GOLD, plan(epochs=4)))
+    epochs(run_course, 0.2, 0.5, 0.3)
+    run_course.add(run_course.epochs[-1])
+    assert points(run_course) == [(0.25, 0.2), (0.5, 0.5), (0.75, 0.5)]
+    assert len(run_course.epochs) == 3
 
 
 def test_a_stage_that_selects_by_loss_has_the_score_of_the_epoch_it_would_keep():
-    own = course(stage(GOLD, plan(epochs=4), select="loss"))
-    epochs(own, 0.5, 0.2, 0.6, held_out=[3.0, 1.0, 2.0])
-    assert points(own) == [(0.25, 0.5), (0.5, 0.2), (0.75, 0.2)]
+    run_course = course(stage(GOLD, plan(epochs=4), select="loss"))
+    epochs(run_course, 0.5, 0.2, 0.6, held_out=[3.0, 1.0, 2.0])
+    assert points(run_course) == [(0.25, 0.5), (0.5, 0.2), (0.75, 0.2)]
 
 
 def test_whichever_limit_comes_first_is_the_plan_and_patience_ends_it_at_its_end():
-    own = course(stage(GOLD, plan(epochs=10, max_steps=40, patience=2)))
-    epochs(own, 0.5, 0.4, 0.3)
-    own.end()
-    assert points(own) == [(0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (1.0, 0.5)]
+    run_course = course(stage(GOLD, plan(epochs=10, max_steps=40, patience=2)))
+    epochs(run_course, 0.5, 0.4, 0.3)
+    run_course.end()
+    assert points(run_course) == [(0.25, 0.5), (0.5, 0.5), (0.75, 0.5), (1.0, 0.5)]
 
 
 def test_patience_alone_has_no_plan_and_so_no_share_before_the_end():
-    own = course(stage(GOLD, plan(patience=3)))
-    epochs(own, 0.5, 0.6)
-    assert points(own) == [(0.0, 0.5), (0.0, 0.6)]
+    run_course = course(stage(GOLD, plan(patience=3)))
+    epochs(run_course, 0.5, 0.6)
+    assert points(run_course) == [(0.0, 0.5), (0.0, 0.6)]
 
 
 def test_hidden_states_alone_say_nothing_of_the_score_and_stages_count_by_their_length():
-    own = course(stage(HIDDEN, plan(epochs=3)), stage(GOLD, plan(epochs=1)))
-    epochs(own, 0.9, 0.9, 0.9)
-    assert own.points == []
-    epochs(own, 0.4, stage=1)
-    assert points(own) == [(1.0, 0.4)]
+    run_course = course(stage(HIDDEN, plan(epochs=3)), stage(GOLD, plan(epochs=1)))
+    epochs(run_course, 0.9, 0.9, 0.9)
+    assert run_course.points == []
+    epochs(run_course, 0.4, stage=1)
+    assert points(run_course) == [(1.0, 0.4)]
 
 
 @pytest.mark.parametrize(("model", "steps"), [({}, 3), ({"projection": "teacher"}, 4)])
 def test_each_unfreezing_step_begins_anew_and_is_a_part_of_its_stage(model, steps):
-    own = course(stage(GOLD, plan(epochs=2), layers="unfreeze"), model=model)
-    epochs(own, 0.5, 0.6, step=0)
-    epochs(own, 0.1, step=1)
-    assert points(own) == [(0.5 / steps, 0.5), (1 / steps, 0.6), (1.5 / steps, 0.1)]
+    run_course = course(stage(GOLD, plan(epochs=2), layers="unfreeze"), model=model)
+    epochs(run_course, 0.5, 0.6, step=0)
+    epochs(run_course, 0.1, step=1)
+    assert points(run_course) == [(0.5 / steps, 0.5), (1 / steps, 0.6), (1.5 / steps, 0.1)]
 
 
 def test_only_runs_of_the_same_stages_are_compared():

@@ -1,5 +1,6 @@
-"""A byte is flipped in every kind of stored file: a sweep refuses it, the doctor finds it, repairs it, and a resumed
-sweep ends as the undisturbed one.
+"""Damage to stored files: one byte of every kind of file is flipped.
+
+A sweep refuses the file, the doctor finds and repairs it, and a resumed sweep ends as the undisturbed one.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ KEPT = (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, empty_mlflow) -> Path:
-    """A folder with a sweep that has ended."""
+    """A folder with an ended sweep."""
     folder = tmp_path_factory.mktemp("doctor")
     (folder / "sweep.yaml").write_text(TEXT)
     shutil.copy(empty_mlflow, folder / "mlflow.db")
@@ -82,7 +83,7 @@ def whole(tmp_path_factory, empty_mlflow) -> Path:
 
 @pytest.fixture
 def folder(whole, tmp_path) -> Path:
-    """A copy of it."""
+    """A copy of `whole`."""
     return Path(shutil.copytree(whole, tmp_path / "copy"))
 
 
@@ -96,20 +97,21 @@ def raykd(folder: Path, verb: str, *words: str) -> int:
 
 
 def scores(folder: Path) -> dict:
-    """How every trial ended, by its runs."""
+    """The final state and score of all trials, by their runs."""
     records = SweepRecords(Storage(str(folder / "store")), "doctored").load()
     return {trial.run_ids: (trial.state, trial.role, trial.scores) for trial in (r.trial for r in records)}
 
 
 def flip(folder: Path, pattern: str) -> Path:
-    """Flip one bit of the first file of that pattern: of a number's last digit, where it is text (it is a number
-    then too); of a value in an Arrow file.
+    """Flip one bit of the first file with the pattern.
+
+    In text the bit is one of a number's last digit, so that it stays a number; in an Arrow file, of a value.
     """
     return flipped(min((folder / "store").glob(pattern)))
 
 
 def flipped(path: Path) -> Path:
-    """The file, of which one bit is flipped."""
+    """Flip one bit of the file."""
     data = bytearray(path.read_bytes())
     middle = len(data) // 2
     digits = [chr(byte).isdigit() for byte in data[middle:]] + [False]
@@ -176,16 +178,16 @@ def test_every_kind_of_file_is_flipped_in_these_tests(whole):
 def test_what_another_version_wrote_is_told_from_damage_and_never_removed(folder, capsys):
     store = Storage(str(folder / "store"))
     run = sorted(path.name for path in (folder / "store/runs").iterdir())[0]
-    other = f"run-{'0' * 16}"
-    (folder / "store/runs" / run).rename(folder / "store/runs" / other)  # as that version called it
+    new_name = f"run-{'0' * 16}"
+    (folder / "store/runs" / run).rename(folder / "store/runs" / new_name)  # as that version called it
     trial = store.read_json("sweeps/doctored/trials/00001.json")
     store.write_json("sweeps/doctored/trials/00001.json", {**trial, "trial": {**trial["trial"], "shoe": 43}})
     note = next((folder / "store/vocabularies").iterdir())
     note.write_text('{"kind": "words"}')  # before there were checksums
-    names = {f"runs/{other}/model.json", "sweeps/doctored/trials/00001.json", f"vocabularies/{note.name}"}
-    found = examine_store(store)
-    assert {each.name for each in found.other_version} == names
-    assert found.damages == ()
+    names = {f"runs/{new_name}/model.json", "sweeps/doctored/trials/00001.json", f"vocabularies/{note.name}"}
+    examination = examine_store(store)
+    assert {damage.name for damage in examination.other_version} == names
+    assert examination.damages == ()
     damaged = str(flip(folder, "costs/*.json").relative_to(folder / "store"))
     before = set(store.names())
     capsys.readouterr()
@@ -215,9 +217,9 @@ def test_old_temporary_files_are_removed_and_young_ones_stay(folder):
     for path in (old, young):
         path.write_bytes(b"123")
     os.utime(old, (time.time() - 7200,) * 2)
-    found = examine_store(Storage(str(store)))
-    assert found.temporary_files == {f"runs/{old.name}": 3}
-    repair_store(Storage(str(store)), found)
+    examination = examine_store(Storage(str(store)))
+    assert examination.temporary_files == {f"runs/{old.name}": 3}
+    repair_store(Storage(str(store)), examination)
     assert not old.exists()
     assert young.exists()
 
@@ -239,7 +241,7 @@ def test_a_damaged_lease_is_repaired_and_one_that_is_held_is_not_passed_over(fol
 
 
 def parent() -> float:
-    """When the process began that began this one."""
+    """The start of the process that started this one."""
     return psutil.Process(os.getppid()).create_time()
 
 
@@ -251,8 +253,8 @@ def test_a_checkpoint_of_another_version_is_one_sentence_and_stays(folder, capsy
     state = b"not what PyTorch writes" if progress == "not pickled" else buffer.getvalue()
     (run / CHECKPOINT).write_bytes(hashlib.sha256(state).digest() + state)
     assert raykd(folder, "doctor", "--repair") == 0
-    shown = f"runs/{run.name}/{CHECKPOINT}: the checkpoint is of another version of raykd or of PyTorch"
-    assert shown in " ".join(capsys.readouterr().out.split())
+    message = f"runs/{run.name}/{CHECKPOINT}: the checkpoint is of another version of raykd or of PyTorch"
+    assert message in " ".join(capsys.readouterr().out.split())
     assert (run / CHECKPOINT).exists()
 
 

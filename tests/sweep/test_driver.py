@@ -60,20 +60,20 @@ def test_it_is_noted_that_gold_uses_no_unlabelled_text(kinds, baseline, rows, no
 
 @pytest.fixture
 def ensemble(tmp_path):
-    """A sweep whose teachers are the mean of two seeds each, and the runs that were done, in their order."""
+    """A sweep with teachers that are means of two seeds, and the list of its finished runs, in order."""
     (tmp_path / "sweep.yaml").write_text(ENSEMBLE)
-    with without_ray() as done:
-        yield Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])), done
+    with without_ray() as finished_runs:
+        yield Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])), finished_runs
 
 
 def test_an_ensemble_is_evaluated_once_its_members_stand(ensemble):
-    sweep, done = ensemble
+    sweep, finished_runs = ensemble
     train_teachers(sweep)
-    assert [run.id for run in done] == [run.id for _, run in [*sweep.members, *sweep.teachers]]
+    assert [run.id for run in finished_runs] == [run.id for _, run in [*sweep.members, *sweep.teachers]]
     assert [name for name, _ in sweep.members[:2]] == ["bilstm_crf en seed 0", "bilstm_crf en seed 1"]
-    assert [bool(run.members) for run in done] == [False] * 4 + [True] * 2
+    assert [bool(run.members) for run in finished_runs] == [False] * 4 + [True] * 2
     train_teachers(sweep)
-    assert len(done) == 6
+    assert len(finished_runs) == 6
 
 
 def test_an_ensembles_row_has_its_own_scores_above_those_of_its_members(ensemble):
@@ -104,7 +104,7 @@ search: {trials: 1, sampler: grid}
 
 
 class Phases(Silent):
-    """Keeps the phases in the order in which they begin."""
+    """Records the order in which phases begin."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -118,15 +118,15 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     path = tmp_path / "sweep.yaml"
     path.write_text(f"{SMALL}resources: {json.dumps(cpus)}\n")
     sweep, listener = Sweep(load(path, [f"store={tmp_path}/store"])), Phases()
-    done, published = list[str](), list[tuple[str, ...]]()
+    finished_phases, published = list[str](), list[tuple[str, ...]]()
     with without_ray(), pytest.MonkeyPatch.context() as patch:
         for module, name in ((driver, "work"), (costs, "measure_shapes")):
             really = getattr(module, name)
 
-            def counted(*given: Any, name: str = name, really: Any = really, **options: Any) -> Any:
+            def counted(*arguments: Any, name: str = name, really: Any = really, **options: Any) -> Any:
                 asleep = name == "measure_shapes" and options["cluster"].slots_asleep
-                done.append(f"{name}, slots asleep" if asleep else name)
-                return really(*given, **options)
+                finished_phases.append(f"{name}, slots asleep" if asleep else name)
+                return really(*arguments, **options)
 
             patch.setattr(module, name, counted)
         cluster = Topology.of({"CPU": 1.0})
@@ -138,7 +138,7 @@ def test_the_slots_of_the_teachers_do_the_trials_where_they_may(tmp_path, cpus, 
     assert listener.begun == list(phases)
     ends = [phases[:count] for count in range(len(phases) + 1)]
     assert published == ends
-    assert done == (
+    assert finished_phases == (
         ["work", "measure_shapes, slots asleep"] if works == 1 else ["work", "measure_shapes", "work"]
     )
 
@@ -156,14 +156,14 @@ objective: {choice: [{kind: structural}, {kind: gold}]}
 
 @pytest.fixture
 def several(tmp_path):
-    """A sweep that searches the size of its transfer set and of its teachers."""
+    """A sweep with searches in its corpus and its teachers."""
     (tmp_path / "sweep.yaml").write_text(PREPARATIONS)
     return Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"]))
 
 
 def test_each_alternative_of_corpus_and_teachers_is_prepared(several):
     assert several.trials == 8
-    assert [each.differences for each in several.preparations.values()] == [
+    assert [preparation.differences for preparation in several.preparations.values()] == [
         {"corpus.unlabelled_cap": cap, "teachers.hidden_dim": size} for cap in (4, 8) for size in (6, 8)
     ]
     assert several.preparation.corpus.parts["unlabelled"].num_rows == 16, "the larger one is shown"
@@ -185,8 +185,8 @@ def test_a_setting_learns_from_its_own_teachers_and_is_resolved_once(several):
     for setting in settings:
         assert setting.recipe.corpus.unlabelled_cap == setting.prepared.differences["corpus.unlabelled_cap"]
         (run,) = setting.runs
-        own = [teacher.run.id for teacher in setting.prepared.preparation.teachers]
-        assert [source.teacher_id for source in run.sources] == (own if run.sources else [])
+        teacher_ids = [teacher.run.id for teacher in setting.prepared.preparation.teachers]
+        assert [source.teacher_id for source in run.sources] == (teacher_ids if run.sources else [])
     # Teachers have no effect on gold.
     assert len({setting.run_ids for setting in settings}) == 4 + 2
 
@@ -202,9 +202,9 @@ def test_each_teacher_is_asked_for_what_it_offers(tmp_path):
     (tmp_path / "sweep.yaml").write_text(text)
     plan = Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])).transfer()
     assert plan is not None
-    asked = {task.teacher.offers[0]: [need.signal for need in task.needs] for task in plan.tasks}
+    signals_by_offer = {task.teacher.offers[0]: [need.signal for need in task.needs] for task in plan.tasks}
     # Posteriors, and the best path as the label of unlabelled text.
-    assert asked == {
+    assert signals_by_offer == {
         "emissions": ["emissions", "transitions", "kbest"], "token_marginals": ["token_marginals", "kbest"]
     }  # fmt: skip
 
@@ -213,8 +213,10 @@ def test_one_plan_has_the_transfer_sets_of_all_alternatives(several):
     plan = several.transfer()
     assert plan is not None
     assert {task.teacher.teacher_id for task in plan.tasks} == {run.id for _, run in several.teachers}
-    wanted = {t.text.id for each in several.preparations.values() for t in each.preparation.teachers}
-    assert wanted <= {task.text.id for task in plan.tasks}
+    text_ids = {
+        t.text.id for alternative in several.preparations.values() for t in alternative.preparation.teachers
+    }
+    assert text_ids <= {task.text.id for task in plan.tasks}
 
 
 def test_a_student_is_compared_with_its_own_teachers(several, monkeypatch):

@@ -1,4 +1,4 @@
-"""A sweep stops where most of its trials fail for one reason, and goes on where some do."""
+"""The end of a sweep if many trials fail for one reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDS: dict[str, State] = {"complete": "COMPLETE", "pruned": "PRUNED", "runs": "R
 
 
 def ended(*ends: str) -> list[Trial]:
-    """Trials by how they ended; other words are the message of one that failed."""
+    """Trials with the given final states; any other word is the message of a failed trial."""
     return [
         Trial(number, ENDS.get(end, "FAILED"), message="" if end in ENDS else end)
         for number, end in enumerate(ends)

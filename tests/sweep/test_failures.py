@@ -1,4 +1,4 @@
-"""A sweep whose trials fail says so, by its exit code too, and tries them again when it is resumed."""
+"""Failing trials and teachers, and the messages about them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def trials(folder: Path) -> list[Trial]:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    """Students with these objectives fail from now on."""
+    """Let students with these objectives fail from now on."""
     really = in_process.execute_run
 
     def execute(store_uri: str, run: Any, **options: Any) -> Any:

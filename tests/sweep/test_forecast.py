@@ -1,4 +1,4 @@
-"""How long a sweep takes: what is still to be computed, at the measured speeds."""
+"""Forecasts of the duration of a sweep."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def words(sweep: Sweep, *parts: str) -> int:
 def share_of(sweep: Sweep) -> float:
     """Pieces of a word for the students."""
     vocabulary = open_vocabulary(sweep.storage, sweep.shapes()[0].vocabulary_id).pieces
-    every = [
+    counts = [
         word
         for sentence in sweep.preparation.corpus.parts["train"]["tokens"].to_pylist()
         for word in sentence
     ]
-    return len(vocabulary.pieces(every).values) / len(every)
+    return len(vocabulary.pieces(counts).values) / len(counts)
 
 
 def run_s(
     sweep: Sweep, pieces: float, *, batch: int = 100, epochs: float, share: float | None = None
 ) -> float:
-    """A student that trains on so many pieces, at 1,024 a second, with its scores."""
+    """Seconds of a student's training on so many pieces, at 1,024 a second, and of its scoring."""
     share = share_of(sweep) if share is None else share
     scored = share * ((1 + epochs) * words(sweep, "dev") + words(sweep, "test"))
     return RUN_S + pieces / 1024 + pieces / batch * STEP_S + scored / 1024 / 3
@@ -111,12 +111,12 @@ def test_models_are_forecast_where_they_are_logged_and_for_a_front_at_most(tmp_p
 
 def test_the_pieces_of_a_word_are_counted_in_a_sample(tmp_path, monkeypatch):
     _, sweep = of(tmp_path)
-    run, every = sweep.shapes()[0], share_of(sweep)
-    assert pieces_per_word(sweep, run) == pytest.approx(every)
+    run, exact = sweep.shapes()[0], share_of(sweep)
+    assert pieces_per_word(sweep, run) == pytest.approx(exact)
     monkeypatch.setattr("raykd.sweep.forecast.SAMPLE", 8)
     forecast_module._pieces_per_word.cache_clear()
-    assert pieces_per_word(sweep, run) == pytest.approx(every, rel=0.2)
-    assert pieces_per_word(sweep, run) != every
+    assert pieces_per_word(sweep, run) == pytest.approx(exact, rel=0.2)
+    assert pieces_per_word(sweep, run) != exact
     forecast_module._pieces_per_word.cache_clear()
 
 
@@ -200,9 +200,9 @@ def test_layers_that_are_unfrozen_train_one_step_after_the_other(tmp_path):
     three = run_s(sweep, 3 * 4 * labelled, epochs=3 * 4)
     assert expected.phases["trials"] == pytest.approx(PHASE_S + 2 * three)
     # A loss of hidden states leaves out the step of the head alone; the paper's first stage.
-    hidden, other = of(tmp_path / "hidden", text.replace("kind: gold", "kind: representation, layer: 0"))
-    read = share_of(other) * words(other, "train", "unlabelled")
-    two = run_s(other, 2 * 4 * read, epochs=2 * 4)
+    hidden, gold = of(tmp_path / "hidden", text.replace("kind: gold", "kind: representation, layer: 0"))
+    read = share_of(gold) * words(gold, "train", "unlabelled")
+    two = run_s(gold, 2 * 4 * read, epochs=2 * 4)
     assert hidden.phases["trials"] == pytest.approx(PHASE_S + 2 * two)
     projected, _ = of(
         tmp_path / "projected", text.replace("hidden_dim: 6, vocab", "hidden_dim: 6, projection: 8, vocab")

@@ -1,4 +1,4 @@
-"""Figures of a GPU in a sweep, and whether GPUs pay. What a GPU would take is given."""
+"""GPU figures in a sweep, and the gain of training on GPUs, with made-up measurements of a GPU."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def a_gpu(monkeypatch: pytest.MonkeyPatch, *, training: float) -> Iterator[None]
     def measure_shapes(
         store_uri: str, runs: Any, *, resources: Any, listener: Any, runtimes: Any, **_: Any
     ) -> Any:
-        check_gpu(runtimes, resources, here)
+        check_gpu(runtimes, resources, topology)
         storage = Storage(store_uri)
         for run in runs:
             measure_cost(store_uri, run)
             figures = {"training_pieces_per_s_gpu": training}
-            for each in runtimes:
-                figures |= {f"latency_ms_{each}": 0.25, f"latency_ms_batch32_{each}": 0.5}
-                figures[f"sentences_per_s_{each}"] = 1e5 if run.role == "student" else 1e4
+            for runtime in runtimes:
+                figures |= {f"latency_ms_{runtime}": 0.25, f"latency_ms_batch32_{runtime}": 0.5}
+                figures[f"sentences_per_s_{runtime}"] = 1e5 if run.role == "student" else 1e4
             sizes = find_sizes(storage, run)
             assert sizes is not None
             store_cost(storage, run, MeasuredCost(sizes, Cost(figures, sizes.shape, ON)))
@@ -49,9 +49,9 @@ def a_gpu(monkeypatch: pytest.MonkeyPatch, *, training: float) -> Iterator[None]
 
     @contextmanager
     def connected(*_: Any, **__: Any) -> Iterator[Topology]:
-        yield here
+        yield topology
 
-    here = Topology.of({"CPU": 2.0, "GPU": 1.0})
+    topology = Topology.of({"CPU": 2.0, "GPU": 1.0})
     with without_ray():
         monkeypatch.setattr(costs, "measure_shapes", measure_shapes)
         monkeypatch.setattr(cluster, "connected", connected)
@@ -78,9 +78,9 @@ def test_plan_says_where_gpus_do_not_pay(tmp_path, monkeypatch, capsys, training
     (tmp_path / "sweep.yaml").write_text(ON_GPUS)
     with a_gpu(monkeypatch, training=training / 2):
         call("plan", str(tmp_path / "sweep.yaml"), "--set", f"store={tmp_path / 'store'}")
-    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("GPUs: they")]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("GPUs: they")]
     expected = (
         "GPUs: they do not pay for E6 H6 crf: at most 2,000 pieces/s in training over all runs at once, and 2,048 "
         "without them; set resources.students.gpus_per_worker: 0"
     )
-    assert said == ([] if pays else [expected])
+    assert lines == ([] if pays else [expected])

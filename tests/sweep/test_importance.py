@@ -1,4 +1,4 @@
-"""Which settings matter: those that the figures were computed from."""
+"""The importance of settings, and the reasons for having none."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ def record_of(number: int, tree: dict) -> Record:
 
 @pytest.fixture(scope="module")
 def drawn() -> list[Record]:
-    """Settings as a sampler draws them."""
+    """Records of trials with settings drawn by a sampler."""
     study = Study(TREE, SearchConfig(sampler="random"))
     trees = [study.ask(number, 0, []) for number in range(40)]
-    return [record_of(number, each.tree) for number, each in enumerate(trees) if each is not None]
+    return [record_of(number, setting.tree) for number, setting in enumerate(trees) if setting is not None]
 
 
 def test_each_objective_names_the_settings_that_it_depends_on(drawn):
-    found = compute_importance(TREE, drawn, DIRECTIONS)
-    assert (found.trials, found.missing) == (40, "")
+    computed = compute_importance(TREE, drawn, DIRECTIONS)
+    assert (computed.trials, computed.missing) == (40, "")
     common = {"student.hidden_dim", "student.decoder", "objective", "training.learning_rate"}
-    assert {name: set(own) for name, own in found.shares.items()} == dict.fromkeys(DIRECTIONS, common)
-    f1, latency = found.shares["f1"], found.shares["latency_ms"]
+    assert {name: set(shares) for name, shares in computed.shares.items()} == dict.fromkeys(
+        DIRECTIONS, common
+    )
+    f1, latency = computed.shares["f1"], computed.shares["latency_ms"]
     assert next(iter(f1)) == "student.hidden_dim"
     assert f1["student.hidden_dim"] > 0.9
     assert latency["student.decoder"] > 0.9
     assert sum(f1.values()) == pytest.approx(1)
-    assert found == compute_importance(TREE, drawn, DIRECTIONS), "the forest has a fixed seed"
+    assert computed == compute_importance(TREE, drawn, DIRECTIONS), "the forest has a fixed seed"
 
 
 def test_what_does_not_differ_is_left_out(drawn):
-    found = compute_importance(TREE, drawn, OBJECTIVES)
-    assert set(found.shares) == {"score", "latency_ms"}, "all have as many parameters"
+    computed = compute_importance(TREE, drawn, OBJECTIVES)
+    assert set(computed.shares) == {"score", "latency_ms"}, "all have as many parameters"
 
 
 def test_a_grid_has_importances_though_no_sampler_noted_its_values():
@@ -69,13 +71,13 @@ def test_a_grid_has_importances_though_no_sampler_noted_its_values():
 def test_too_few_trials_and_too_few_settings_are_said(drawn):
     few = compute_importance(TREE, drawn[: FEWEST - 1], DIRECTIONS)
     assert (few.shares, few.missing) == ({}, f"it needs {FEWEST} complete trials, and there are {FEWEST - 1}")
-    unfinished = [replace(each, trial=replace(each.trial, state="PRUNED")) for each in drawn]
+    unfinished = [replace(stored, trial=replace(stored.trial, state="PRUNED")) for stored in drawn]
     assert compute_importance(TREE, unfinished, DIRECTIONS).missing.endswith("there are 0")
-    one = {"student": {"hidden_dim": {"choice": [16, 32, 64]}, "decoder": "crf"}}
+    single_search = {"student": {"hidden_dim": {"choice": [16, 32, 64]}, "decoder": "crf"}}
     draw = random.Random(0)
     alike = [
         record_of(n, {"student": {"hidden_dim": draw.choice([16, 32]), "decoder": "crf"}}) for n in range(30)
     ]
-    assert compute_importance(one, alike, DIRECTIONS).missing.startswith("one setting differs")
+    assert compute_importance(single_search, alike, DIRECTIONS).missing.startswith("one setting differs")
     fixed = {"student": {"hidden_dim": 16, "decoder": "crf"}}
     assert compute_importance(fixed, alike, DIRECTIONS).missing.startswith("no setting differs")
