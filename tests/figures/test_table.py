@@ -42,7 +42,7 @@ SCORES = Scores(
     {
         part: {
             group: replace(
-                own,
+                group_score,
                 beside={
                     "uas": replace(group_score, mean=group_score.mean + 0.1, by_language={"en": 0.7}),
                     "repairs": replace(group_score, mean=group_score.mean / 10),
