@@ -59,8 +59,9 @@ def pytest_configure() -> None:
 
 
 class Scheduling(LoadScopeScheduling):
-    """Several processes share the tests: one has every file that uses the shared cluster, so that there is one cluster;
-    any other file is one process' whole, with its fixtures.
+    """Distribute the tests over processes: all files that use the shared cluster go to one process.
+
+    Each of the remaining files goes to one process as a whole, with its fixtures.
     """
 
     def _split_scope(self, nodeid: str) -> str:

@@ -60,8 +60,13 @@ class NodeProcesses:
         self._nodes: list[subprocess.Popen[bytes]] = []
 
     def add(self, *, cpus: int = 1, own_ip: bool = True, before: str = "", **environment: str) -> Path:
-        """Start a node, and wait for it; its home. `before`: what a shell does first, with mounts of its own. Where
-        nodes have one address between them (not `own_ip`), a driver may join either.
+        """Start a node, wait for it, and return its home folder.
+
+        Args:
+            cpus: of the node.
+            own_ip: false: all nodes share one address, and a driver may join any of them.
+            before: shell commands executed first, with mounts of their own.
+            environment: variables of the node.
         """
         number = len(self._nodes) + 1
         home = self._folder / f"node{number}"

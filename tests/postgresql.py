@@ -41,8 +41,8 @@ class PostgresServer:
             "--encoding=UTF8",
         ]
         command = [self._programs / "initdb", *options, "--username", USER, "-D", self._folder / "data"]
-        made = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, **self._as)
-        assert made.returncode == 0, made.stderr
+        process = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, **self._as)
+        assert process.returncode == 0, process.stderr
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self._process: subprocess.Popen[bytes] | None = None

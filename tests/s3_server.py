@@ -33,7 +33,7 @@ class Asked:
 
     @property
     def kind(self) -> str:
-        """What it is for: `GET`, `HEAD`, `PUT`, `LIST`, …"""
+        """The kind of the request: `GET`, `HEAD`, `PUT`, `LIST`, …."""
         lists = self.method == "GET" and "list-type" in self.query
         parts = "uploads" in self.query or "uploadId" in self.query
         return "LIST" if lists else "UPLOAD" if parts else self.method

@@ -27,10 +27,10 @@ def checked(function: Any) -> Any:
 
 def _holds_shape(hint: Any, function: Any) -> bool:
     try:
-        found = eval(hint, function.__globals__) if isinstance(hint, str) else hint
+        hint_type = eval(hint, function.__globals__) if isinstance(hint, str) else hint
     except (NameError, TypeError):
         return False  # a name that is known inside a class or function only
-    return any(isinstance(part, type) and issubclass(part, AbstractArray) for part in _parts(found))
+    return any(isinstance(part, type) and issubclass(part, AbstractArray) for part in _parts(hint_type))
 
 
 def _parts(hint: Any) -> Iterator[Any]:

@@ -41,5 +41,5 @@ def test_modules_of_configuration_import_no_network(room):
         "    if loaded:\n"
         "        sys.exit(f'{name} imports {loaded}')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr

@@ -213,8 +213,10 @@ def test_variants_exist(page):
 
 
 def wrong_settings(text: str, folder: Path) -> Iterator[str]:
-    """The faults of the YAML that a page shows. A block with a `name` is a whole sweep file, and its variants are
-    checked too. Any block may leave out settings; those that it has must exist.
+    """The faults of the YAML blocks of a page.
+
+    A block with a `name` is a complete sweep file, and its variants are checked too. Any block may leave out settings;
+    the settings that it has must exist.
     """
     (folder / "sweeps" / "page").mkdir(parents=True)
     (folder / "sweeps" / "base").symlink_to(ROOT / "sweeps" / "base")

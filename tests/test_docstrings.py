@@ -18,13 +18,13 @@ print(f"{attempted} examples, {failed} failed")
 
 
 def test_examples_in_docstrings_are_true():
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
         cwd=Path(__file__).resolve().parents[1],
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    examples, failed = done.stdout.rsplit("\n", 2)[-2].split(" examples, ")
-    assert failed == "0 failed", done.stdout
+    assert process.returncode == 0, process.stderr
+    examples, failed = process.stdout.rsplit("\n", 2)[-2].split(" examples, ")
+    assert failed == "0 failed", process.stdout
     assert int(examples.rpartition("\n")[2]) > 5

@@ -1,5 +1,6 @@
-"""A name that a stranger searches for leads to one place, or to two: modules' names differ by a word, and what an entry
-of a table can do stands in its file alone.
+"""A search for a name leads to one or two places.
+
+Names of modules differ by a word, and the abilities of a table's entry are stated in its file alone.
 """
 
 import ast

@@ -99,8 +99,9 @@ class Watch:
         return sum(event == "process" for event, _, _ in self._entries())
 
     def connections(self) -> set[str]:
-        """Hosts other than this machine that were looked up, or connected to. (A datagram's socket that is connected
-        sends nothing: Ray finds the address of this machine so.)
+        """Foreign hosts that were looked up or connected to.
+
+        Connecting a datagram socket sends nothing: Ray finds the address of this machine in this way.
         """
         local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", socket.gethostname(), socket.getfqdn()}
         local |= {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}

@@ -139,7 +139,7 @@ def _key(row: Row) -> tuple[int, int]:
 
 def _failed(problem: str, error: RayError) -> RunError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    hint = "finished shards are kept; run it again for the rest"
+    hint = "what is computed is kept; run it again for the rest"
     return RunError(f"{problem}: {lines[-1] if lines else type(error).__name__}; {hint}")
 
 

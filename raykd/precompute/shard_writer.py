@@ -267,7 +267,7 @@ class ShardWriter:
     ) -> ShardEntry:
         """Write a signal computed from stored signals, always from the rounded values."""
         signal, stored, first = SIGNALS[need.signal], {}, None
-        for source in (need for need in job.origins if need.signal in signal.sources):
+        for source in (origin for origin in job.origins if origin.signal in signal.sources):
             entry = entries.get(source.name) or self._write_once(job, source)
             batch = open_shard(origin_folder(self._store, job.origins[source]), entry)
             stored[source.signal] = decode_columns(source, batch)

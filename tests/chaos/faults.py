@@ -1,5 +1,6 @@
-"""Faults against a real sweep. Whatever happened, it has to end as the undisturbed one: the same trials, scores,
-weights and front, and a store without damage.
+"""Faults against a real sweep, which must end like the undisturbed one.
+
+The trials, scores, weights and the front must be the same, and the store without damage.
 
 `python -m tests.chaos.faults SEED KILLS` prints what was done and how it ended, as JSON, and fails where one differs.
 """
@@ -46,7 +47,7 @@ SECTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Tried:
+class Attempt:
     """A folder with a sweep that is disturbed."""
 
     def __init__(self, parent: Path, name: str, undisturbed: Path | None = None, **sections: Any):
@@ -83,8 +84,8 @@ class Tried:
     def outcome(self) -> dict[str, Any]:
         """What must not depend on faults."""
         storage = Storage(str(self.store))
-        found = examine_store(storage)
-        assert not found.damages, found.damages
+        examination = examine_store(storage)
+        assert not examination.damages, examination.damages
         trials = [record.trial for record in SweepRecords(storage, NAME).load()]
         weights = {
             path.parent.name: stored(path)["weights_sha256"] for path in self.store.glob("runs/*/result.json")
@@ -98,20 +99,20 @@ class Tried:
 
 def undisturbed(parent: Path, **sections: Any) -> tuple[Path, dict[str, Any]]:
     """The folder of a sweep that nothing happens to, and its outcome."""
-    tried = Tried(parent, "undisturbed", **sections)
-    ended = tried.sweep()
+    attempt = Attempt(parent, "undisturbed", **sections)
+    ended = attempt.sweep()
     assert ended.code == 0, ended.output
-    return tried.folder, tried.outcome()
+    return attempt.folder, attempt.outcome()
 
 
 def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: int) -> dict[str, Any]:
     """`kill -9` at random instants: of the driver, of workers, of Ray's own processes; begun again until it ends."""
     drawn, killed, ends, left, sweeps = random.Random(seed), Counter(), Counter(), Counter(), 0
     while killed.total() < count:
-        tried = Tried(parent, f"kills-{seed}-{sweeps}", whole[0])
+        attempt = Attempt(parent, f"kills-{seed}-{sweeps}", whole[0])
         code: int | None = None
         while code != 0:
-            with tried.running("--resume") as command:
+            with attempt.running("--resume") as command:
                 while killed.total() < count and _lives(command, drawn.uniform(0.5, LONGEST_S)):
                     victim = _kill(command, drawn)
                     killed[victim] += 1
@@ -120,11 +121,11 @@ def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: in
                 ended, remains = command.end_and_left()
                 # Ray's own processes end by themselves when a driver is gone; one killed in its first second may not.
                 left.update(line.split()[0] for line in remains)
-                code = tried.checked(ended).code
+                code = attempt.checked(ended).code
             assert code in (0, -9, GAPS), ended.output
-        assert tried.outcome() == whole[1]
-        sweeps, ends = sweeps + 1, ends + tried.ends
-        shutil.rmtree(tried.folder)
+        assert attempt.outcome() == whole[1]
+        sweeps, ends = sweeps + 1, ends + attempt.ends
+        shutil.rmtree(attempt.folder)
     codes = {str(code): n for code, n in sorted(ends.items())}
     return {"killed": dict(killed), "sweeps": sweeps, "exit codes": codes, "left after 40 s": dict(left)}
 
@@ -155,28 +156,28 @@ def _kill(command: Command, drawn: random.Random) -> str:
 def full_disk(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """The disk has room for a part of the store only, of two sizes; then for all."""
     size = sum(path.stat().st_size for path in (whole[0] / "store").rglob("*") if path.is_file())
-    tried = Tried(parent, "disk", whole[0])
-    (tried.folder / "sitecustomize.py").write_text(FULL_DISK)
+    attempt = Attempt(parent, "disk", whole[0])
+    (attempt.folder / "sitecustomize.py").write_text(FULL_DISK)
     for share in (0.4, 0.8):
-        room = {"CHAOS_ROOM": str(int(share * size)), "CHAOS_STORE": str(tried.store)}
-        ended = tried.sweep(**room, PYTHONPATH=f"{tried.folder}:{ROOT}")
+        room = {"CHAOS_ROOM": str(int(share * size)), "CHAOS_STORE": str(attempt.store)}
+        ended = attempt.sweep(**room, PYTHONPATH=f"{attempt.folder}:{ROOT}")
         assert ended.code in (4, 7, GAPS, 9), ended.output
         assert "no space left on device" in ended.output
-    assert tried.sweep().code == 0
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.sweep().code == 0
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """One bit in a file of every kind that the store has; the doctor repairs it."""
-    tried = Tried(parent, "bits")
-    shutil.rmtree(tried.store, ignore_errors=True)
-    shutil.copytree(whole[0] / "store", tried.store)
+    attempt = Attempt(parent, "bits")
+    shutil.rmtree(attempt.store, ignore_errors=True)
+    shutil.copytree(whole[0] / "store", attempt.store)
     drawn, kinds = random.Random(seed), {}
-    for path in sorted(tried.store.rglob("*")):
+    for path in sorted(attempt.store.rglob("*")):
         if path.is_file() and path.suffix in (".json", ".arrow", ".safetensors"):
             kind = (
-                path.relative_to(tried.store).parts[0],
+                path.relative_to(attempt.store).parts[0],
                 path.name if path.suffix == ".json" else path.suffix,
             )
             kinds[kind if path.name[0] not in "0123456789" else (kind[0], "trial")] = path
@@ -186,23 +187,23 @@ def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) ->
         data = bytearray(path.read_bytes())
         data[drawn.randrange(len(data))] ^= 1 << drawn.randrange(8)
         path.write_bytes(data)
-    assert tried.sweep().code == StoreError.exit_code
-    assert run(tried.folder, "doctor", str(tried.store), "--repair").code == 0
-    assert tried.sweep().code == 0
-    assert tried.outcome() == whole[1]
-    return {"files": len(flipped), "exit codes": tried.codes()}
+    assert attempt.sweep().code == StoreError.exit_code
+    assert run(attempt.folder, "doctor", str(attempt.store), "--repair").code == 0
+    assert attempt.sweep().code == 0
+    assert attempt.outcome() == whole[1]
+    return {"files": len(flipped), "exit codes": attempt.codes()}
 
 
 def two_drivers(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """Two at once on one sweep: one is refused by the other's name."""
-    tried = Tried(parent, "two", whole[0])
-    with tried.running("--resume") as one, tried.running("--resume") as other:
-        ends = [tried.checked(command.end()) for command in (one, other)]
+    attempt = Attempt(parent, "two", whole[0])
+    with attempt.running("--resume") as one, attempt.running("--resume") as other:
+        ends = [attempt.checked(command.end()) for command in (one, other)]
     assert sorted(ended.code for ended in ends) == [0, StoreError.exit_code], ends
     (refused,) = (ended for ended in ends if ended.code)
     assert "works on this sweep" in refused.err
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
@@ -210,46 +211,47 @@ def server_away(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> 
     server = MlflowServer(parent)
     server.start()
     try:
-        tried = Tried(parent, "away", whole[0], tracking={"uri": f"http://{server.address}"})
-        with tried.running() as command:
-            command.until(lambda: list(tried.store.glob("teachers/*/checkpoint.pt")))
+        attempt = Attempt(parent, "away", whole[0], tracking={"uri": f"http://{server.address}"})
+        with attempt.running() as command:
+            command.until(lambda: list(attempt.store.glob("teachers/*/checkpoint.pt")))
             server.stop()
             command.until(lambda: "the sweep goes on without it" in command.output())
             server.start()
-            ended = tried.checked(command.end())
+            ended = attempt.checked(command.end())
         assert ended.code == 0, ended.output
         if "not shown in MLflow" in ended.output:  # it ended before the server was back
-            assert tried.sweep().code == 0
+            assert attempt.sweep().code == 0
         _shows_all(server, whole)
-        assert tried.outcome() == whole[1]
-        return {"exit codes": tried.codes()}
+        assert attempt.outcome() == whole[1]
+        return {"exit codes": attempt.codes()}
     finally:
         server.stop()
 
 
 def server_hangs(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
-    """The tracking server takes connections and answers nothing, from the middle of the sweep to its end: the sweep
-    ends well without it. Once the server goes on, `--resume` shows every trial.
+    """The tracking server accepts connections and answers nothing, from the middle of the sweep to its end.
+
+    The sweep ends well without it. Once the server is back, `--resume` shows every trial.
     """
     folder = parent / "hanging server"  # the other one has runs of its own
     folder.mkdir()
     server = MlflowServer(folder)
     server.start()
     try:
-        tried = Tried(parent, "hangs", whole[0], tracking={"uri": f"http://{server.address}"})
-        with tried.running() as command:
-            command.until(lambda: list(tried.store.glob("teachers/*/checkpoint.pt")))
+        attempt = Attempt(parent, "hangs", whole[0], tracking={"uri": f"http://{server.address}"})
+        with attempt.running() as command:
+            command.until(lambda: list(attempt.store.glob("teachers/*/checkpoint.pt")))
             server.hang()
-            ended = tried.checked(command.end())
+            ended = attempt.checked(command.end())
         assert ended.code == 0, ended.output
         assert "the sweep goes on without it" in ended.output
         assert "not shown in MLflow" in ended.output
-        assert tried.outcome() == whole[1]
+        assert attempt.outcome() == whole[1]
         server.go_on()
-        assert tried.sweep().code == 0
+        assert attempt.sweep().code == 0
         _shows_all(server, whole)
-        assert tried.outcome() == whole[1]
-        return {"exit codes": tried.codes()}
+        assert attempt.outcome() == whole[1]
+        return {"exit codes": attempt.codes()}
     finally:
         server.stop()
 
@@ -275,14 +277,14 @@ def main(seed: int, count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="raykd-chaos-") as folder:
         parent, started = Path(folder), time.monotonic()
         whole = undisturbed(parent)
-        told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
+        report: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
         faults: dict[str, Callable[[], dict[str, Any]]] = {"kills": lambda: kills(parent, whole, seed, count)}
         faults |= {each.__name__: partial(each, parent, whole, seed) for each in OTHERS}
         for name, fault in faults.items():
             began = time.monotonic()
-            told[name] = {**fault(), "seconds": round(time.monotonic() - began, 1)}
-            print(name, json.dumps(told[name]), file=sys.stderr, flush=True)
-        return {**told, "minutes": round((time.monotonic() - started) / 60, 1)}
+            report[name] = {**fault(), "seconds": round(time.monotonic() - began, 1)}
+            print(name, json.dumps(report[name]), file=sys.stderr, flush=True)
+        return {**report, "minutes": round((time.monotonic() - started) / 60, 1)}
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from tests.chaos.faults import Tried, undisturbed
+from tests.chaos.faults import Attempt, undisturbed
 from tests.chaos.full_disk import FULL_DISK
 from tests.end_to_end.command import ROOT, Command, Ended
 from tests.node_processes import TOKEN, NodeProcesses, node_processes
@@ -33,73 +33,75 @@ GRACE = 2.0
 
 def swept(
     nodes: NodeProcesses,
-    tried: Tried,
+    attempt: Attempt,
     disturb: Callable[[Command], None] = lambda command: None,
     environment: Mapping[str, str] | None = None,
 ) -> Ended:
     """The sweep from the first node, disturbed while it runs. Actors of Ray's own stay as long as the cluster."""
-    with tried.running("--resume", RAY_ADDRESS=nodes.address, **TOKEN, **(environment or {})) as command:
+    with attempt.running("--resume", RAY_ADDRESS=nodes.address, **TOKEN, **(environment or {})) as command:
         command.grace = GRACE
         disturb(command)
         ended, _ = command.end_and_left()
-    return tried.checked(ended)
+    return attempt.checked(ended)
 
 
 def store_missing(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes has an empty folder in the place of the store."""
-    tried = Tried(parent, "missing", whole[0], **LONG)
-    with node_processes(tried.folder, **TOKEN) as nodes:
+    attempt = Attempt(parent, "missing", whole[0], **LONG)
+    with node_processes(attempt.folder, **TOKEN) as nodes:
         nodes.add()
-        nodes.add(before=f"mount -t tmpfs none {tried.store}")
-        ended = swept(nodes, tried)
+        nodes.add(before=f"mount -t tmpfs none {attempt.store}")
+        ended = swept(nodes, attempt)
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
     assert "is not the driver's there: mount it" in ended.output
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
-    """The store goes away from one of two nodes while both train students: at the latest when it writes its model, its
-    run fails there.
+    """The store disappears from one of two nodes while both train students.
+
+    At the latest when its model is written, the run on that node fails.
     """
-    return _replaced(Tried(parent, "lost", whole[0], **LONG), whole, lambda: "mount -t tmpfs none")
+    return _replaced(Attempt(parent, "lost", whole[0], **LONG), whole, lambda: "mount -t tmpfs none")
 
 
 def store_copied(parent: Path, whole: Whole) -> dict[str, Any]:
-    """A copy of the store comes into its place on one of two nodes while both train students: its run ends well there,
-    with a result that is nowhere else.
+    """A copy of the store replaces it on one of two nodes while both train students.
+
+    The run on that node ends well, with a result that is nowhere else.
     """
-    tried = Tried(parent, "copied", whole[0], **LONG)
-    copy, copied = tried.folder / "copy", set[Path]()
+    attempt = Attempt(parent, "copied", whole[0], **LONG)
+    copy, copied = attempt.folder / "copy", set[Path]()
 
     def mount() -> str:
         # Files come and go while they are copied.
-        subprocess.run(["cp", "-r", str(tried.store), str(copy)], check=False, capture_output=True)
+        subprocess.run(["cp", "-r", str(attempt.store), str(copy)], check=False, capture_output=True)
         copied.update(copy.glob("runs/*/result.json"))
         return f"mount --bind {copy}"
 
-    told = _replaced(tried, whole, mount)
+    report = _replaced(attempt, whole, mount)
     lost = set(copy.glob("runs/*/result.json")) - copied
     assert lost, "no run ended there"
-    return {**told, "runs that ended in the copy": len(lost)}
+    return {**report, "runs that ended in the copy": len(lost)}
 
 
-def _replaced(tried: Tried, whole: Whole, mount: Callable[[], str]) -> dict[str, Any]:
+def _replaced(attempt: Attempt, whole: Whole, mount: Callable[[], str]) -> dict[str, Any]:
     """While both nodes train students, the second mounts something else in the place of the store."""
-    with node_processes(tried.folder, **TOKEN) as nodes:
+    with node_processes(attempt.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add(before="true")  # with mounts of its own
 
         def lose(command: Command) -> None:
-            command.until(lambda: len(_begun(tried.store)) > 1)
+            command.until(lambda: len(_begun(attempt.store)) > 1)
             inside = ["nsenter", "-t", str(nodes.pid(2)), "-m"]
-            subprocess.run([*inside, *mount().split(), str(tried.store)], check=True)
+            subprocess.run([*inside, *mount().split(), str(attempt.store)], check=True)
 
-        ended = swept(nodes, tried, lose)
+        ended = swept(nodes, attempt, lose)
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
     assert "is not the driver's there: mount it" in ended.output
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
@@ -108,42 +110,42 @@ def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
     runs = [path for path in files if "runs" in path.parts]
     size = sum(path.stat().st_size for path in files if "sweeps" not in path.parts)
     left = size - sum(path.stat().st_size for path in runs) * 2 // 3
-    tried = Tried(parent, "full", whole[0], **LONG)
-    (tried.folder / "sitecustomize.py").write_text(FULL_DISK)
-    room = {"CHAOS_STORE": str(tried.store), "CHAOS_ROOM": str(1 << 60)}
-    with node_processes(tried.folder, **TOKEN, **room) as nodes:
+    attempt = Attempt(parent, "full", whole[0], **LONG)
+    (attempt.folder / "sitecustomize.py").write_text(FULL_DISK)
+    room = {"CHAOS_STORE": str(attempt.store), "CHAOS_ROOM": str(1 << 60)}
+    with node_processes(attempt.folder, **TOKEN, **room) as nodes:
         nodes.add()
         nodes.add(CHAOS_ROOM=str(left))
-        ended = swept(nodes, tried, environment={**room, "PYTHONPATH": f"{tried.folder}:{ROOT}"})
+        ended = swept(nodes, attempt, environment={**room, "PYTHONPATH": f"{attempt.folder}:{ROOT}"})
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
     assert "no space left on device" in ended.output
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def node_dies(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes is killed while it trains students."""
-    tried = Tried(parent, "dies", whole[0], **LONG)
-    with node_processes(tried.folder, **TOKEN) as nodes:
+    attempt = Attempt(parent, "dies", whole[0], **LONG)
+    with node_processes(attempt.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add()
 
         def kill(command: Command) -> None:
-            command.until(lambda: len(_begun(tried.store)) > 1)
+            command.until(lambda: len(_begun(attempt.store)) > 1)
             nodes.kill(2)
 
-        ended = swept(nodes, tried, kill)
+        ended = swept(nodes, attempt, kill)
     assert ended.code == 0, ended.output
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
     """One of two nodes is killed while both compute transfer sets."""
-    tried = Tried(
+    attempt = Attempt(
         parent, "precompute", whole[0], **LONG, resources={"concurrency": 2, "precompute_workers": 2}
     )
-    with node_processes(tried.folder, **TOKEN) as nodes:
+    with node_processes(attempt.folder, **TOKEN) as nodes:
         nodes.add()
         nodes.add()
 
@@ -151,10 +153,10 @@ def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
             command.until(lambda: _has(nodes, 2, "ShardWriter"))
             nodes.kill(2)
 
-        ended = swept(nodes, tried, kill)
+        ended = swept(nodes, attempt, kill)
     assert ended.code == 0, ended.output
-    assert tried.outcome() == whole[1]
-    return {"exit codes": tried.codes()}
+    assert attempt.outcome() == whole[1]
+    return {"exit codes": attempt.codes()}
 
 
 def _begun(store: Path) -> list[Path]:
@@ -188,12 +190,12 @@ def main(names: list[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="raykd-chaos-") as folder:
         parent, started = Path(folder), time.monotonic()
         whole = undisturbed(parent, **LONG)
-        told: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
+        report: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
         for fault in (each for each in FAULTS if not names or each.__name__ in names):
             began = time.monotonic()
-            told[fault.__name__] = {**fault(parent, whole), "seconds": round(time.monotonic() - began, 1)}
-            print(fault.__name__, json.dumps(told[fault.__name__]), file=sys.stderr, flush=True)
-        return {**told, "minutes": round((time.monotonic() - started) / 60, 1)}
+            report[fault.__name__] = {**fault(parent, whole), "seconds": round(time.monotonic() - began, 1)}
+            print(fault.__name__, json.dumps(report[fault.__name__]), file=sys.stderr, flush=True)
+        return {**report, "minutes": round((time.monotonic() - started) / 60, 1)}
 
 
 if __name__ == "__main__":

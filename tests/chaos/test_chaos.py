@@ -17,8 +17,8 @@ def whole(tmp_path_factory):
 
 @pytest.mark.timeout(600)
 def test_a_sweep_that_is_killed_at_random_instants_ends_as_the_undisturbed_one(whole, tmp_path):
-    told = kills(tmp_path, whole, seed=1, count=2)
-    assert sum(told["killed"].values()) == 2
+    report = kills(tmp_path, whole, seed=1, count=2)
+    assert sum(report["killed"].values()) == 2
 
 
 @pytest.mark.timeout(400)

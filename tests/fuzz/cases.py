@@ -1,5 +1,6 @@
-"""Runs many damaged inputs in a process of its own, with a limit on the memory and the processor time of each, and
-counts how they end. `python -m tests.fuzz.cases KIND SEED CASES` prints the counts as JSON.
+"""Run many damaged inputs in a separate process, with limits on memory and processor time, and count the outcomes.
+
+`python -m tests.fuzz.cases KIND SEED CASES` prints the counts as JSON.
 
 KIND names a module of this package with `cases(seed) -> Iterator[(damage, call, harmless)]`: the name of the damage,
 what is called with it, and whether it must succeed.

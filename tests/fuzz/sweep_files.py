@@ -1,6 +1,4 @@
-"""Damaged sweep files: those that are shipped, with bytes, words, keys and structure changed; checked as `raykd check`
-does.
-"""
+"""Damaged sweep files: the shipped ones with changed bytes, words, keys and structure, checked as by `raykd check`."""
 
 from __future__ import annotations
 

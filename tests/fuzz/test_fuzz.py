@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_damaged_files_are_refused_or_read(kind):
     command = [sys.executable, "-m", "tests.fuzz.cases", kind, "0", "300"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["wrong"] == []
-    assert found["slowest_s"] < SECONDS
-    ends = sum((Counter(counts) for counts in found["counts"].values()), Counter())
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout)
+    assert report["wrong"] == []
+    assert report["slowest_s"] < SECONDS
+    ends = sum((Counter(counts) for counts in report["counts"].values()), Counter())
     assert ends["accepted"] + ends["refused"] == 300
     # Damage is noticed more often than not, and what is undamaged is read.
     assert ends["refused"] > 100

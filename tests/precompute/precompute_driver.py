@@ -37,8 +37,9 @@ def texts() -> dict[str, Text]:
 
 
 class SlowTeacher(FakeTeacher):
-    """Takes its time, and logs what it is asked. Where the scenario says so it fails at row 13 of "de", or never ends
-    with the last row.
+    """A slow teacher with a log of its sentences.
+
+    In some scenarios it fails at row 13 of "de", or never ends with the last row.
     """
 
     def __init__(self, name: str, folder: Path, scenario: str):
@@ -88,12 +89,12 @@ def run(store: Path, scenario: str, *, actors: int = 2, slots_asleep: bool = Fal
     """Rows computed by one precompute in this process, and the sentences of each range as it was reported."""
     (store.parent / "scenario").write_text(scenario)
     reported: list[int] = []
-    done = precompute(
+    outcome = precompute(
         plan(store),
         placement=Placement(actors=actors, cpus_per_actor=0.5, slots_asleep=slots_asleep),
         on_range=lambda row: reported.append(row["sentences"]),
     )
-    return done.computed_shards, reported
+    return outcome.computed_shards, reported
 
 
 if __name__ == "__main__":

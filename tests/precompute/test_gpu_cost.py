@@ -41,19 +41,19 @@ def labels_as_on_the_cpu(storage: Storage, run: Run) -> None:
         with gpu() as waits:
             call = GraphedLabeller(there.to(GPU), batch, GPU, bf16=False)
             before = waits.total()
-            found = call()[0]
+            labels = call()[0]
             assert waits.total() == before + 1, "the labels are fetched"
             for given, part in zip(call._pinned, tensors(other), strict=True):
                 given.copy_(part)
-            again = call()[0]
-    assert torch.equal(found, expected[0])
-    assert torch.equal(again, expected[1]), "it reads what it is given, not what it was captured with"
+            second_labels = call()[0]
+    assert torch.equal(labels, expected[0])
+    assert torch.equal(second_labels, expected[1]), "it reads what it is given, not what it was captured with"
 
 
 def tensors(batch: TokenBatch) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    batch.map(lambda part: found.append(part) or part)
-    return found
+    collected: list[torch.Tensor] = []
+    batch.map(lambda part: collected.append(part) or part)
+    return collected
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -65,19 +65,19 @@ def test_students_and_their_teachers_label_by_one_graph(tmp_path, name):
 
 @pytest.mark.parametrize("kind", test_parsers.TEACHERS)
 def test_parsers_label_by_one_graph(tmp_path, kind):
-    asked = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
-    ready = prepared(str(tmp_path / "store"), asked)
-    for run in (ready.teachers[0].run, student_of(ready, asked)):
+    run_recipe = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
+    ready = prepared(str(tmp_path / "store"), run_recipe)
+    for run in (ready.teachers[0].run, student_of(ready, run_recipe)):
         labels_as_on_the_cpu(ready.storage, run)
 
 
 def test_a_checkpoint_labels_by_one_graph(tmp_path):
     checkpoint = make_checkpoint(tmp_path / "checkpoint", longest=64)
     teacher = {"kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "scope": "all"}
-    asked = recipe(
+    run_recipe = recipe(
         teachers={**teacher, "epochs": 1, "training": {"batch_tokens": 400, "learning_rate": 1e-3}}
     )
-    preparation = prepare(asked, Storage(str(tmp_path / "store")))
+    preparation = prepare(run_recipe, Storage(str(tmp_path / "store")))
     labels_as_on_the_cpu(preparation.storage, preparation.teachers[0].run)
 
 

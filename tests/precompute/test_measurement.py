@@ -110,8 +110,8 @@ SHAPES: Any = [Shape(16, 16), Shape(16, 64), Shape(64, 64)]
 
 def test_shapes_are_timed_together_and_once():
     timer = Timer()
-    made, heard = bench(timer)
-    made.run(SHAPES)
+    machine, heard = bench(timer)
+    machine.run(SHAPES)
     assert timer.groups == [[shape.id for shape in SHAPES]]
     assert (heard.done, heard.notes, heard.warnings) == (3, [], [])
     bench(timer)[0].run(SHAPES)
@@ -122,10 +122,10 @@ def test_new_shapes_are_timed_beside_a_known_one_in_every_group():
     timer = Timer()
     bench(timer)[0].run(SHAPES)
     new: Any = [Shape(16, 100 + number) for number in range(MAX_MODELS + 1)]
-    made, heard = bench(timer)
-    made.run([*SHAPES, *new])
+    machine, heard = bench(timer)
+    machine.run([*SHAPES, *new])
     assert [group[0] for group in timer.groups[1:]] == ["bilstm 16 16", "bilstm 16 16"]
-    assert sorted(name for group in timer.groups[1:] for name in group[1:]) == sorted(each.id for each in new)
+    assert sorted(name for group in timer.groups[1:] for name in group[1:]) == sorted(run.id for run in new)
     assert heard.done == len(new)
 
 
@@ -139,21 +139,21 @@ def test_where_nothing_is_known_later_groups_are_timed_beside_one_of_the_first()
 def test_a_known_shape_that_moved_causes_all_to_be_timed_again():
     bench(Timer())[0].run(SHAPES)
     slower = Timer(lambda call, shape: 1.4)
-    made, heard = bench(slower)
-    made.run([*SHAPES, Shape(8, 8)])  # type: ignore[list-item]
+    machine, heard = bench(slower)
+    machine.run([*SHAPES, Shape(8, 8)])  # type: ignore[list-item]
     assert slower.groups == [["bilstm 16 16", "bilstm 8 8"], [*(shape.id for shape in SHAPES), "bilstm 8 8"]]
     assert (
-        "is timed otherwise than before (latency_ms 0.448, was 0.32), so 4 shapes are timed again"
+        "has another latency than before (latency_ms 0.448, was 0.32), so 4 shapes are timed again"
         in heard.notes[0]
     )
-    assert made.costs["bilstm 64 64"]["latency_ms"] == pytest.approx(1.4 * 1.28)
+    assert machine.costs["bilstm 64 64"]["latency_ms"] == pytest.approx(1.4 * 1.28)
     assert heard.warnings == []
 
 
 def test_a_machine_that_never_is_as_fast_as_before_is_told_of():
     many: Any = [Shape(16, 100 + number) for number in range(MAX_MODELS + 1)]
-    made, heard = bench(Timer(lambda call, shape: 1.2**call))
-    made.run(many)
+    machine, heard = bench(Timer(lambda call, shape: 1.2**call))
+    machine.run(many)
     assert len(heard.notes) == len(heard.warnings) == 1
     assert "the speed of this machine changes" in heard.warnings[0]
 
@@ -161,19 +161,19 @@ def test_a_machine_that_never_is_as_fast_as_before_is_told_of():
 def test_an_order_that_contradicts_the_work_is_timed_again():
     """Seen on a busy machine: E 16 H 64 at 1.09 ms, E 64 H 64 at 0.78."""
     timer = Timer(lambda call, shape: 3.0 if call == 1 and shape == SHAPES[0] else 1.0)
-    made, heard = bench(timer)
-    made.run(SHAPES)
+    machine, heard = bench(timer)
+    machine.run(SHAPES)
     assert timer.groups[1] == ["bilstm 16 16", "bilstm 16 64"]
-    assert made.costs["bilstm 16 16"]["latency_ms"] == pytest.approx(0.32)
+    assert machine.costs["bilstm 16 16"]["latency_ms"] == pytest.approx(0.32)
     assert ("was slower than" in heard.notes[0], heard.warnings, heard.done) == (True, [], 3)
-    assert made.costs["bilstm 16 16"].notes == ()
+    assert machine.costs["bilstm 16 16"].notes == ()
 
 
 def test_an_order_that_comes_back_is_true_and_reported():
-    made, heard = bench(Timer(lambda call, shape: 3.0 if shape == SHAPES[0] else 1.0))
-    made.run(SHAPES)
-    assert made.costs["bilstm 16 16"]["latency_ms"] == pytest.approx(0.96)
-    (note,) = made.costs["bilstm 16 16"].remarks
+    machine, heard = bench(Timer(lambda call, shape: 3.0 if shape == SHAPES[0] else 1.0))
+    machine.run(SHAPES)
+    assert machine.costs["bilstm 16 16"]["latency_ms"] == pytest.approx(0.96)
+    (note,) = machine.costs["bilstm 16 16"].remarks
     assert (
         note
         == "slower than bilstm embedding_dim 16, hidden_dim 64, though smaller in every size; timed twice"
@@ -195,8 +195,8 @@ def test_only_shapes_of_one_kind_and_beyond_the_spread_contradict_each_other():
 
 def test_what_was_measured_under_load_is_measured_again_on_a_quiet_machine_and_else_told_of():
     busy = Timer(load=0.6)
-    _, heard = made = bench(busy)
-    made[0].run(SHAPES)
+    _, heard = machine = bench(busy)
+    machine[0].run(SHAPES)
     assert "3 of 3 shapes timed while other programs used up to 60% of the machine" in heard.warnings[0]
     still, heard = bench(busy, load=0.5)
     still.run(SHAPES)
@@ -204,11 +204,11 @@ def test_what_was_measured_under_load_is_measured_again_on_a_quiet_machine_and_e
     assert heard.warnings
     assert still.costs["bilstm 16 16"].remarks == ("timed while other programs used 60% of the machine",)
     quiet = Timer()
-    again, heard = bench(quiet)
-    again.run(SHAPES)
+    second_bench, heard = bench(quiet)
+    second_bench.run(SHAPES)
     assert quiet.groups == [[shape.id for shape in SHAPES]]
     assert heard.warnings == []
-    assert not again.costs["bilstm 16 16"].loaded
+    assert not second_bench.costs["bilstm 16 16"].loaded
 
 
 def test_the_load_is_what_others_used(monkeypatch):

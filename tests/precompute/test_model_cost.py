@@ -31,7 +31,7 @@ from tests.training.small import recipe, student_of
 @pytest.fixture
 def timed(monkeypatch):
     """The exports and the models of which batches were timed, each once for each batch, with the threads of PyTorch."""
-    seen = []
+    calls = []
     for name in ("PASSES", "WARM_UP"):
         monkeypatch.setattr(latency, name, 1)
     honest, session = model_cost.labelling_call, model_cost.Session
@@ -39,7 +39,7 @@ def timed(monkeypatch):
     def noted(call, name):
         first = [True]
         return lambda *args: (
-            first and first.pop() and seen.append((name, torch.get_num_threads())),
+            first and first.pop() and calls.append((name, torch.get_num_threads())),
             call(*args),
         )
 
@@ -52,13 +52,13 @@ def timed(monkeypatch):
         model_cost, "labelling_call", lambda model, batch: noted(honest(model, batch), "torch")
     )
     monkeypatch.setattr(model_cost, "Session", Noted)
-    return seen
+    return calls
 
 
 def test_runs_of_one_shape_are_measured_once_by_what_ships(tmp_path, timed):
-    asked = recipe()
-    preparation = prepare(asked, Storage(str(tmp_path)))
-    run, storage = student_of(preparation, asked), preparation.storage
+    run_recipe = recipe()
+    preparation = prepare(run_recipe, Storage(str(tmp_path)))
+    run, storage = student_of(preparation, run_recipe), preparation.storage
     assert find_cost(storage, run) is None
     threads = torch.get_num_threads()
     first = measure_cost(storage.uri, run)
@@ -66,9 +66,13 @@ def test_runs_of_one_shape_are_measured_once_by_what_ships(tmp_path, timed):
     assert timed == [(len(file), 1)], "of one session, whatever the batch"
     assert torch.get_num_threads() == threads
     longer = student_of(preparation, schedule={"epochs": 9})
-    for other in (student_of(preparation, asked.on_gold_labels()), with_seed_offset(run, 3), longer):
-        assert other.id != run.id
-        assert measure_cost(storage.uri, other) == first == find_cost(storage, other)
+    for second_run in (
+        student_of(preparation, run_recipe.on_gold_labels()),
+        with_seed_offset(run, 3),
+        longer,
+    ):
+        assert second_run.id != run.id
+        assert measure_cost(storage.uri, second_run) == first == find_cost(storage, second_run)
     assert len(timed) == 1
     model = build_model(storage, run)
     assert first["parameters"] == sum(p.numel() for p in model.parameters())
@@ -111,16 +115,16 @@ def test_where_a_size_is_new_stored_shapes_are_measured_again(tmp_path, timed, m
 )
 def test_another_shape_is_measured_anew(tmp_path, timed, student):
     storage = Storage(str(tmp_path))
-    for asked in (recipe(), recipe(student=student)):
-        measure_cost(storage.uri, student_of(prepare(asked, storage), asked))
+    for run_recipe in (recipe(), recipe(student=student)):
+        measure_cost(storage.uri, student_of(prepare(run_recipe, storage), run_recipe))
     assert len(timed) == 2
     assert len(storage.names("costs/")) == 4, "the sizes of each, and what was timed"
 
 
 def test_a_student_that_reads_characters_is_measured_with_them(tmp_path, timed):
-    asked = recipe(student={"character_dim": 4, "character_hidden": 4})
-    preparation = prepare(asked, Storage(str(tmp_path)))
-    run = student_of(preparation, asked)
+    run_recipe = recipe(student={"character_dim": 4, "character_hidden": 4})
+    preparation = prepare(run_recipe, Storage(str(tmp_path)))
+    run = student_of(preparation, run_recipe)
     plain = measure_cost(str(tmp_path), student_of(preparation))
     measured = measure_cost(str(tmp_path), run)
     assert measured.shape["characters"] > 0 == plain.shape["characters"]
@@ -141,28 +145,28 @@ def test_a_teacher_that_reads_characters_is_measured_with_them(tmp_path, timed):
 
 
 def test_a_model_without_a_deployed_form_has_the_other_figures(tmp_path, timed):
-    asked = recipe(teachers={"count": 2})
-    measured = measure_cost(str(tmp_path), prepare(asked, Storage(str(tmp_path))).teachers[0].run)
+    run_recipe = recipe(teachers={"count": 2})
+    measured = measure_cost(str(tmp_path), prepare(run_recipe, Storage(str(tmp_path))).teachers[0].run)
     assert measured["parameters"] > 0
     assert not {figure.name for figure in EXPORTED} & measured.figures.keys()
     assert measured["latency_ms_torch"] > 0, "what is known of its speed"
     assert measured.no_export == "it is the mean of several models"
     assert find_cost(
-        Storage(str(tmp_path)), prepare(asked, Storage(str(tmp_path))).teachers[0].run, None, ["int8"]
+        Storage(str(tmp_path)), prepare(run_recipe, Storage(str(tmp_path))).teachers[0].run, None, ["int8"]
     )
 
 
 def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp_path, timed):
-    asked = recipe(student={"scope": "language"})
-    preparation = prepare(asked, Storage(str(tmp_path)))
-    each = [measure_cost(str(tmp_path), run) for run in student_runs(asked, preparation)]
-    assert len(each) == 2
-    both = joined_cost(each)
+    run_recipe = recipe(student={"scope": "language"})
+    preparation = prepare(run_recipe, Storage(str(tmp_path)))
+    costs = [measure_cost(str(tmp_path), run) for run in student_runs(run_recipe, preparation)]
+    assert len(costs) == 2
+    both = joined_cost(costs)
     for name in ("parameters", "bytes"):
-        assert both[name] == each[0][name] + each[1][name]
-    assert both["latency_ms"] == pytest.approx((each[0]["latency_ms"] + each[1]["latency_ms"]) / 2)
-    assert both.figures.keys() == each[0].figures.keys()
-    assert joined_cost(each[:1]) == each[0]
+        assert both[name] == costs[0][name] + costs[1][name]
+    assert both["latency_ms"] == pytest.approx((costs[0]["latency_ms"] + costs[1]["latency_ms"]) / 2)
+    assert both.figures.keys() == costs[0].figures.keys()
+    assert joined_cost(costs[:1]) == costs[0]
     assert Cost.from_plain(both.to_plain()) == both
 
 
@@ -191,13 +195,13 @@ def test_shapes_are_measured_beside_slots_that_sleep_and_found_by_where_they_wer
     runs = [preparation.teachers[0].run, student_of(preparation)]
     how = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}
     for began in ((2, 0), (2, 2)):
-        seen = Counted()
-        on = measure_shapes(str(tmp_path), runs, listener=seen, **how)
+        listener = Counted()
+        on = measure_shapes(str(tmp_path), runs, listener=listener, **how)
         assert on["processor"] == processor_name() != "the driver's"
-        assert (seen.began, seen.advanced) == ([began], 2 - began[1])
+        assert (listener.began, listener.advanced) == ([began], 2 - began[1])
     for run in runs:
-        found = find_cost(preparation.storage, run, on)
-        assert found is not None
-        assert found.hardware == on
-        assert {"parameters", "bytes", "latency_ms"} <= found.figures.keys()
+        cost = find_cost(preparation.storage, run, on)
+        assert cost is not None
+        assert cost.hardware == on
+        assert {"parameters", "bytes", "latency_ms"} <= cost.figures.keys()
         assert find_cost(preparation.storage, run) is None, "the driver's processor timed nothing"

@@ -63,7 +63,9 @@ def opened(store: Path, *needs: Need, offers=("emissions", "transitions"), **opt
 def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path, school):
     reported = []
     plan = school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)
-    done = compute(plan, on_range=lambda row: reported.append((row["task"], row["first"], row["sentences"])))
+    outcome = compute(
+        plan, on_range=lambda row: reported.append((row["task"], row["first"], row["sentences"]))
+    )
     assert reported == [
         *((0, first, size) for first, size in ((0, 10), (10, 10), (20, 10), (30, 5))),
         *((1, first, size) for first, size in ((0, 10), (10, 10), (20, 1))),
@@ -78,18 +80,18 @@ def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path
         path.stat().st_size for path in folder_of(tmp_path, "en", ENGLISH).glob("*.arrow")
     )
     assert 0 < manifest.largest_error < 0.01
-    assert (done.computed_shards, done.tokens) == (7, int(ENGLISH.lengths.sum() + GERMAN.lengths.sum()))
-    assert done.largest_error >= manifest.largest_error
+    assert (outcome.computed_shards, outcome.tokens) == (7, int(ENGLISH.lengths.sum() + GERMAN.lengths.sum()))
+    assert outcome.largest_error >= manifest.largest_error
 
 
 def test_a_second_sweep_shares_what_stands_and_loads_no_teacher(tmp_path, school):
     compute(school.plan(tmp_path, {"en": ENGLISH}, k=3))
     before = files(tmp_path)
-    again = School(FakeTeacher("en"), FakeTeacher("de"))
-    done = compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=2))
-    assert again.loaded == ["de"]
+    second_school = School(FakeTeacher("en"), FakeTeacher("de"))
+    outcome = compute(second_school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=2))
+    assert second_school.loaded == ["de"]
     assert before.items() <= files(tmp_path).items()
-    assert done.computed_shards == 3
+    assert outcome.computed_shards == 3
 
 
 @pytest.mark.parametrize("changes", [{"k": 3}, {"k": 1}, {"k": 0}, {"k": 3, "shard_sentences": 7}])
@@ -97,8 +99,8 @@ def test_nothing_is_launched_when_all_stands(tmp_path, school, changes):
     compute(school.plan(tmp_path, {"en": ENGLISH}, k=3))
     before = files(tmp_path, "")
     plan = school.plan(tmp_path, {"en": ENGLISH}, **changes)
-    found = estimate(plan)
-    assert (found.missing_shards, found.missing_bytes, found.cached_sets) == (0, 0, 1)
+    expected_cost = estimate(plan)
+    assert (expected_cost.missing_shards, expected_cost.missing_bytes, expected_cost.cached_sets) == (0, 0, 1)
     precompute(plan, launch=lambda *_: pytest.fail("launched"))
     assert files(tmp_path, "") == before
 
@@ -135,10 +137,10 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
     with pytest.raises(StoreError, match="no manifest"):
         opened(tmp_path, Need("emissions"))
     before = files(tmp_path)
-    again = School(FakeTeacher("en"), FakeTeacher("de"))
-    assert compute(again.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)).computed_shards == 4
+    second_school = School(FakeTeacher("en"), FakeTeacher("de"))
+    assert compute(second_school.plan(tmp_path, {"en": ENGLISH, "de": GERMAN}, k=3)).computed_shards == 4
     assert before.items() <= files(tmp_path).items()
-    assert sorted(again.teachers["en"].labelled) == sorted(sentences(35, seed=1)[30:])
+    assert sorted(second_school.teachers["en"].labelled) == sorted(sentences(35, seed=1)[30:])
     undisturbed = tmp_path / "undisturbed"
     compute(
         School(FakeTeacher("en"), FakeTeacher("de")).plan(undisturbed, {"en": ENGLISH, "de": GERMAN}, k=3)
@@ -259,11 +261,11 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
     plan = school.plan(tmp_path, {"en": text}, k=k, shard_sentences=100)
     before = estimate(plan)
     assert not list(tmp_path.iterdir())
-    done = compute(plan)
-    assert before.missing_bytes == pytest.approx(done.bytes, rel=0.05)
-    assert (before.missing_shards, before.cached_shards) == (done.shards, 0)
+    outcome = compute(plan)
+    assert before.missing_bytes == pytest.approx(outcome.bytes, rel=0.05)
+    assert (before.missing_shards, before.cached_shards) == (outcome.shards, 0)
     after = estimate(plan)
-    assert (after.cached_bytes, after.missing_bytes) == (done.bytes, 0)
+    assert (after.cached_bytes, after.missing_bytes) == (outcome.bytes, 0)
     assert after.signals.keys() == {"emissions", "transitions", *(["kbest"] if k else [])}
     for name, signal in after.signals.items():
         assert signal.sentences == (0 if name == "transitions" else 200)
@@ -275,14 +277,14 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
 def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
     given = sentences(120, seed=3, longest=30)
     plan = _parser(tmp_path, Text.from_tokens(given), shard_sentences=100, shard_bytes=2**17)
-    before, done = estimate(plan), compute(plan)
+    before, outcome = estimate(plan), compute(plan)
     pairs = sum(len(words) * (len(words) + 1) for words in given)
     for name, per_pair in {"arcs": 2, "relations": 2 * TAGS}.items():
         # What a file takes beside its values, of which arcs have few, is estimated for each file.
         assert before.signals[name].bytes == pytest.approx(estimate(plan).signals[name].bytes, rel=0.05)
         assert before.signals[name].bytes > pairs * per_pair
-    assert before.missing_bytes == pytest.approx(done.bytes, rel=0.05)
-    assert before.missing_shards == done.shards
+    assert before.missing_bytes == pytest.approx(outcome.bytes, rel=0.05)
+    assert before.missing_shards == outcome.shards
     # Cut by bytes: the larger signal does not fit into one shard of each hundred sentences.
     sizes = [
         shard.bytes
@@ -292,7 +294,7 @@ def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
     ]
     assert len(sizes) > 2
     assert max(sizes) < 2**17 + 2500
-    assert done.tokens == sum(map(len, given))
+    assert outcome.tokens == sum(map(len, given))
 
 
 def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
@@ -306,26 +308,28 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
     )
     parser = FakeParser("en")
     for rows in ([2, 0, 1], [26, 5, 5, 4, 11], [0, 4], [6]):
-        found = opened.gather(np.array(rows)).arcs
-        own = parser.labelled_arcs([parser.scores(given[row]) for row in rows])
-        assert found.lengths_B.tolist() == own.lengths_B.tolist() == [len(given[row]) for row in rows]
-        assert found.arcs_BTH.shape == own.arcs_BTH.shape
-        assert found.arcs_BTH.dtype == found.relations_BTHR.dtype == torch.float32
-        for place, words in enumerate(own.lengths_B.tolist()):
+        arcs = opened.gather(np.array(rows)).arcs
+        expected_arcs = parser.labelled_arcs([parser.scores(given[row]) for row in rows])
+        assert (
+            arcs.lengths_B.tolist() == expected_arcs.lengths_B.tolist() == [len(given[row]) for row in rows]
+        )
+        assert arcs.arcs_BTH.shape == expected_arcs.arcs_BTH.shape
+        assert arcs.arcs_BTH.dtype == arcs.relations_BTHR.dtype == torch.float32
+        for place, words in enumerate(expected_arcs.lengths_B.tolist()):
             # Of every word and every head it may have; under itself a word has no relations.
             other = ~torch.eye(words + 1, dtype=torch.bool)[1:]
             for one, expected in (
-                (found.arcs_BTH, own.arcs_BTH), (found.relations_BTHR, own.relations_BTHR)
+                (arcs.arcs_BTH, expected_arcs.arcs_BTH), (arcs.relations_BTHR, expected_arcs.relations_BTHR)
             ):  # fmt: skip
                 one, expected = (part[place, :words, : words + 1][other] for part in (one, expected))
                 torch.testing.assert_close(one, expected, atol=2e-2, rtol=0)
-            beyond = torch.ones(found.arcs_BTH.shape[1:], dtype=torch.bool)
+            beyond = torch.ones(arcs.arcs_BTH.shape[1:], dtype=torch.bool)
             beyond[:words, : words + 1] = False
-            assert (found.arcs_BTH[place][beyond] == FORBIDDEN).all()
-            assert (found.arcs_BTH[place, :words, : words + 1][~other] < FORBIDDEN / 2).all()
-        assert torch.isfinite(found.relations_BTHR).all()
-        inside_BT = found.chain().mask_BT
-        torch.testing.assert_close(found.arcs_BTH.exp().sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
+            assert (arcs.arcs_BTH[place][beyond] == FORBIDDEN).all()
+            assert (arcs.arcs_BTH[place, :words, : words + 1][~other] < FORBIDDEN / 2).all()
+        assert torch.isfinite(arcs.relations_BTHR).all()
+        inside_BT = arcs.chain().mask_BT
+        torch.testing.assert_close(arcs.arcs_BTH.exp().sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
 
 
 def test_the_error_of_arcs_is_that_of_heads_a_word_may_have(tmp_path):
@@ -392,17 +396,17 @@ def test_a_non_chain_teacher_gives_marginals_and_its_best_path(tmp_path):
     school = School(FakeTeacher("en", chain=False))
     plan = _non_chain(school, tmp_path)
     before = estimate(plan)
-    done = compute(plan)
-    assert (before.missing_shards, done.computed_shards) == (done.shards, 4) == (8, 4)
+    outcome = compute(plan)
+    assert (before.missing_shards, outcome.computed_shards) == (outcome.shards, 4) == (8, 4)
     assert not folder_of(tmp_path, "en", ENGLISH).exists()
     batch = opened(tmp_path, Need("marginals"), Need("kbest", 1), offers=NON_CHAIN).gather(np.arange(35))
     assert batch.chain is None
     (_, _, output), *_ = FakeTeacher("en", chain=False).outputs(sentences(35, seed=1), 1)
     inside_BT = batch.marginals.mask_BT
-    given_BTY = batch.marginals.emissions_BTY.exp()
-    torch.testing.assert_close(given_BTY.sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
+    emissions_BTY = batch.marginals.emissions_BTY.exp()
+    torch.testing.assert_close(emissions_BTY.sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
     expected_BTY = token_marginals(output.distribution)
-    torch.testing.assert_close(given_BTY[inside_BT], expected_BTY[inside_BT], atol=2e-3, rtol=0)
+    torch.testing.assert_close(emissions_BTY[inside_BT], expected_BTY[inside_BT], atol=2e-3, rtol=0)
     paths_BT, scores_B = viterbi(output.distribution)
     assert torch.equal(batch.paths_BKT[:, 0][inside_BT], paths_BT[inside_BT])
     torch.testing.assert_close(batch.scores_BK[:, 0], scores_B, rtol=1e-5, atol=1e-5)

@@ -70,9 +70,7 @@ def assert_whole(store: Path) -> None:
 
 
 def kill_a_driver(store: Path, *, after: int) -> None:
-    """Start a precompute that never ends in a process of its own, kill it once `after` shards are committed, and wait
-    for its actors to end.
-    """
+    """Start a precompute that never ends, kill it once `after` shards are committed, and wait for its actors to end."""
     address = ray.get_runtime_context().gcs_address
     command = [sys.executable, "-m", "tests.precompute.precompute_driver", address, str(store)]
     driver = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -39,23 +39,25 @@ def assert_taught(storage: Storage, run, data) -> None:
         teacher = load_teacher(storage, source.teacher_id)
         rows = [row for row, sentence in enumerate(table) if sentence["language"] in source.languages]
         for places, _, output in teacher.outputs([table[row]["tokens"] for row in rows], 10**6):
-            given_BTY = output.distribution.emissions_BTY
-            for place, own_TY in zip(places, given_BTY, strict=True):
+            emissions_BTY = output.distribution.emissions_BTY
+            for place, emissions_TY in zip(places, emissions_BTY, strict=True):
                 stored_TY = emissions_of(data, rows[place])
-                expected_TY = own_TY[: len(stored_TY)] - own_TY[: len(stored_TY)].amax(1, keepdim=True)
+                expected_TY = emissions_TY[: len(stored_TY)] - emissions_TY[: len(stored_TY)].amax(
+                    1, keepdim=True
+                )
                 torch.testing.assert_close(stored_TY, expected_TY, atol=5e-3, rtol=1e-3)
 
 
 @pytest.fixture(scope="module", params=["language", "all"])
 def one_each(request, tmp_path_factory):
     """A store whose teachers (one for each language, or one for all) serve one student per language."""
-    asked = recipe(teachers={"scope": request.param}, **ALONE)
-    return asked, prepared(str(tmp_path_factory.mktemp(request.param) / "store"), asked)
+    run_recipe = recipe(teachers={"scope": request.param}, **ALONE)
+    return run_recipe, prepared(str(tmp_path_factory.mktemp(request.param) / "store"), run_recipe)
 
 
 def test_one_student_per_language_with_signals_from_the_right_rows(one_each):
-    asked, ready = one_each
-    runs = student_runs(asked, ready)
+    run_recipe, ready = one_each
+    runs = student_runs(run_recipe, ready)
     assert len(runs) == len({run.id for run in runs}) == 2
     for run, language in zip(runs, ("en", "de"), strict=True):
         (source,) = run.sources
@@ -68,10 +70,10 @@ def test_one_student_per_language_with_signals_from_the_right_rows(one_each):
 
 
 def test_one_language_needs_no_scope(small):
-    asked = recipe(corpus={"languages": ("en",)}, **ALONE)
-    ready = prepare(asked, small.storage)
+    run_recipe = recipe(corpus={"languages": ("en",)}, **ALONE)
+    ready = prepare(run_recipe, small.storage)
     alone = recipe(corpus={"languages": ("en",)}, **TOP)
-    (run,) = student_runs(asked, ready)
+    (run,) = student_runs(run_recipe, ready)
     assert run.id == student_of(ready, alone).id
 
 
@@ -129,10 +131,10 @@ def _alone(store: str, asked) -> Preparation:
 
 
 def test_a_given_teacher_is_the_same_for_every_text(tmp_path):
-    given = {"kind": "hf_token_classifier", "path": make_checkpoint(tmp_path / "checkpoint")}
+    checkpoint = {"kind": "hf_token_classifier", "path": make_checkpoint(tmp_path / "checkpoint")}
     storage = Storage(str(tmp_path / "store"))
     ids = {
-        prepare(recipe(corpus=corpus, teachers={**given, "scope": "all"}), storage).teachers[0].run.id
+        prepare(recipe(corpus=corpus, teachers={**checkpoint, "scope": "all"}), storage).teachers[0].run.id
         for corpus in SIZES
     }
     assert len(ids) == 1

@@ -116,14 +116,14 @@ def test_a_signal_of_many_shards_takes_a_few_requests_when_it_is_opened_again(se
 def test_a_damaged_shard_is_refused_by_name_when_it_is_copied_and_by_the_doctor(storage, tmp_path):
     _, open_set = stored(storage.uri, 3)
     read_all(open_set(), 3)
-    name = next(each for each in storage.names("transfer/") if "shard-00000002" in each)
+    name = next(file for file in storage.names("transfer/") if "shard-00000002" in file)
     flipped = bytearray(storage.read(name))
     flipped[-200] ^= 1
     storage.write(name, bytes(flipped))
     # The node has copies of what was there; the doctor does not look at them.
-    found = examine_store(storage)
-    assert [each.name for each in found.damages] == [name]
-    assert "its checksum is" in found.damages[0].problem
+    examination = examine_store(storage)
+    assert [damage.name for damage in examination.damages] == [name]
+    assert "its checksum is" in examination.damages[0].problem
     shutil.rmtree(tmp_path / "cache")
     with pytest.raises(
         StoreError, match=rf"{name}: the shard is damaged: its checksum is \w+…, it was written"
@@ -133,7 +133,7 @@ def test_a_damaged_shard_is_refused_by_name_when_it_is_copied_and_by_the_doctor(
 
 def test_a_shard_that_is_gone_is_named_and_computed_again(storage):
     plan, open_set = stored(storage.uri, 3)
-    name = next(each for each in storage.names("transfer/") if "shard-00000002" in each)
+    name = next(file for file in storage.names("transfer/") if "shard-00000002" in file)
     storage.remove(name)
     with pytest.raises(StoreError, match=rf"{name}: the shard is missing; run raykd precompute again"):
         read_all(open_set(), 3)

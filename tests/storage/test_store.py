@@ -321,15 +321,15 @@ def test_a_real_limit_on_file_size_leaves_nothing(tmp_path):
         "try:\n    storage.write('large', bytes(70000))\n"
         "except StoreError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         cwd=repository(),
         check=True,
     )
-    assert "large: cannot be written (file too large): 70,000 bytes needed" in done.stdout
-    assert "free some space" in done.stdout
+    assert "large: cannot be written (file too large): 70,000 bytes needed" in process.stdout
+    assert "free some space" in process.stdout
     assert leftovers(tmp_path) == ["small"]
 
 

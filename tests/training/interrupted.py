@@ -1,7 +1,6 @@
-"""A run that is killed at several moments, each in a process of its own:
-`python -m tests.training.interrupted STORE RUN MOMENT…`.
+"""Kill a run at several moments, each time in a new process: `python -m tests.training.interrupted STORE RUN MOMENT…`.
 
-RUN is a file with the run as JSON. The last process is not killed and finishes it. Prints how each ended.
+RUN is a file with the run as JSON. The last process is not killed and finishes the run. Prints how each process ended.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ CHECKPOINT_STEPS = 4
 
 
 def killer(moment: str) -> Callable[[str], None]:
-    """Kills this process at the moment: "step N" and "evaluation N" count from the start of the process, "report N"
-    is the epoch over all stages, "weights" when all is trained and the weights are about to be written.
+    """Kill the process at a moment.
+
+    "step N" and "evaluation N" count from the start of the process, "report N" is the epoch over all stages, "weights"
+    is after training, when the weights are about to be written.
     """
 
     def reach(now: str) -> None:

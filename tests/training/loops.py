@@ -27,8 +27,9 @@ def distiller(
     plan: TrainingPlan | None = None,
     double: bool = False,
 ) -> Distiller:
-    """The training loop of `run`, its model freshly initialised, scored by `whim`; with `double` it and the loss's own
-    parameters are in float64.
+    """The training loop of `run` with a new model, scored by `whim`.
+
+    With `double` the model and the parameters of the loss are in float64.
     """
     model = build_model(storage, run)
     loop = Distiller(

@@ -37,8 +37,10 @@ TREE = {
 
 
 def recipe(**changes: Any) -> Recipe:
-    """The small recipe, each change laid over the section of its name; another `kind` replaces the section, and
-    `stages` replace the objective.
+    """The small recipe with changed sections.
+
+    A change is merged into the section of its name. A change of `kind` replaces the section; `stages` replace the
+    objective.
     """
     tree: dict[str, Any] = {**TREE, "objective": None} if "stages" in changes else dict(TREE)
     for name, value in changes.items():
@@ -59,17 +61,17 @@ def prepared(store: str, *recipes: Recipe) -> Preparation:
 def read_features(preparation: Preparation, *recipes: Recipe) -> int:
     """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
-    runs += [run for each in recipes for run in student_runs(each, preparation)]
+    runs += [run for run_recipe in recipes for run in student_runs(run_recipe, preparation)]
     texts = {teacher.run.id: teacher.text for teacher in preparation.teachers}
     todo = encoder_tasks(preparation.storage, runs, texts)
-    for each in todo:
-        store_encoder_config(preparation.storage, each.config)
+    for task in todo:
+        store_encoder_config(preparation.storage, task.config)
     plan = feature_plan(preparation.storage, todo)
     if plan is not None:
         precompute(plan, launch=here)
-    for each in todo:
-        mark_texts_encoded(preparation.storage, each)
-    return sum(each.new for each in todo)
+    for task in todo:
+        mark_texts_encoded(preparation.storage, task)
+    return sum(task.new for task in todo)
 
 
 def train_teachers(preparation: Preparation) -> None:

@@ -77,12 +77,12 @@ def test_a_student_is_distilled_from_a_teacher_with_a_frozen_encoder(tmp_path, e
 
 def test_the_teacher_is_named_by_the_encoders_content(tmp_path, encoder):
     moved = shutil.copytree(encoder, tmp_path / "moved")
-    other = make_checkpoint(tmp_path / "other", head=False, seed=1)
+    second_checkpoint = make_checkpoint(tmp_path / "other", head=False, seed=1)
     storage = Storage(str(tmp_path / "store"))
     ids = [
         [(teacher.run.id, teacher.run.vocabulary_id) for teacher in prepare(asked, storage).teachers]
         for asked in (
-            with_encoder(encoder), with_encoder(str(moved)), with_encoder(other),
+            with_encoder(encoder), with_encoder(str(moved)), with_encoder(second_checkpoint),
             with_encoder(encoder, pooling="first"), recipe(),
         )
     ]  # fmt: skip
@@ -159,16 +159,16 @@ def test_a_lost_shard_is_computed_again(tmp_path, encoder):
 
 
 def test_nothing_computes_with_the_encoder_but_the_precompute(tmp_path, encoder, monkeypatch):
-    asked = recipe(
+    run_recipe = recipe(
         teachers={"contextual": {"path": encoder}},
         student={"contextual": {"path": encoder}, "embedding_dim": 0},
     )
-    ready = prepare(asked, Storage(str(tmp_path)))
-    read_features(ready, asked)
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
+    read_features(ready, run_recipe)
     monkeypatch.setattr(EncoderFeatures, "compute", lambda *_: pytest.fail("read again"))
     train_teachers(ready)
-    computed(ready, asked)
-    run = student_of(ready, asked)
+    computed(ready, run_recipe)
+    run = student_of(ready, run_recipe)
     result = executed(ready, run)
     monkeypatch.undo()
     assert len(result.epochs) == 2
@@ -176,9 +176,9 @@ def test_nothing_computes_with_the_encoder_but_the_precompute(tmp_path, encoder,
 
 
 def test_stored_features_give_what_the_encoder_gives(tmp_path, encoder):
-    asked = recipe(student={"contextual": {"path": encoder}})
-    ready = prepared(str(tmp_path / "store"), asked)
-    run = student_of(ready, asked)
+    run_recipe = recipe(student={"contextual": {"path": encoder}})
+    ready = prepared(str(tmp_path / "store"), run_recipe)
+    run = student_of(ready, run_recipe)
     executed(ready, run)
     part = encoded_part(ready.storage.uri, run, "test")
     sentences = ready.corpus.parts["test"]["tokens"].to_pylist()
@@ -193,21 +193,21 @@ def test_several_workers_of_one_text_read_several_encoders(tmp_path, encoder):
     (tmp_path / "de.vec").write_text("Anna 3 4\nHaus 5 6\n")
     several = [{"path": encoder, "layers": [0, 1]}, {"vectors": str(tmp_path / "{lang}.vec")}]
     section = TypeAdapter(ContextualConfig).validate_json(json.dumps(several))
-    asked = recipe(teachers={"contextual": section})
-    ready = prepared(str(tmp_path / "store"), asked)
+    run_recipe = recipe(teachers={"contextual": section})
+    ready = prepared(str(tmp_path / "store"), run_recipe)
     encoders, tables = zip(*(encoder_ids(teacher.run) for teacher in ready.teachers), strict=True)
     assert len(set(encoders)) == 1
     assert len(set(tables)) == 2
     batch = encoded_part(ready.storage.uri, ready.teachers[0].run, "train").text.gather(np.arange(3))
     assert batch.features_BTD.shape[2] == 2 * 16 + 2
-    assert len(executed(ready, student_of(ready, asked)).epochs) == 2
+    assert len(executed(ready, student_of(ready, run_recipe)).epochs) == 2
     assert measure_cost(ready.storage.uri, ready.teachers[0].run)["latency_ms_torch"] > 0
 
 
 def test_what_a_teacher_labels_is_read_too(tmp_path, encoder):
-    asked = recipe(teachers={"contextual": {"path": encoder}}, teacher_corpus={"cap": 5})
-    ready = prepare(asked, Storage(str(tmp_path)))
-    read_features(ready, asked)
+    run_recipe = recipe(teachers={"contextual": {"path": encoder}}, teacher_corpus={"cap": 5})
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
+    read_features(ready, run_recipe)
     for teacher in ready.teachers:
         assert FeatureReader(ready.storage, encoder_ids(teacher.run)).find(teacher.text.tokens) is not None
 
@@ -235,9 +235,9 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
 def test_features_larger_than_a_window_are_trained_on_window_by_window(tmp_path, encoder, monkeypatch):
     monkeypatch.setattr("raykd.precompute.features.SMALLEST_SHARD", 10)
     monkeypatch.setattr("raykd.transfer.windows.WINDOW_BYTES", 10_000)
-    asked = recipe(student={"contextual": {"path": encoder}})
-    ready = prepared(str(tmp_path), asked)
-    run = student_of(ready, asked)
+    run_recipe = recipe(student={"contextual": {"path": encoder}})
+    ready = prepared(str(tmp_path), run_recipe)
+    run = student_of(ready, run_recipe)
     data = training_data(ready.storage.uri, run, (), text="all")
     (features,) = data.part.text.features.encoders
     windows = features.plan(data.rows, seed=0, epoch=0)

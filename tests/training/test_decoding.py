@@ -39,20 +39,20 @@ def store(tmp_path_factory):
 )
 def test_the_stored_paths_of_teachers_are_the_best_legal_ones(store, decoding, changes):
     k = 1 if changes.get("combine") == "posteriors" else 4
-    asked = recipe(teachers={**MAXENT, **changes}, objective={**TOP_K, "k": k}, decoding=decoding)
-    ready = prepared(store, asked)
-    run = student_of(ready, asked)
+    run_recipe = recipe(teachers={**MAXENT, **changes}, objective={**TOP_K, "k": k}, decoding=decoding)
+    ready = prepared(store, run_recipe)
+    run = student_of(ready, run_recipe)
     corpus = cached_corpus(store, run.corpus_id)
     data = stage_data(ready.storage, run)
     rows = np.arange(len(data.part))
     teacher = data.gather(rows, torch.device("cpu")).teacher
     lengths_N = data.part.text.lengths
-    found = []
+    collected = []
     for row in rows:
         exist = teacher.scores_BK[row] > -np.inf
         for path in teacher.paths_BKT[row][exist][:, : lengths_N[row]].tolist():
-            found.append(is_legal(corpus.tag_set.decode(path)))
-    assert all(found) == (decoding == "legal"), "what has hardly learnt gives malformed spans"
+            collected.append(is_legal(corpus.tag_set.decode(path)))
+    assert all(collected) == (decoding == "legal"), "what has hardly learnt gives malformed spans"
     # The best stored path is the labelling that the teacher itself is scored by.
     own = load_teacher(ready.storage, ready.teachers[0].run.id)
     words = corpus.parts["train"].to_pylist()
@@ -82,10 +82,10 @@ def test_what_it_enters(store, tmp_path):
     given = {"kind": "hf_token_classifier", "path": path, "scope": "all"}
     for decoding in ("legal", "independent"):
         for decoder in ("crf", "maxent"):
-            asked = recipe(student={"decoder": decoder}, decoding=decoding)
-            runs[decoder, decoding] = student_of(prepare(asked, storage), asked)
-        asked = recipe(teachers=given, objective=TOP_K, decoding=decoding)
-        (teacher,) = prepare(asked, storage).teachers
+            run_recipe = recipe(student={"decoder": decoder}, decoding=decoding)
+            runs[decoder, decoding] = student_of(prepare(run_recipe, storage), run_recipe)
+        run_recipe = recipe(teachers=given, objective=TOP_K, decoding=decoding)
+        (teacher,) = prepare(run_recipe, storage).teachers
         for need in (Need("emissions"), Need("kbest", 4), Need("hidden", layer=1)):
             signals[need.name, decoding] = teacher.signal_id(need, teacher.text)
         runs["given", decoding] = teacher.run
@@ -97,8 +97,8 @@ def test_what_it_enters(store, tmp_path):
 
 
 def test_an_ensemble_gives_the_best_legal_labelling_of_its_pool(store):
-    asked = recipe(teachers={**MAXENT, "count": 2})
-    ready = prepare(asked, Storage(store))
+    run_recipe = recipe(teachers={**MAXENT, "count": 2})
+    ready = prepare(run_recipe, Storage(store))
     train_teachers(ready)
     model = load_model(ready.storage, ready.teachers[0].run)
     assert model.legal is not None

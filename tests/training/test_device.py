@@ -53,8 +53,8 @@ def test_a_gpu_is_used_where_it_was_given_and_missed_where_it_is_not_seen(seen, 
 @pytest.mark.parametrize("gpus", [0.0, 0.5])
 def test_a_run_computes_where_its_role_was_placed(seen, gpus, tmp_path, monkeypatch):
     store = Storage(str(tmp_path))
-    asked = recipe(objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 1})
-    (run,) = student_runs(asked, prepare(asked, store))
+    run_recipe = recipe(objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 1})
+    (run,) = student_runs(run_recipe, prepare(run_recipe, store))
     workers = list[Worker]()
 
     def execute(*_, worker: Worker, report):

@@ -53,12 +53,12 @@ STAGED = {
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
     """A store with one trained BiLSTM teacher of both languages, of words, and what serves these recipes."""
-    asked = recipe(teachers={"scope": "all"}, student=of("svd"))
-    return prepared(str(tmp_path_factory.mktemp("one") / "store"), asked, recipe(**STAGED))
+    run_recipe = recipe(teachers={"scope": "all"}, student=of("svd"))
+    return prepared(str(tmp_path_factory.mktemp("one") / "store"), run_recipe, recipe(**STAGED))
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory):
+def checkpoint(tmp_path_factory):
     return make_checkpoint(tmp_path_factory.mktemp("tiny"), head=False)
 
 
@@ -79,8 +79,8 @@ def pieces_of(ready, run: Run):
 
 
 def test_a_student_starts_from_the_best_subspace_of_its_teachers_words(one):
-    asked = recipe(teachers={"scope": "all"}, student=of("svd"))
-    run, teacher = student_of(one, asked), one.teachers[0].run
+    run_recipe = recipe(teachers={"scope": "all"}, student=of("svd"))
+    run, teacher = student_of(one, run_recipe), one.teachers[0].run
     assert run.embeddings_from == {"teacher_id": teacher.id}
     matrix_VD = vectors_of(load_model(one.storage, teacher))
     rows = torch.from_numpy(matching_rows(pieces_of(one, teacher), pieces_of(one, run)))
@@ -105,10 +105,10 @@ def test_a_small_transformer_learns_through_its_projection(one):
 def test_pieces_that_the_teacher_lacks_are_drawn_as_without_it(one):
     """A teacher of frequent words, a student of all of them."""
     rare = {"vocabulary": {"kind": "word", "min_count": 3}, "scope": "all"}
-    asked = recipe(teachers=rare, student={**of("pca"), "vocabulary": {"kind": "word"}})
-    ready = prepare(asked, one.storage)
+    run_recipe = recipe(teachers=rare, student={**of("pca"), "vocabulary": {"kind": "word"}})
+    ready = prepare(run_recipe, one.storage)
     train_teachers(ready)
-    run, teacher = student_of(ready, asked), ready.teachers[0].run
+    run, teacher = student_of(ready, run_recipe), ready.teachers[0].run
     rows = matching_rows(pieces_of(ready, teacher), pieces_of(ready, run))
     lacking = torch.from_numpy(rows < 0)
     assert 0 < int(lacking.sum()) < len(rows) - 2
@@ -122,14 +122,14 @@ def test_it_is_computed_once_for_all_runs_that_start_so(one, monkeypatch):
     calls = []
     honest = embeddings._compute
     monkeypatch.setattr(embeddings, "_compute", lambda *args: (calls.append(args), honest(*args))[1])
-    asked = recipe(teachers={"scope": "all"}, student=of("ppa", remove=1), **GOLD)
-    run = student_of(one, asked)
+    run_recipe = recipe(teachers={"scope": "all"}, student=of("ppa", remove=1), **GOLD)
+    run = student_of(one, run_recipe)
     models = [_starting_model(one.storage, with_seed_offset(run, offset)) for offset in (0, 1)]
-    other = student_of(
+    second_run = student_of(
         one, recipe(teachers={"scope": "all"}, student={**of("ppa", remove=1), "hidden_dim": 9})
     )
-    assert embeddings_id(other) == embeddings_id(run)
-    _starting_model(one.storage, other)
+    assert embeddings_id(second_run) == embeddings_id(run)
+    _starting_model(one.storage, second_run)
     assert len(calls) == 1
     assert torch.equal(*(vectors_of(model) for model in models))
     heads = [model.head.emissions.weight for model in models]
@@ -145,16 +145,16 @@ def test_what_a_run_starts_from_is_part_of_what_it_is(one):
     assert len({run.id for run in runs}) == 4
     assert embeddings_id(runs[2]) != embeddings_id(runs[3])
     # Gold labels are the same whatever the teacher is; where the student starts is not.
-    asked = recipe(teachers={"scope": "all", "training": {"seed": 1}}, student=of("svd"), **GOLD)
-    again = student_of(prepare(asked, one.storage), asked)
+    run_recipe = recipe(teachers={"scope": "all", "training": {"seed": 1}}, student=of("svd"), **GOLD)
+    again = student_of(prepare(run_recipe, one.storage), run_recipe)
     assert again.id != runs[2].id
     assert embeddings_id(again) != embeddings_id(runs[2])
     assert embeddings_id(replace(runs[2], vocabulary_id="vocabulary-other")) != embeddings_id(runs[2])
 
 
 def test_what_a_kill_or_damage_leaves_is_computed_again(one):
-    asked = recipe(teachers={"scope": "all"}, student=of("pca"), **GOLD)
-    run = student_of(one, asked)
+    run_recipe = recipe(teachers={"scope": "all"}, student=of("pca"), **GOLD)
+    run = student_of(one, run_recipe)
     before = started(one, run)
     folder = one.storage.child(EMBEDDINGS, embeddings_id(run))
     folder.remove("embeddings.json")
@@ -164,24 +164,26 @@ def test_what_a_kill_or_damage_leaves_is_computed_again(one):
         StoreError, match=rf"{ROWS}: is damaged: its checksum is not the one in the manifest; `raykd"
     ):
         started(one, run)
-    (damage,) = (found := examine_store(one.storage)).damages
+    (damage,) = (examination := examine_store(one.storage)).damages
     assert sorted(name.rpartition("/")[2] for name in damage.remove) == ["embeddings.json", ROWS]
-    repair_store(one.storage, found)
+    repair_store(one.storage, examination)
     assert torch.equal(started(one, run), before)
     assert not examine_store(one.storage).damages
 
 
 @pytest.mark.parametrize(("teachers", "students"), [("pruned", False), ("whole", True), ("pruned", None)])
-def test_a_fine_tuned_checkpoint_and_its_student_have_their_own_pieces(given, tmp_path, teachers, students):
+def test_a_fine_tuned_checkpoint_and_its_student_have_their_own_pieces(
+    checkpoint, tmp_path, teachers, students
+):
     """Pruned or not, pieces are the same by their ids in the checkpoint."""
-    taught = checkpoint_teacher(given, vocabulary=teachers, training={"learning_rate": 1e-2})
+    taught = checkpoint_teacher(checkpoint, vocabulary=teachers, training={"learning_rate": 1e-2})
     vocabulary = {"kind": "teacher", "pruned": students}
     student = {"vocabulary": vocabulary, "embedding_dim": 16, "embeddings": start("teacher")}
-    asked = recipe(teachers=taught, student=student, **GOLD)
-    ready = prepare(asked, Storage(str(tmp_path)))
+    run_recipe = recipe(teachers=taught, student=student, **GOLD)
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
     train_teachers(ready)
-    run, teacher = student_of(ready, asked), ready.teachers[0].run
-    whole_VD = AutoModel.from_pretrained(given).get_input_embeddings().weight.detach()
+    run, teacher = student_of(ready, run_recipe), ready.teachers[0].run
+    whole_VD = AutoModel.from_pretrained(checkpoint).get_input_embeddings().weight.detach()
     matrix_VD, found_VD = vectors_of(load_model(ready.storage, teacher)), started(ready, run)
     own, theirs = pieces_of(ready, run), pieces_of(ready, teacher)
     kept = [
@@ -192,7 +194,7 @@ def test_a_fine_tuned_checkpoint_and_its_student_have_their_own_pieces(given, tm
         if piece in kept[1]:
             assert torch.equal(found_VD[row], matrix_VD[list(kept[1]).index(piece)])
     assert not torch.equal(matrix_VD, whole_VD[torch.tensor(list(kept[1]))]), "the teacher was trained"
-    assert len(executed(ready, student_of(ready, replace_gold(asked))).epochs) == 1
+    assert len(executed(ready, student_of(ready, replace_gold(run_recipe))).epochs) == 1
 
 
 def replace_gold(asked):
@@ -201,14 +203,14 @@ def replace_gold(asked):
     )
 
 
-def test_the_checkpoint_as_it_was_given(given, tmp_path):
+def test_the_checkpoint_as_it_was_given(checkpoint, tmp_path):
     """Of teachers for each language too, and wherever the checkpoint lies."""
-    first = shutil.copytree(given, tmp_path / "first")
+    first = shutil.copytree(checkpoint, tmp_path / "first")
     student = {**of("svd", weights="pretrained"), "vocabulary": {"kind": "teacher", "pruned": True}}
-    asked = recipe(teachers=checkpoint_teacher(str(first), scope="language"), student=student, **GOLD)
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
-    whole_VD = AutoModel.from_pretrained(given).get_input_embeddings().weight.detach()
+    run_recipe = recipe(teachers=checkpoint_teacher(str(first), scope="language"), student=student, **GOLD)
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
+    whole_VD = AutoModel.from_pretrained(checkpoint).get_input_embeddings().weight.detach()
     kept = pieces_of(ready, run).checkpoint_ids
     assert torch.equal(started(ready, run), svd(whole_VD[torch.tensor(kept)], 4))
     moved = replace(run, embeddings_from={**run.embeddings_from, "path": str(tmp_path / "moved")})
@@ -221,10 +223,10 @@ def test_the_checkpoint_as_it_was_given(given, tmp_path):
 
 
 def test_word_vectors_by_the_text_of_a_piece(tmp_path):
-    asked = recipe(student={"embedding_dim": 2})
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    texts = piece_texts(pieces_of(ready, student_of(ready, asked)))
-    pieces = open_vocabulary(ready.storage, student_of(ready, asked).vocabulary_id).pieces.entries
+    run_recipe = recipe(student={"embedding_dim": 2})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    texts = piece_texts(pieces_of(ready, student_of(ready, run_recipe)))
+    pieces = open_vocabulary(ready.storage, student_of(ready, run_recipe).vocabulary_id).pieces.entries
     both = next(text for text in texts if text in pieces and "##" + text in pieces and text.isalpha())
     upper = next(text for text in texts if text != text.lower() and text.lower() != both)
     lines = [f"{both} 1.25 -2", f"{upper.lower()} 3 4", "nobody-says-this 5 6"]
@@ -261,23 +263,25 @@ def test_each_language_has_its_own_file(tmp_path):
         "scope": "language",
         "embeddings": start("vectors", path=str(tmp_path / "{lang}.vec")),
     }
-    asked = recipe(student=own)
-    runs = student_runs(asked, prepare(asked, Storage(str(tmp_path / "store"))))
+    run_recipe = recipe(student=own)
+    runs = student_runs(run_recipe, prepare(run_recipe, Storage(str(tmp_path / "store"))))
     assert [run.model["embeddings"]["path"] for run in runs] == [
         f"{tmp_path}/{name}.vec" for name in ("en", "de")
     ]
 
 
-def test_a_checkpoint_that_is_too_narrow(given, tmp_path):
+def test_a_checkpoint_that_is_too_narrow(checkpoint, tmp_path):
     for kind, size, hint in (
         ("teacher", 12, "set student.embedding_dim: 16, or use svd or pca"),
         ("svd", 17, "set student.embedding_dim to at most 16"),
         ("ppa", 10, "ppa removes 14 of the teacher's 16 components and 14 of the student's 10"),
     ):
-        asked = recipe(teachers=checkpoint_teacher(given), student={**of(kind), "embedding_dim": size})
-        assert not recipe_faults(asked)
+        run_recipe = recipe(
+            teachers=checkpoint_teacher(checkpoint), student={**of(kind), "embedding_dim": size}
+        )
+        assert not recipe_faults(run_recipe)
         with pytest.raises(StoreError, match=hint):
-            student_of(prepare(asked, Storage(str(tmp_path))), asked)
+            student_of(prepare(run_recipe, Storage(str(tmp_path))), run_recipe)
 
 
 EACH, ALL = {"scope": "language"}, {"scope": "all"}
@@ -303,14 +307,14 @@ def test_what_cannot_be_started_from_is_refused(teachers, student, path, message
     assert message in fault[1]
 
 
-def test_another_checkpoints_pieces_are_refused(given, tmp_path):
-    other = make_checkpoint(tmp_path / "other", head=False)
-    student = {**of("svd"), "vocabulary": {"kind": "pretrained", "path": other}}
-    (fault,) = recipe_faults(recipe(teachers=checkpoint_teacher(given), student=student))
+def test_another_checkpoints_pieces_are_refused(checkpoint, tmp_path):
+    second_checkpoint = make_checkpoint(tmp_path / "other", head=False)
+    student = {**of("svd"), "vocabulary": {"kind": "pretrained", "path": second_checkpoint}}
+    (fault,) = recipe_faults(recipe(teachers=checkpoint_teacher(checkpoint), student=student))
     assert "the student's pieces are not the teacher's" in fault[1]
-    student["vocabulary"] = {"kind": "pretrained", "path": given}
-    assert not recipe_faults(recipe(teachers=checkpoint_teacher(given), student=student))
-    several = checkpoint_teacher(given, scope="language")
+    student["vocabulary"] = {"kind": "pretrained", "path": checkpoint}
+    assert not recipe_faults(recipe(teachers=checkpoint_teacher(checkpoint), student=student))
+    several = checkpoint_teacher(checkpoint, scope="language")
     (fault,) = recipe_faults(recipe(teachers=several, student=student))
     assert "set student.scope: language, or weights: pretrained" in fault[1]
     student["embeddings"] = start("svd", weights="pretrained")
@@ -318,8 +322,8 @@ def test_another_checkpoints_pieces_are_refused(given, tmp_path):
 
 
 def test_all_weights_of_another_run_leave_nothing_to_start_from():
-    asked = recipe(start_from="run-0000000000000000", teachers={"scope": "all"}, student=of("svd"))
-    (fault,) = recipe_faults(asked)
+    run_recipe = recipe(start_from="run-0000000000000000", teachers={"scope": "all"}, student=of("svd"))
+    (fault,) = recipe_faults(run_recipe)
     assert fault[1] == "all weights are those of the run in start_from; omit one of them"
 
 
@@ -329,10 +333,12 @@ def test_a_student_without_embeddings_has_none_to_start():
 
 
 def test_a_language_has_the_teacher_of_that_language(tmp_path):
-    asked = recipe(student={**of("svd"), "scope": "language"}, **GOLD)
-    ready = prepare(asked, Storage(str(tmp_path)))
-    runs = student_runs(asked, ready)
-    assert [run.embeddings_from["teacher_id"] for run in runs] == [each.run.id for each in ready.teachers]
+    run_recipe = recipe(student={**of("svd"), "scope": "language"}, **GOLD)
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
+    runs = student_runs(run_recipe, ready)
+    assert [run.embeddings_from["teacher_id"] for run in runs] == [
+        teacher.run.id for teacher in ready.teachers
+    ]
     train_teachers(ready)
     executed(ready, runs[1])
     assert find_result(ready.storage, runs[1]) is not None

@@ -46,9 +46,9 @@ class Lookup(nn.Module):
 
 def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
     monkeypatch.setattr(device, "CPU_PIECES", 150)
-    asked = recipe()
-    preparation = prepare(asked, Storage(str(tmp_path)))
-    run = student_of(preparation, asked)
+    run_recipe = recipe()
+    preparation = prepare(run_recipe, Storage(str(tmp_path)))
+    run = student_of(preparation, run_recipe)
     part = encoded_part(str(tmp_path), run, "dev")
     table = cached_corpus(str(tmp_path), run.corpus_id).parts["dev"]
     tag_set = preparation.corpus.tag_set

@@ -15,12 +15,12 @@ def rates(steps, **settings):
     config = TrainingConfig(learning_rate=0.1, **settings)
     optimiser = make_optimiser(config, [nn.Parameter(torch.zeros(1))])
     schedule = LearningRate(config, optimiser, total_steps=steps)
-    found = []
+    collected = []
     for _ in range(steps):
-        found.append(optimiser.param_groups[0]["lr"])
+        collected.append(optimiser.param_groups[0]["lr"])
         optimiser.step()
         schedule.step()
-    return found
+    return collected
 
 
 @pytest.mark.parametrize("kind", ["constant", "linear", "cosine"])

@@ -63,9 +63,9 @@ def encoders(root, tmp_path_factory):
     """Folders of a teacher and of a small student, pretrained with the same pieces."""
     folder = tmp_path_factory.mktemp("encoders")
     for name, student in (("teacher", TEACHER), ("small", STUDENT)):
-        asked = pretraining(root, student=student, schedule={"epochs": 3})
-        ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
-        run = student_of(ready, asked)
+        run_recipe = pretraining(root, student=student, schedule={"epochs": 3})
+        ready = prepare(run_recipe, Storage(str(tmp_path_factory.mktemp("store"))))
+        run = student_of(ready, run_recipe)
         executed(ready, run)
         export_checkpoint(ready.storage.child(*run.folder), Storage(str(folder / name)))
     return folder
@@ -83,12 +83,12 @@ def distilling(root, encoders, **changes):
 
 @pytest.fixture(scope="module")
 def distilled(root, encoders, tmp_path_factory):
-    asked = distilling(root, encoders)
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+    run_recipe = distilling(root, encoders)
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path_factory.mktemp("store"))))
     train_teachers(ready)
-    computed(ready, asked)  # nothing is to be stored
-    run = student_of(ready, asked)
+    computed(ready, run_recipe)  # nothing is to be stored
+    run = student_of(ready, run_recipe)
     return ready, run, executed(ready, run)
 
 
@@ -112,7 +112,9 @@ def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
         schedule={"epochs": 1},
     )
     same = distilling(root, encoders, objective={"kind": "token"}, schedule={"epochs": 1})
-    runs = [student_of(prepare(each, Storage(str(tmp_path))), each).id for each in (other, same)]
+    runs = [
+        student_of(prepare(run_recipe, Storage(str(tmp_path))), run_recipe).id for run_recipe in (other, same)
+    ]
     assert len({run.id, *runs}) == 3
 
 
@@ -182,7 +184,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     part, _ = encoded_part(ready.storage.uri, run, "train").for_epoch(3, 1, rows)
     batch = Batch(part.text.gather(rows), part.labels.gather(rows), TeacherBatch())
     with torch.no_grad():
-        found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
+        losses = Learner(student, loss, objective, live)(batch, 1.0, "float32")
     wide, small = (
         load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model.model,
         student.model,
@@ -205,14 +207,14 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
         )
         expected = {"gold": gold, "token": -(p_MV * log_MV).sum(), "hidden_states": states}
         for kind, value in expected.items():
-            torch.testing.assert_close(found[kind][b], value, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(losses[kind][b], value, rtol=1e-4, atol=1e-4)
         scores = [_scores(model, layer, out) for model, layer, out in ((small, 2, own), (wide, 3, given))]
         apart_PP = scores[0].mean(0) - scores[1].mean(0)
-        torch.testing.assert_close(found["attention"][b], apart_PP.norm(dim=1).sum(), rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(losses["attention"][b], apart_PP.norm(dim=1).sum(), rtol=1e-3, atol=1e-3)
 
 
 def _scores(model, layer, out):
-    """q · k / √d [H, P, P] of one sentence."""
+    """Attention scores of one sentence, q · k / √d [H, P, P]."""
     own, states_PD = model.bert.encoder.layer[layer - 1].attention.self, out.hidden_states[layer - 1][0]
     heads = model.config.num_attention_heads
     q, k = (each(states_PD).unflatten(-1, (heads, -1)).transpose(0, 1) for each in (own.query, own.key))
@@ -237,15 +239,15 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     AutoModel.from_pretrained(encoders / "teacher").save_pretrained(bare)
     AutoTokenizer.from_pretrained(encoders / "teacher").save_pretrained(bare)
     given = {"kind": "hf_masked_lm", "path": str(bare)}
-    asked = distilling(root, encoders, teachers=given)
+    run_recipe = distilling(root, encoders, teachers=given)
     with pytest.raises(StoreError, match="no trained masked-language-model head"):
-        train_teachers(prepare(asked, Storage(str(tmp_path / "one"))))
+        train_teachers(prepare(run_recipe, Storage(str(tmp_path / "one"))))
     trained = {
         **given, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
         "training": {"batch_tokens": 100},
     }  # fmt: skip
-    asked = distilling(root, encoders, teachers=trained)
-    ready = prepare(asked, Storage(str(tmp_path / "two")))
+    run_recipe = distilling(root, encoders, teachers=trained)
+    ready = prepare(run_recipe, Storage(str(tmp_path / "two")))
     train_teachers(ready)
     teacher = ready.teachers[0].run
     result = executed(ready, teacher)
@@ -256,7 +258,7 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     assert pruned.vocabulary.pieces.special.mask is not None
     own = pruned.model.model.base_model.encoder.layer[1].output.dense.weight
     torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
-    run = student_of(ready, asked)
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
 
 
@@ -269,13 +271,13 @@ def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
     model.save_pretrained(tmp_path / "more")
     given = {"path": str(tmp_path / "more")}
     objective = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}})}
-    asked = distilling(
+    run_recipe = distilling(
         root, encoders, teachers={"kind": "hf_masked_lm", **given},
         student={"kind": "pretrained_encoder", **given}, objective=objective, schedule={"epochs": 1},
     )  # fmt: skip
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
     train_teachers(ready)
-    run = student_of(ready, asked)
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean < pieces
     loaded = load_tagger(ready.storage.child(*run.folder).uri)
     assert loaded.model.model.config.vocab_size == pieces + 7
@@ -286,8 +288,8 @@ def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
 def test_pieces_of_its_own_beside_a_teacher_that_reads_batches_are_refused_before_anything_is_read(
     root, encoders
 ):
-    asked = distilling(root, encoders, student=STUDENT)
-    (fault,) = [own for own in recipe_faults(asked) if own[0] == ("student", "vocabulary")]
+    run_recipe = distilling(root, encoders, student=STUDENT)
+    (fault,) = [own for own in recipe_faults(run_recipe) if own[0] == ("student", "vocabulary")]
     assert "set student.vocabulary: {kind: teacher}" in fault[1]
     assert recipe_faults(distilling(root, encoders, student=STUDENT, objective={"kind": "gold"})) == []
 
@@ -305,9 +307,7 @@ def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
     need = Need("piece_states", layer=1)
     live = LiveTeacher(teacher, [need], tags=2)
     assert live.paired_with(student).read(short, TeacherBatch()).pieces[1].shape[1] == 16
-    with pytest.raises(
-        RunError, match="17 pieces: the teacher reads 16, the student 24. "
-    ):
+    with pytest.raises(RunError, match=r"17 pieces: the teacher reads 16, the student 24\. "):
         live.read(long, TeacherBatch())
     assert live.paired_with(teacher).read(long, TeacherBatch()).pieces[1].shape[1] == 16
 
@@ -336,7 +336,7 @@ def test_refusals(root, encoders, tmp_path):
 
 def fine_tuning(encoders, **changes):
     """A recipe that fine-tunes the small encoder on labels, with a fine-tuned teacher of the same pieces."""
-    asked = {
+    run_recipe = {
         "corpus": {"languages": ("en",), "unlabelled": 0},
         "teachers": {
             "kind": "hf_token_classifier", "path": str(encoders / "teacher"), "fine_tune": True, "epochs": 1,
@@ -347,7 +347,7 @@ def fine_tuning(encoders, **changes):
             {"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}}, *INSIDE,
         )},
     } | changes  # fmt: skip
-    return recipe(**asked)
+    return recipe(**run_recipe)
 
 
 def test_fine_tuning_with_a_teacher(encoders, tmp_path):

@@ -359,11 +359,11 @@ def test_three_lines_in_a_process_of_its_own(folder):
         "assert not {'ray', 'optuna', 'mlflow'} & set(sys.modules)\n"
     )
     root = Path(raykd.__file__).parents[1]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(raykd.load(folder).label([SENTENCE]))
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == str(raykd.load(folder).label([SENTENCE]))
 
 
 def test_loading_reads_object_stores(folder, tmp_path):

@@ -123,13 +123,13 @@ def test_the_checkpoint_is_read_by_transformers_alone(pretrained, tmp_path):
     model = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
     tagger = load_tagger(folder.uri)
     words = ["the", "dog", "sees", "the", "cat", "."]
-    own = tagger.vocabulary.encode([words]).gather(np.array([0]))
+    batch_of_raykd = tagger.vocabulary.encode([words]).gather(np.array([0]))
     read = tokenizer(" ".join(words), return_tensors="pt")
-    assert torch.equal(read["input_ids"], own.pieces_BP)
+    assert torch.equal(read["input_ids"], batch_of_raykd.pieces_BP)
     assert tokenizer.mask_token_id == tagger.vocabulary.pieces.special.mask
     with torch.inference_mode():
         torch.testing.assert_close(
-            model(**read).logits[0, 1:7], tagger.model.eval()(own).distribution.emissions_BTY[0]
+            model(**read).logits[0, 1:7], tagger.model.eval()(batch_of_raykd).distribution.emissions_BTY[0]
         )
         hidden = AutoModel.from_pretrained(tmp_path / "out").eval()(**read).last_hidden_state
     assert hidden.shape == (1, 8, 16)
@@ -139,22 +139,22 @@ def test_byte_pairs_and_roberta(root, tmp_path):
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     student = {**STUDENT, "architecture": "roberta", "vocabulary": {"kind": "roberta", "size": 320}}
-    asked = pretraining(root, student=student, schedule={"epochs": 1})
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
+    run_recipe = pretraining(root, student=student, schedule={"epochs": 1})
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     folder = ready.storage.child(*run.folder)
     export_checkpoint(folder, Storage(str(tmp_path / "out")))
-    own = load_tagger(folder.uri)
-    batch = own.vocabulary.encode([["the", "dog", "sees"]]).gather(np.array([0]))
+    tagger = load_tagger(folder.uri)
+    batch = tagger.vocabulary.encode([["the", "dog", "sees"]]).gather(np.array([0]))
     read = AutoTokenizer.from_pretrained(tmp_path / "out")("the dog sees", return_tensors="pt")
     assert torch.equal(read["input_ids"], batch.pieces_BP)
     with torch.inference_mode():
-        given = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()(**read).logits
+        checkpoint = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()(**read).logits
         torch.testing.assert_close(
-            given.gather(1, batch.first_BT[:, :, None].expand(-1, -1, given.shape[2])),
-            own.model.eval()(batch).distribution.emissions_BTY,
+            checkpoint.gather(1, batch.first_BT[:, :, None].expand(-1, -1, checkpoint.shape[2])),
+            tagger.model.eval()(batch).distribution.emissions_BTY,
         )
 
 
@@ -170,10 +170,10 @@ def checkpoint(pretrained, tmp_path_factory):
 def test_a_checkpoint_is_pretrained_on_from_where_it_stands(root, pretrained, checkpoint, tmp_path):
     ready, run, before = pretrained
     student = {"kind": "pretrained_encoder", "path": str(checkpoint), "freeze": ("embeddings",)}
-    asked = pretraining(root, student=student, schedule={"epochs": 1})
-    assert recipe_faults(asked) == []
-    own = prepare(asked, Storage(str(tmp_path / "store")))
-    on = student_of(own, asked)
+    run_recipe = pretraining(root, student=student, schedule={"epochs": 1})
+    assert recipe_faults(run_recipe) == []
+    own = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    on = student_of(own, run_recipe)
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
     batch = encoded_part(own.storage.uri, on, "dev").text.gather(np.arange(6))
     with torch.inference_mode():
@@ -197,9 +197,9 @@ def test_a_bare_encoder_is_pretrained_on_with_a_new_head_and_fewer_pieces(root, 
         shutil.copy(checkpoint / name, tmp_path / "bare" / name)
     student = {"kind": "pretrained_encoder", "path": str(tmp_path / "bare"), "vocabulary": "pruned"}
     few = {**pretraining(root).corpus.model_dump(), "cap": 5}
-    asked = pretraining(root, corpus=few, student=student, schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
+    run_recipe = pretraining(root, corpus=few, student=student, schedule={"epochs": 1})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     model = load_tagger(ready.storage.child(*run.folder).uri).model.model
     whole = BertForMaskedLM.from_pretrained(checkpoint)
@@ -213,10 +213,10 @@ def test_long_sentences_are_read_in_windows(pretrained):
     batch = tagger.vocabulary.encode([["the"] * 40, ["dog"]]).gather(np.array([0, 1]))
     assert batch.pieces_BP.shape[1] > tagger.model.piece_limit
     with torch.inference_mode():
-        found = tagger.model.eval()(batch, layers=(0, -1))
-    assert found.distribution.emissions_BTY.shape[:2] == (2, 40)
-    assert found.hidden[-1].shape == (2, 40, 16)
-    assert torch.isfinite(found.distribution.emissions_BTY).all()
+        output = tagger.model.eval()(batch, layers=(0, -1))
+    assert output.distribution.emissions_BTY.shape[:2] == (2, 40)
+    assert output.hidden[-1].shape == (2, 40, 16)
+    assert torch.isfinite(output.distribution.emissions_BTY).all()
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
@@ -231,9 +231,9 @@ def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, arc
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path / "pieces")
     pretrained = {"kind": "pretrained", "path": str(tmp_path / "pieces")}
     student = {**STUDENT, "architecture": architecture, "vocabulary": pretrained, "positions": 9}
-    asked = pretraining(root, student=student, schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
+    run_recipe = pretraining(root, student=student, schedule={"epochs": 1})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
     assert tagger.model.model.config.pad_token_id == 1
@@ -244,8 +244,8 @@ def test_pieces_of_a_checkpoint_whose_padding_has_another_id(root, tmp_path, arc
         alone = tagger.model(tagger.vocabulary.encode([short]).gather(np.array([0]))).distribution
     torch.testing.assert_close(together, alone.emissions_BTY[0, 0])
     student["vocabulary"] = {**pretrained, "pruned": True}
-    asked = pretraining(root, student=student, schedule={"epochs": 1})
-    run = student_of(prepare(asked, ready.storage), asked)
+    run_recipe = pretraining(root, student=student, schedule={"epochs": 1})
+    run = student_of(prepare(run_recipe, ready.storage), run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     pieces = load_tagger(ready.storage.child(*run.folder).uri).vocabulary.pieces
     assert pieces.checkpoint_ids[pieces.special.mask] == words.index("<mask>")
@@ -262,9 +262,9 @@ def test_one_worker_and_two_see_the_same_masks(pretrained):
 
 def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_path):
     few = {**pretraining(root).corpus.model_dump(), "cap": {"xx": 10}, "sampling_alpha": 0.0}
-    asked = pretraining(root, corpus=few, schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path)))
-    run = student_of(ready, asked)
+    run_recipe = pretraining(root, corpus=few, schedule={"epochs": 1})
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
+    run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
     data = training_data(ready.storage.uri, run, (), text="labelled")
     drawn = np.sort(sample_by_language(data.part.languages[data.rows], alpha=0.0, seed=0, epoch=0))
@@ -300,9 +300,9 @@ def test_pieces_are_trained_on_languages_as_they_are_sampled(tmp_path, kind):
     for alpha in (1.0, 0.0):
         corpus = {**pretraining(tmp_path).corpus.model_dump(), "sampling_alpha": alpha}
         student = {**STUDENT, "vocabulary": {"kind": kind, "size": SIZES[kind]}}
-        asked = pretraining(tmp_path, corpus=corpus, student=student)
-        ready = prepare(asked, Storage(str(tmp_path / "store")))
-        pieces = open_vocabulary(ready.storage, student_of(ready, asked).vocabulary_id).pieces
+        run_recipe = pretraining(tmp_path, corpus=corpus, student=student)
+        ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+        pieces = open_vocabulary(ready.storage, student_of(ready, run_recipe).vocabulary_id).pieces
         mean[alpha] = {name: len(pieces.pieces(own).values) / len(own) for name, own in words.items()}
     assert mean[1.0]["xx"] > mean[1.0]["en"] + 2
     assert mean[0.0]["xx"] < mean[1.0]["xx"] - 1
@@ -359,6 +359,6 @@ def test_a_model_that_is_none_of_transformers_is_no_checkpoint(tmp_path):
 )
 def test_what_does_not_pretrain_is_refused_with_a_hint(root, changes, path, message):
     corpus = {name: changes.pop(name) for name in [*changes] if name.startswith("unlabelled")}
-    own = {**pretraining(root).corpus.model_dump(), **corpus}
-    faults = recipe_faults(pretraining(root, corpus=own, **changes))
-    assert any(own == path and message in said for own, said in faults), faults
+    fault_path = {**pretraining(root).corpus.model_dump(), **corpus}
+    faults = recipe_faults(pretraining(root, corpus=fault_path, **changes))
+    assert any(fault_path == path and message in fault_text for fault_path, fault_text in faults), faults

@@ -32,13 +32,13 @@ STUDENT = {"decoder": "maxent", "vocabulary": {"kind": "word"}, "embedding_dim":
 
 def parsing(root, kind="biaffine_parser", **changes):
     text = {"unlabelled": "{lang}/text.conllu"}
-    asked = {
+    run_recipe = {
         "task": "parsing", "corpus": {"kind": "", **corpus(root, **text)}, "teachers": {"kind": kind, **TEACHERS[kind]},
         "student": STUDENT,
     }  # fmt: skip
-    del asked["corpus"]["kind"]
-    tree = recipe(**{name: value for name, value in (asked | changes).items() if name != "corpus"})
-    plain = tree.model_dump() | {"corpus": (asked | changes)["corpus"]}
+    del run_recipe["corpus"]["kind"]
+    tree = recipe(**{name: value for name, value in (run_recipe | changes).items() if name != "corpus"})
+    plain = tree.model_dump() | {"corpus": (run_recipe | changes)["corpus"]}
     return type(tree).model_validate(plain)
 
 
@@ -75,8 +75,8 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
                     expected[y] = (
                         arcs.arcs_BTH[0, t, head] + arcs.relations_BTHR[0, t, head, relation]
                     ).exp()
-            found = batch.teacher.on_labels.marginals()[place, t]
-            torch.testing.assert_close(found, expected, atol=3e-3, rtol=0)
+            marginals = batch.teacher.on_labels.marginals()[place, t]
+            torch.testing.assert_close(marginals, expected, atol=3e-3, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_a_student_that_is_loaded_parses_as_it_was_scored(bank):
         for row in rows
         for head, tag in zip(row["heads"], row["tags"], strict=True)
     ]
-    found = [word for tree in loaded.parse(words, pos) for word in tree]
-    right = sum(own == other for own, other in zip(found, gold, strict=True))
+    predicted = [word for tree in loaded.parse(words, pos) for word in tree]
+    right = sum(own == other for own, other in zip(predicted, gold, strict=True))
     assert right / len(gold) == pytest.approx(result.scores.mean("test"))
     assert right
     assert all(label in loaded.labels for label in loaded.label(words)[0])
@@ -216,5 +216,5 @@ def test_what_does_not_parse_is_refused_with_a_hint(tmp_path, changes, path, mes
 
 def test_a_corpus_without_trees_is_refused(tmp_path):
     root = write_treebank(tmp_path)
-    asked = parsing(root, corpus={**corpus(root), "tag": "upos"})
-    assert "set corpus.tag: tree" in dict(recipe_faults(asked))["corpus", "tag"]
+    run_recipe = parsing(root, corpus={**corpus(root), "tag": "upos"})
+    assert "set corpus.tag: tree" in dict(recipe_faults(run_recipe))["corpus", "tag"]

@@ -18,8 +18,8 @@ def _texts(table) -> set[tuple[str, ...]]:
 
 
 def test_teachers_are_trained_on_more_sentences_than_students(tmp_path):
-    asked = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
-    ready = prepare(asked, Storage(str(tmp_path)))
+    run_recipe = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
     assert ready.corpus.parts["train"].num_rows == 12
     for teacher in ready.teachers:
         taught = open_corpus(ready.storage, teacher.run.corpus_id)
@@ -39,20 +39,20 @@ def test_without_a_corpus_of_their_own_teachers_share_the_students(tmp_path):
 
 
 def test_other_tags_are_refused(tmp_path):
-    seen = []
+    calls = []
 
     def other_tags(config):
         corpus = read_corpus(config)
-        seen.append(config.cap)
+        calls.append(config.cap)
         if config.cap is None:
             return corpus
         kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.form)
         return type(corpus)(kept, corpus.languages, corpus.parts, corpus.report)
 
-    asked = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
+    run_recipe = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
     with pytest.raises(CorpusError, match="different tags"):
-        prepare(asked, Storage(str(tmp_path)), other_tags)
-    assert seen == [6, None]
+        prepare(run_recipe, Storage(str(tmp_path)), other_tags)
+    assert calls == [6, None]
 
 
 def test_drawn_dev_and_test_do_not_go_with_it():
@@ -92,10 +92,10 @@ def test_text_without_labels_that_turns_out_to_be_missing(tmp_path):
     tree = {key: value for key, value in TREE.items() if key not in ("objective", "corpus")}
     mix = {"kind": "mix", "parts": ({"objective": gold}, {"objective": hidden, "text": "unlabelled"})}
     for stages in (({"objective": hidden, "text": "unlabelled"},), ({"objective": mix},)):
-        asked = Recipe.model_validate({**tree, "corpus": corpus, "stages": stages})
-        assert not recipe_faults(asked)
-        ready = prepare(asked, Storage(str(tmp_path / "store")))
+        run_recipe = Recipe.model_validate({**tree, "corpus": corpus, "stages": stages})
+        assert not recipe_faults(run_recipe)
+        ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
         with pytest.raises(
             CorpusError, match=r"a stage is trained on unlabelled text, .*none of en; lower corpus\.cap"
         ):
-            student_runs(asked, ready)
+            student_runs(run_recipe, ready)

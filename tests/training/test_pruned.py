@@ -28,12 +28,12 @@ def recipes(tmp_path, *, teacher="whole", pruned=None):
         "fine_tune": True,
     }
     vocabulary = {"kind": "teacher", "pruned": pruned}
-    asked = recipe(
+    run_recipe = recipe(
         teachers={**teachers, "vocabulary": teacher},
         student={"kind": "bilstm", "embedding_dim": 4, "hidden_dim": 4, "vocabulary": vocabulary},
         objective={"kind": "gold"},
     )
-    return asked, prepare(asked, Storage(str(tmp_path / "store")))
+    return run_recipe, prepare(run_recipe, Storage(str(tmp_path / "store")))
 
 
 @pytest.mark.parametrize(
@@ -41,18 +41,18 @@ def recipes(tmp_path, *, teacher="whole", pruned=None):
     [("whole", None, False), ("pruned", None, True), ("whole", True, True), ("pruned", False, False)],
 )
 def test_a_students_vocabulary_is_pruned_as_it_says_or_as_its_teachers(tmp_path, teacher, pruned, expected):
-    asked, preparation = recipes(tmp_path, teacher=teacher, pruned=pruned)
-    pieces = open_vocabulary(preparation.storage, student_of(preparation, asked).vocabulary_id).pieces
+    run_recipe, preparation = recipes(tmp_path, teacher=teacher, pruned=pruned)
+    pieces = open_vocabulary(preparation.storage, student_of(preparation, run_recipe).vocabulary_id).pieces
     assert (pieces.checkpoint_ids is not None) == expected
     assert pieces.size == (pieces.used if expected else pieces.full_size)
 
 
 def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
-    asked, preparation = recipes(tmp_path, pruned=True)
-    run, parts = student_of(preparation, asked), preparation.corpus.parts
+    run_recipe, preparation = recipes(tmp_path, pruned=True)
+    run, parts = student_of(preparation, run_recipe), preparation.corpus.parts
     pieces = open_vocabulary(preparation.storage, run.vocabulary_id).pieces
     text = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
-    whole = asked.teachers.tokenizer.build([])
+    whole = run_recipe.teachers.tokenizer.build([])
     own = set(np.unique(whole.pieces(list(words_in(text))).values).tolist())
     assert set(pieces.checkpoint_ids) == own | {0, 1, 2, 3, 4}
     executed(preparation, run)
@@ -65,21 +65,21 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
     """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
     monkeypatch.setattr(model_cost, "time_in_turns", called_once)
-    found = {}
+    collected = {}
     for pruned in (False, True):
-        asked, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)
-        run = student_of(preparation, asked) if rows == "of the student" else preparation.teachers[0].run
-        found[pruned] = measure_cost(preparation.storage.uri, run, ("int8",)).figures
+        run_recipe, preparation = recipes(tmp_path, teacher="pruned" if pruned else "whole", pruned=pruned)
+        run = student_of(preparation, run_recipe) if rows == "of the student" else preparation.teachers[0].run
+        collected[pruned] = measure_cost(preparation.storage.uri, run, ("int8",)).figures
         assert (
-            found[pruned]["parameters_pruned" if pruned else "parameters_unpruned"]
-            == found[pruned]["parameters"]
+            collected[pruned]["parameters_pruned" if pruned else "parameters_unpruned"]
+            == collected[pruned]["parameters"]
         )
-    assert found[False]["parameters"] > found[True]["parameters"]
+    assert collected[False]["parameters"] > collected[True]["parameters"]
     for name in ("parameters_unpruned", "parameters_pruned", "bytes_torch"):
-        assert found[False][name] == found[True][name]
+        assert collected[False][name] == collected[True][name]
     # The dimensions of an array, among others, are written in more bytes where they are larger numbers.
     for name, most in (("bytes", 16), ("bytes_int8", 64)):
-        assert found[False][name] == pytest.approx(found[True][name], abs=most)
+        assert collected[False][name] == pytest.approx(collected[True][name], abs=most)
 
 
 def test_the_share_of_unknown_pieces():
@@ -90,15 +90,15 @@ def test_the_share_of_unknown_pieces():
 
 
 def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
-    asked, _ = recipes(tmp_path)
-    path = asked.teachers.path
+    run_recipe, _ = recipes(tmp_path)
+    path = run_recipe.teachers.path
     wrong = recipe(
         teachers={"kind": "hf_sequence_classifier", "path": path, "fine_tune": True},
         objective={"kind": "gold"},
     )
     faults = dict(recipe_faults(wrong))
     assert "labels sentences" in faults["teachers", "kind"]
-    assert not any(path[0] == "teachers" for path, _ in recipe_faults(asked))
+    assert not any(path[0] == "teachers" for path, _ in recipe_faults(run_recipe))
 
 
 def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
@@ -110,16 +110,16 @@ def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
     BertTokenizerFast(
         vocab={piece: row for row, piece in enumerate(pieces)}, do_lower_case=False
     ).save_pretrained(folder)
-    asked = one.model_copy()
-    again = prepare(asked, Storage(str(tmp_path / "store")))
-    now = student_of(again, asked).vocabulary_id
+    run_recipe = one.model_copy()
+    second_preparation = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    now = student_of(second_preparation, run_recipe).vocabulary_id
     assert now != before
-    rows = open_vocabulary(again.storage, now).pieces
-    fresh = asked.teachers.tokenizer.build([])
+    rows = open_vocabulary(second_preparation.storage, now).pieces
+    fresh = run_recipe.teachers.tokenizer.build([])
     old = fresh.pieces(["an"]).values.tolist()
     assert [rows.checkpoint_ids[row] for row in rows.pieces(["an"]).values] == old or 1 in old
     other = tmp_path / "moved"
     shutil.copytree(folder, other)
-    config = asked.teachers.tokenizer
+    config = run_recipe.teachers.tokenizer
     moved = config.model_copy(update={"path": str(other)})
     assert vocabulary_id(config, False, None, "c") == vocabulary_id(moved, False, None, "c")

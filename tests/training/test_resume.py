@@ -56,13 +56,13 @@ def test_a_run_killed_again_and_again(small, tmp_path):
         str(tmp_path / "run.json"),
         *MOMENTS,
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True
     )
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+    assert [json.loads(line) for line in process.stdout.splitlines()] == [
         *([moment, "SIGKILL"] for moment in MOMENTS),
         ["never", "finished"],
-    ], done.stderr
+    ], process.stderr
     undisturbed = executed(small, run)
     assert {epoch["stage"] for epoch in undisturbed.epochs} == {0, 1}
     folder, other = (Storage(str(uri)).child(*run.folder) for uri in (store, small.storage.uri))
@@ -125,8 +125,9 @@ def test_every_kind_of_state_is_restored(small, tmp_path, training):
 
 
 def ended_in_every_step(loop_in, *, steps: int | None) -> list[tuple[int, int]]:
-    """Train undisturbed, and again in processes that end after so many steps each, or at the end of every epoch; both
-    must end alike. The stages and steps in which a process ended.
+    """Train undisturbed, and again in processes that end after some steps, or at every epoch; both must end alike.
+
+    Returns the stages and steps in which a process ended.
     """
     undisturbed = loop_in("undisturbed")
     history = undisturbed.train(lambda _: None).history
@@ -168,9 +169,9 @@ def test_interrupted_in_every_stage_and_unfreezing_step(small, tmp_path, steps):
 @INTERRUPTIONS
 def test_interrupted_in_every_stage_of_d4_2(small, tmp_path, steps):
     """Representation, then logits and gold with unfreezing; the last with a new head, which is drawn once."""
-    asked = recipe(stages=D4_2, schedule={"epochs": 1}, student={"projection": "teacher"})
-    computed(small, asked)
-    run = student_of(small, asked)
+    run_recipe = recipe(stages=D4_2, schedule={"epochs": 1}, student={"projection": "teacher"})
+    computed(small, run_recipe)
+    run = student_of(small, run_recipe)
     plan = replace(training_plan(small.storage.uri, run), checkpoint_steps=1)
 
     def loop(folder: str):
@@ -183,13 +184,13 @@ def test_interrupted_in_every_stage_of_d4_2(small, tmp_path, steps):
 
 def test_the_weights_of_the_best_epoch_are_kept(small, tmp_path):
     run = student_of(small, schedule={"epochs": 4}, objective={"kind": "posterior"}, training={"seed": 1})
-    loop, seen = distiller(small.storage, run, folder=tmp_path.name), []
-    progress = loop.train(lambda report: seen.append((report.dev.mean, weights_of(loop.model))))
-    scores = [score for score, _ in seen]
+    loop, calls = distiller(small.storage, run, folder=tmp_path.name), []
+    progress = loop.train(lambda report: calls.append((report.dev.mean, weights_of(loop.model))))
+    scores = [score for score, _ in calls]
     best = scores.index(max(scores))
     assert best < 3, "the last epoch is the best one, so this shows nothing"
     assert progress.best_epoch == best
-    assert same(weights_of(loop.model), seen[best][1])
+    assert same(weights_of(loop.model), calls[best][1])
 
 
 def test_a_damaged_checkpoint_is_refused_by_name(small, tmp_path):

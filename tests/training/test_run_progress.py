@@ -27,49 +27,49 @@ class KilledError(Exception):
 
 def a_run(store: Storage) -> Run:
     """A student of three epochs of several batches."""
-    asked = recipe(
+    run_recipe = recipe(
         objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 3}, training={"batch_tokens": 40}
     )  # fmt: skip
-    return student_runs(asked, prepare(asked, store))[0]
+    return student_runs(run_recipe, prepare(run_recipe, store))[0]
 
 
 def done(
     folder: Path, *, dies_after: int | None = None, listened: bool = True
 ) -> tuple[RunResult | None, Said]:
     """The result of the run, None where its worker dies after so many epochs, and what was heard."""
-    store, said = Storage(str(folder)), Said()
+    store, reports = Storage(str(folder)), Said()
     run = a_run(store)
 
     def report(epoch: EpochReport) -> None:
         if epoch.epoch + 1 == dies_after:
             raise KilledError
 
-    with listen_to_progress((lambda share, doing: said.append((share, doing))) if listened else None):
+    with listen_to_progress((lambda share, doing: reports.append((share, doing))) if listened else None):
         try:
-            return execute_run(store.uri, run, worker=Worker(), report=report), said
+            return execute_run(store.uri, run, worker=Worker(), report=report), reports
         except KilledError:
-            return None, said
+            return None, reports
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> tuple[RunResult, Said]:
-    result, said = done(tmp_path_factory.mktemp("progress") / "whole")
+    result, reports = done(tmp_path_factory.mktemp("progress") / "whole")
     assert result is not None
-    return result, said
+    return result, reports
 
 
 def test_it_is_said_before_every_batch(whole):
-    result, said = whole
-    assert said[0] == (None, "loading")
-    shares = [share for share, _ in said if share is not None]
+    result, reports = whole
+    assert reports[0] == (None, "loading")
+    shares = [share for share, _ in reports if share is not None]
     assert all(before <= after for before, after in pairwise(shares))
     assert shares[0] == 0.0
     assert 0.9 < shares[-1] <= 1.0
-    first = {share for share, doing in said if doing == "epoch 1/3"}
+    first = {share for share, doing in reports if doing == "epoch 1/3"}
     assert len(first) == result.epochs[0]["steps"] > 3, "a share for each batch"
     # Training is 95 % of a run, an epoch a third of it.
     assert max(first) < 0.95 / 3
-    doings = list(dict.fromkeys(doing for _, doing in said))
+    doings = list(dict.fromkeys(doing for _, doing in reports))
     assert [doing for doing in doings if doing.startswith("epoch")] == [
         text for epoch in (1, 2, 3) for text in (f"epoch {epoch}/3", f"epoch {epoch}/3, scoring dev")
     ]
@@ -78,8 +78,8 @@ def test_it_is_said_before_every_batch(whole):
 
 def test_the_run_is_the_same_where_nobody_listens(whole, tmp_path):
     result, _ = whole
-    other, said = done(tmp_path, listened=False)
-    assert said == []
+    other, reports = done(tmp_path, listened=False)
+    assert reports == []
     assert other is not None
     assert (other.run_id, other.weights_sha256) == (result.run_id, result.weights_sha256)
     assert other.scores == result.scores
@@ -88,11 +88,11 @@ def test_the_run_is_the_same_where_nobody_listens(whole, tmp_path):
 def test_a_run_that_goes_on_says_where(whole, tmp_path):
     stopped, _ = done(tmp_path, dies_after=2)
     assert stopped is None
-    again, said = done(tmp_path)
-    assert again is not None
-    trained = [share for share, doing in said if doing.startswith("epoch") and share is not None]
+    resumed, reports = done(tmp_path)
+    assert resumed is not None
+    trained = [share for share, doing in reports if doing.startswith("epoch") and share is not None]
     assert trained[0] == pytest.approx(0.95 * 2 / 3)
-    assert again.weights_sha256 == whole[0].weights_sha256
+    assert resumed.weights_sha256 == whole[0].weights_sha256
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ STUDENT = {
 def utterance(draw):
     """Words, IOB2 slots and the intent, which follow from each other."""
     frame, intent, types = draw.choice(FRAMES)
-    words, slots, left = [], [], list(types)
+    words, slots, remaining_types = [], [], list(types)
     for word in frame.split():
         if word != "{}":
             words, slots = [*words, word], [*slots, "O"]
             continue
-        city, kind = draw.choice(CITIES).split(), left.pop(0)
+        city, kind = draw.choice(CITIES).split(), remaining_types.pop(0)
         words += city
         slots += [f"{letter}-{kind}" for letter in "BI"[: len(city)]]
     return words, slots, intent
@@ -100,10 +100,10 @@ def root(tmp_path_factory):
 @pytest.fixture(scope="module", params=["atis", "mtop"])
 def trained(request, root, tmp_path_factory):
     """The store, the run and its result."""
-    asked = parsing(root, request.param)
-    assert not recipe_faults(asked)
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
-    run = student_of(ready, asked)
+    run_recipe = parsing(root, request.param)
+    assert not recipe_faults(run_recipe)
+    ready = prepare(run_recipe, Storage(str(tmp_path_factory.mktemp("store"))))
+    run = student_of(ready, run_recipe)
     return ready, run, executed(ready, run)
 
 
@@ -131,8 +131,8 @@ def test_the_loaded_model_says_what_was_scored(trained):
         bracket_text(steps, own)
         for steps, own in zip(part.labels.lists(), part.labels.tokens.to_pylist(), strict=True)
     ]
-    found = loaded.trees(words)
-    assert sum(found[i] == gold[i] for i in english) / len(english) == pytest.approx(
+    predicted = loaded.trees(words)
+    assert sum(predicted[i] == gold[i] for i in english) / len(english) == pytest.approx(
         result.scores.get("test").mean
     )
     assert loaded.labels == STEPS.predicted_tags(corpus.tag_set).tags
@@ -233,9 +233,9 @@ def test_equal_words_count_as_each_other(root, tmp_path):
     """As mTOP's trees are compared: the tree says a word, not which of two that are the same."""
     (tmp_path / "t.txt").write_text(mtop_line(["rome", "or", "rome"]))
     files = dict.fromkeys(("train", "dev", "test"), "t.txt")
-    asked = parsing(tmp_path, "mtop", corpus={"languages": ("en",), "zero_shot_languages": (), **files})
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    part = encoded_part(ready.storage.uri, student_of(ready, asked), "test")
+    run_recipe = parsing(tmp_path, "mtop", corpus={"languages": ("en",), "zero_shot_languages": (), **files})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    part = encoded_part(ready.storage.uri, student_of(ready, run_recipe), "test")
     (steps,) = part.labels.lists()
     assert "@1" in steps
     names = part.labels.labels
@@ -252,9 +252,9 @@ def test_one_worker_and_two_take_the_same_step(trained):
     from raykd.layers.dropout import step_masks
 
     model, _ = model_and_batch(trained)[0].train(), None
-    for each in model.modules():
-        if isinstance(each, torch.nn.Dropout):
-            each.p = 0.3
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.3
     ready, run, _ = trained
     text = encoded_part(ready.storage.uri, run, "train").with_decoder_input().text
 
@@ -304,30 +304,30 @@ def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path)
 def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
     path = make_checkpoint(tmp_path / "checkpoint", head=False, longest=32)
     student = {"kind": "seq2seq", "path": path, "freeze": ("embeddings",), "decoder_layers": 1, "beam": 2}
-    asked = parsing(root, student=student, schedule={"epochs": 1})
-    assert not recipe_faults(asked)
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
-    before = asked.student.pinned().build(
+    run_recipe = parsing(root, student=student, schedule={"epochs": 1})
+    assert not recipe_faults(run_recipe)
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
+    before = run_recipe.student.pinned().build(
         BuildInputs(vocabulary_size=0, tag_set=STEPS.predicted_tags(ready.corpus.tag_set))
     )
-    kept = before.embedding_matrix().clone()
+    embeddings = before.embedding_matrix().clone()
     executed(ready, run)
     folder = ready.storage.child(*run.folder)
     model = raykd.load(folder.uri).model
-    assert torch.equal(model.embedding_matrix(), kept)
+    assert torch.equal(model.embedding_matrix(), embeddings)
     assert {id(p) for p in model.fixed_parameters()} == {id(p) for p in model.layer_groups()["embeddings"]}
     assert any(
         not torch.equal(a, b)
         for a, b in zip(before.layer_groups()["encoder"], model.layer_groups()["encoder"], strict=True)
     )
     # The same checkpoint elsewhere is the same student; and one that changed is refused.
-    other = make_checkpoint(tmp_path / "elsewhere", head=False, longest=32)
-    moved = parsing(root, student={**student, "path": other}, schedule={"epochs": 1})
+    second_checkpoint = make_checkpoint(tmp_path / "elsewhere", head=False, longest=32)
+    moved = parsing(root, student={**student, "path": second_checkpoint}, schedule={"epochs": 1})
     assert student_of(ready, moved).id == run.id
     changed = run.model | {"checksum": "0" * 64}
     with pytest.raises(StoreError, match="changed since its checksum was taken"):
-        type(asked.student).model_validate_json(json.dumps(changed)).build(
+        type(run_recipe.student).model_validate_json(json.dumps(changed)).build(
             BuildInputs(vocabulary_size=0, tag_set=ready.corpus.tag_set)
         )
     # It is used without the checkpoint.
@@ -399,7 +399,7 @@ def test_settings_that_contradict_each_other(root, student, message):
 )
 def test_what_cannot_work_is_refused_with_a_hint(root, changes, path, message):
     faults = recipe_faults(parsing(root, **changes))
-    assert any(own == path and message in said for own, said in faults), faults
+    assert any(fault_path == path and message in fault_text for fault_path, fault_text in faults), faults
 
 
 def test_a_corpus_without_trees_is_refused(root):
@@ -414,7 +414,9 @@ def test_a_corpus_without_trees_is_refused(root):
         }
     }
     faults = recipe_faults(Recipe.model_validate(plain))
-    assert any(path == ("corpus", "source") and "or mtop" in said for path, said in faults), faults
+    assert any(path == ("corpus", "source") and "or mtop" in fault_text for path, fault_text in faults), (
+        faults
+    )
 
 
 def test_scores_are_those_of_any_number_of_workers(trained):
@@ -422,8 +424,8 @@ def test_scores_are_those_of_any_number_of_workers(trained):
     ready, run, result = trained
     part = encoded_part(ready.storage.uri, run, "dev")
     model, _ = model_and_batch(trained, 0)
-    found = score_part(model, part, SEMANTIC_PARSING, ready.corpus.tag_set, worker=Worker())
-    assert found["source"].mean == pytest.approx(result.scores.get("dev").mean)
+    scores = score_part(model, part, SEMANTIC_PARSING, ready.corpus.tag_set, worker=Worker())
+    assert scores["source"].mean == pytest.approx(result.scores.get("dev").mean)
 
 
 def test_it_is_trained_in_bf16_too(trained):
@@ -434,5 +436,5 @@ def test_it_is_trained_in_bf16_too(trained):
     assert given.dtype == torch.float32
     loss = (log_partition(given) - score(given, labels_BS)).sum()
     loss.backward()
-    without = [name for name, each in model.named_parameters() if each.grad is None]
+    without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not without

@@ -57,7 +57,7 @@ def checkpoints(tmp_path_factory):
 
 
 def distilling(root, checkpoints, **changes):
-    asked = {
+    run_recipe = {
         "teachers": {
             "kind": "hf_seq2seq", "path": checkpoints["teacher"], "epochs": 2, "decoder_layers": 2,
             "decoder_feed_forward_dim": 32, "training": {"batch_tokens": 80, "learning_rate": 3e-3, "dropout": 0.1},
@@ -70,17 +70,17 @@ def distilling(root, checkpoints, **changes):
         "schedule": {"epochs": 3},
         "training": {"batch_tokens": 80, "learning_rate": 3e-3, "loss_average": "token"},
     } | changes  # fmt: skip
-    return parsing(root, **asked)
+    return parsing(root, **run_recipe)
 
 
 @pytest.fixture(scope="module")
 def distilled(root, checkpoints, tmp_path_factory):
     """The store, the student's run and its result."""
-    asked = distilling(root, checkpoints)
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("store"))))
+    run_recipe = distilling(root, checkpoints)
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path_factory.mktemp("store"))))
     train_teachers(ready)
-    run = student_of(ready, asked)
+    run = student_of(ready, run_recipe)
     return ready, run, executed(ready, run)
 
 
@@ -121,7 +121,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     rows = np.array([0, 7, 45])
     batch = Batch(data.part.text.gather(rows), data.part.labels.gather(rows), TeacherBatch())
     with torch.no_grad():
-        found = Learner(student, loss, objective, live)(batch, 1.0, "float32")
+        losses = Learner(student, loss, objective, live)(batch, 1.0, "float32")
     teacher = load_tagger(ready.storage.child("teachers", run.sources[0].teacher_id).uri).model
     both: tuple[Any, Any] = (student, teacher)
     for b, row in enumerate(rows):
@@ -140,27 +140,27 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
             "hidden_states": sum(each.norm(dim=1).sum() for each in apart),
         }
         for kind, value in expected.items():
-            torch.testing.assert_close(found[kind][b], value, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(losses[kind][b], value, rtol=1e-4, atol=1e-4)
 
 
 def test_a_drawn_student_reads_the_pieces_of_a_pruned_teacher(root, checkpoints, tmp_path):
     """Its vocabulary is the teacher's; the losses inside need no equal widths."""
     teachers = {**distilling(root, checkpoints).teachers.model_dump(), "vocabulary": "pruned", "beam": 2}
     student = {**STUDENT, "vocabulary": {"kind": "teacher"}}
-    asked = distilling(root, checkpoints, teachers=teachers, student=student, schedule={"epochs": 1})
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path)))
+    run_recipe = distilling(root, checkpoints, teachers=teachers, student=student, schedule={"epochs": 1})
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
     train_teachers(ready)
-    result = executed(ready, student_of(ready, asked))
+    result = executed(ready, student_of(ready, run_recipe))
     assert {"gold", "token", "hidden_states", "attention"} <= set(result.epochs[0]["losses"])
     (teacher,) = ready.teachers
-    kept = load_tagger(ready.storage.child(*teacher.run.folder).uri).model.embedding_matrix()
+    embeddings = load_tagger(ready.storage.child(*teacher.run.folder).uri).model.embedding_matrix()
     whole = (
         HFSeq2SeqTeacher(path=checkpoints["teacher"])
         .build(BuildInputs(tag_set=ready.corpus.tag_set))
         .embedding_matrix()
     )
-    assert 0 < len(kept) < len(whole)
+    assert 0 < len(embeddings) < len(whole)
 
 
 def test_what_it_costs_is_that_of_generating_trees(distilled, monkeypatch):
@@ -173,10 +173,10 @@ def test_what_it_costs_is_that_of_generating_trees(distilled, monkeypatch):
 
 
 def test_other_pieces_are_refused(root, checkpoints, tmp_path):
-    asked = distilling(root, checkpoints, student=STUDENT)
-    ready = prepare(asked, Storage(str(tmp_path)))
+    run_recipe = distilling(root, checkpoints, student=STUDENT)
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
     with pytest.raises(RunError, match=r"student\.vocabulary: \{kind: teacher\}"):
-        student_runs(asked, ready)
+        student_runs(run_recipe, ready)
 
 
 def test_layers_that_it_does_not_have(root, checkpoints, tmp_path):

@@ -44,8 +44,8 @@ def test_what_is_stored_is_what_the_teacher_gives(spans):
     for row in (0, labelled - 1, labelled, len(rows) - 1):
         words, language = sentences[row]["tokens"], sentences[row]["language"]
         distribution = _given(spans.storage, taught[language], words)
-        given_TY = batch.teacher.marginals.emissions_BTY[row, : len(words)].exp()
-        torch.testing.assert_close(given_TY, token_marginals(distribution)[0], atol=5e-3, rtol=0)
+        stored_TY = batch.teacher.marginals.emissions_BTY[row, : len(words)].exp()
+        torch.testing.assert_close(stored_TY, token_marginals(distribution)[0], atol=5e-3, rtol=0)
         best = viterbi(distribution)[0][0].tolist()
         assert batch.teacher.paths_BKT[row, 0, : len(words)].tolist() == best
 
@@ -63,9 +63,11 @@ def test_the_loop_trains_it_on_the_exact_likelihood_of_the_gold_segmentation(spa
     batch = loop.data.gather(np.arange(4), torch.device("cpu"))
     output = loop.model.eval()(batch.text)
     gold_B = loop.loss(output, batch.targets, batch.teacher).total_B
-    found = output.distribution
-    assert isinstance(found, Spans)
-    torch.testing.assert_close(gold_B, log_partition(found) - score(found, batch.targets.tags_BT))
+    distribution = output.distribution
+    assert isinstance(distribution, Spans)
+    torch.testing.assert_close(
+        gold_B, log_partition(distribution) - score(distribution, batch.targets.tags_BT)
+    )
     assert torch.isfinite(gold_B).all()
     reports = []
     loop.train(reports.append)
@@ -98,8 +100,8 @@ def test_a_student_is_distilled_from_it(spans, objective):
     ],
 )
 def test_what_cannot_be_had_of_it_is_refused_with_a_hint(changes, path, message):
-    asked = recipe(**({"teachers": TEACHER, "student": STUDENT} | changes))
-    (fault,) = recipe_faults(asked)
+    run_recipe = recipe(**({"teachers": TEACHER, "student": STUDENT} | changes))
+    (fault,) = recipe_faults(run_recipe)
     assert fault[0] == (path, "kind")
     assert re.search(message, fault[1]), fault[1]
 

@@ -33,8 +33,8 @@ DROPOUT_FREE = {"training": {"dropout": 0.0}}
 
 def with_scores(loop, scores):
     """The loop, its epochs scored by these numbers instead of the dev score."""
-    left = iter(scores)
-    loop._evaluate = lambda model: Score.from_languages({"en": next(left)})
+    remaining_scores = iter(scores)
+    loop._evaluate = lambda model: Score.from_languages({"en": next(remaining_scores)})
     return loop
 
 
@@ -165,8 +165,8 @@ def test_a_stage_may_begin_with_a_new_head(small):
     assert changed(ends[0], starts[1]) == {"head"}
     assert same(ends[1], starts[2])
     # Drawn by the seed and the stage, as the untrained head is: transitions begin at 0.
-    other = started(distiller(small.storage, run, folder="new-head-again"))
-    assert same(starts[1], other[1])
+    second_loop = started(distiller(small.storage, run, folder="new-head-again"))
+    assert same(starts[1], second_loop[1])
     assert not torch.equal(starts[1]["head.emissions.weight"], starts[0]["head.emissions.weight"])
     assert not starts[1]["head.transitions"].any()
 
@@ -309,8 +309,8 @@ def test_selection_by_loss_is_on_text_that_is_not_trained_on(small):
     batch = data.gather(held_out, torch.device("cpu"))
     loss_B = loop.loss(loop.model.eval()(batch.text), batch.targets, batch.teacher, kd_weight=1.0).total_B
     assert losses[best] == pytest.approx(float(loss_B.detach().mean()), rel=1e-4)
-    other = student_of(small, stages=(stage,), training={"seed": 1})
-    other_held_out = opened(distiller(small.storage, other))._held_out
+    second_run = student_of(small, stages=(stage,), training={"seed": 1})
+    other_held_out = opened(distiller(small.storage, second_run))._held_out
     assert other_held_out.tolist() != held_out.tolist(), "the seed draws it"
 
 

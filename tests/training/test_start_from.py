@@ -58,11 +58,11 @@ def test_another_shape_is_refused(small, first):
 
 
 def test_another_vocabulary_is_refused(small, first):
-    asked = recipe(corpus={"seed": 1}, start_from=first.id, **GOLD)
-    other = prepare(asked, small.storage)
-    run = student_of(other, asked)
+    run_recipe = recipe(corpus={"seed": 1}, start_from=first.id, **GOLD)
+    second_preparation = prepare(run_recipe, small.storage)
+    run = student_of(second_preparation, run_recipe)
     with pytest.raises(StoreError, match=rf"{first.id}: its model reads another vocabulary; set corpus and"):
-        executed(other, run)
+        executed(second_preparation, run)
 
 
 def test_weights_that_changed_are_refused(small, first, tmp_path):

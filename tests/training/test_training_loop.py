@@ -25,17 +25,17 @@ CPU = torch.device("cpu")
 
 def first_gradient(loop) -> torch.Tensor:
     """The gradient of the first step."""
-    found = []
+    collected = []
 
     def watch(optimiser, args, kwargs):
-        found.append(torch.cat([p.grad.flatten() for g in optimiser.param_groups for p in g["params"]]))
+        collected.append(torch.cat([p.grad.flatten() for g in optimiser.param_groups for p in g["params"]]))
 
     watching = register_optimizer_step_pre_hook(watch)
     try:
         loop.train(lambda _: None)
     finally:
         watching.remove()
-    return found[0]
+    return collected[0]
 
 
 def best_path(small, language: str, words: list[str]) -> list[int]:
@@ -109,7 +109,7 @@ def test_top_1_is_trained_on_all_text_at_no_lambda(small):
     rates = [
         student_of(small, objective={"kind": "top_1"}, schedule={"anneal_rate": rate}) for rate in (0.5, 1.5)
     ]
-    assert {each.id for each in rates} == {run.id}
+    assert {rate.id for rate in rates} == {run.id}
 
 
 def test_the_mean_over_tokens_is_the_mean_over_sentences_scaled(small):
@@ -153,15 +153,15 @@ def test_mixed_precision_trains_on_the_cpu(small, objective, loss):
 
 def languages_trained_on(loop) -> list[list[str]]:
     """Languages of the sentences of each epoch."""
-    seen, gather, epochs = [], opened(loop).data.gather, []
+    calls, gather, epochs = [], opened(loop).data.gather, []
 
     def watched(rows, device):
-        seen.extend(rows.tolist())
+        calls.extend(rows.tolist())
         return gather(rows, device)
 
     def close(_):
-        epochs.append(sorted(loop.data.part.languages[seen].tolist()))
-        seen.clear()
+        epochs.append(sorted(loop.data.part.languages[calls].tolist()))
+        calls.clear()
 
     loop.plan.stages[0] = replace(loop.plan.stages[0], data=lambda: loop.data)
     loop.data.gather = watched
@@ -197,9 +197,9 @@ def test_a_process_group_of_one_trains_as_one_without_a_group(small, tmp_path):
     dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
     try:
         loop = distiller(small.storage, run, folder="a group of one")
-        found = loop.train(lambda _: None)
+        progress = loop.train(lambda _: None)
     finally:
         dist.destroy_process_group()
     assert isinstance(loop._learner, DistributedDataParallel)
     assert same(weights_of(loop.model), weights_of(alone.model))
-    assert [epoch["loss"] for epoch in found.history] == [epoch["loss"] for epoch in expected.history]
+    assert [epoch["loss"] for epoch in progress.history] == [epoch["loss"] for epoch in expected.history]

@@ -34,12 +34,12 @@ def write_utterances(root):
         lines = []
         for _ in range(count):
             frame, intent, types = draw.choice(FRAMES)
-            words, slots, left = [], [], list(types)
+            words, slots, remaining_types = [], [], list(types)
             for word in frame.split():
                 if word != "{}":
                     words, slots = [*words, word], [*slots, "O"]
                     continue
-                city, kind = draw.choice(CITIES).split(), left.pop(0)
+                city, kind = draw.choice(CITIES).split(), remaining_types.pop(0)
                 words += city
                 slots += [f"{letter}-{kind}" for letter in "BI"[: len(city)]]
             lines.append(f"BOS {' '.join(words)} EOS\tO {' '.join(slots)} {intent}\n")
@@ -49,7 +49,7 @@ def write_utterances(root):
 
 def utterances(root, **changes):
     parts = {part: f"{part}.iob" for part in ("train", "dev", "test")}
-    asked = {
+    run_recipe = {
         "task": "intent_slots",
         "teachers": {
             "hidden_dim": 24, "embedding_dim": 24, "epochs": 15,
@@ -58,7 +58,7 @@ def utterances(root, **changes):
         "schedule": {"epochs": 8, "anneal_horizon": 8},
         "training": {"batch_tokens": 100, "learning_rate": 2e-2, "dropout": 0.0},
     } | changes  # fmt: skip
-    plain = recipe(**asked).model_dump() | {
+    plain = recipe(**run_recipe).model_dump() | {
         "corpus": {
             "source": "atis", "root": str(root), "languages": ("en",), **parts, "unlabelled": "text.iob",
             "duplicates": "keep", "overlaps": "keep",
@@ -105,8 +105,8 @@ def test_the_teacher_learns_both(ready):
 )  # fmt: skip
 def test_a_student_is_distilled_from_it(ready, files, objective, decoder):
     sizes = {"embedding_dim": 20, "hidden_dim": 20, "vocabulary": {"kind": "word"}}
-    asked = utterances(files, objective=objective, student={"decoder": decoder, **sizes})
-    result = executed(ready, student_of(ready, asked))
+    run_recipe = utterances(files, objective=objective, student={"decoder": decoder, **sizes})
+    result = executed(ready, student_of(ready, run_recipe))
     losses = [epoch["losses"][objective["kind"]] for epoch in result.epochs]
     assert all(0 < loss < 1e6 for loss in losses)  # a label that may not be would add 1e8
     if objective["kind"] == "logits":
@@ -127,10 +127,12 @@ def test_a_student_that_is_loaded_says_what_was_scored(ready, files):
     rows = corpus.parts["test"].to_pylist()
     gold = [corpus.tag_set.decode(row["tags"]) for row in rows]
     words = [row["tokens"][1:] for row in rows]
-    found = loaded.intents_and_slots(words)
-    right = [["intent:" + intent, *slots] == own for (intent, slots), own in zip(found, gold, strict=True)]
+    predicted = loaded.intents_and_slots(words)
+    right = [
+        ["intent:" + intent, *slots] == own for (intent, slots), own in zip(predicted, gold, strict=True)
+    ]
     assert sum(right) / len(right) == pytest.approx(result.scores.mean("test"))
-    assert loaded.label(words) == [slots for _, slots in found]
+    assert loaded.label(words) == [slots for _, slots in predicted]
     with pytest.raises(ValueError, match="has no words"):
         loaded.intents_and_slots([[]])
     with pytest.raises(TypeError, match="a sentence is a list of words"):
@@ -169,11 +171,13 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
     for name in ("in.conll", "in.jsonl"):
         call("predict", str(tmp_path), str(tmp_path / name), "--out", str(tmp_path / f"{name}.out"))
     blocks = [block.split("\n") for block in (tmp_path / "in.conll.out").read_text().strip().split("\n\n")]
-    found = labeller.intents_and_slots(words)
-    assert [block[0] for block in blocks] == [f"# intent: {intent}" for intent, _ in found]
-    assert [[row.split("\t")[-1] for row in block[1:]] for block in blocks] == [slots for _, slots in found]
+    predicted = labeller.intents_and_slots(words)
+    assert [block[0] for block in blocks] == [f"# intent: {intent}" for intent, _ in predicted]
+    assert [[row.split("\t")[-1] for row in block[1:]] for block in blocks] == [
+        slots for _, slots in predicted
+    ]
     lines = [json.loads(line) for line in (tmp_path / "in.jsonl.out").read_text().splitlines()]
-    assert [(each["label"], each["labels"]) for each in lines] == found
+    assert [(each["label"], each["labels"]) for each in lines] == predicted
     capsys.readouterr()
     call("evaluate", str(tmp_path), f"en={files / 'test.iob'}", "--json")
     (own,) = json.loads(capsys.readouterr().out)["exports"]
@@ -212,10 +216,10 @@ def test_a_task_and_a_source_that_do_not_fit_are_refused(files):
             "has no intents.*set corpus.source to atis or xsid",
         ),
     ):
-        asked = utterances(files)
+        run_recipe = utterances(files)
         changed = {"task": task, **({"corpus": source} if source else {})}
-        faults = recipe_faults(Recipe.model_validate(asked.model_dump() | changed))
-        assert [where for where, _ in faults] == [path]
+        faults = recipe_faults(Recipe.model_validate(run_recipe.model_dump() | changed))
+        assert [fault_path for fault_path, _ in faults] == [path]
         assert re.search(problem, faults[0][1])
 
 

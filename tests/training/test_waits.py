@@ -34,23 +34,25 @@ def trained(loop: Distiller) -> list[Counter[tuple[str, str]]]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    asked = [recipe(objective=objective, schedule=SHORT) for objective in OBJECTIVES.values()]
-    return prepared(str(tmp_path_factory.mktemp("waits")), *asked)
+    recipes = [recipe(objective=objective, schedule=SHORT) for objective in OBJECTIVES.values()]
+    return prepared(str(tmp_path_factory.mktemp("waits")), *recipes)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_step_of_a_student_waits_once(store, name):
     run = student_of(store, objective=OBJECTIVES[name], schedule=SHORT)
-    there = distiller(store.storage, run, folder=f"{name} there", worker=Worker(device=GPU))
-    steps = trained(there)
+    gpu_loop = distiller(store.storage, run, folder=f"{name} there", worker=Worker(device=GPU))
+    steps = trained(gpu_loop)
     assert len(steps) > 3
     # The first step sends what stays there.
     for waits in steps[1:]:
         assert waits.total() <= AT_MOST, waits
-    here = distiller(store.storage, run, folder=f"{name} here")
-    here.train(lambda _: None)
-    found, expected = there.progress.history[0], here.progress.history[0]
-    assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5), "it learns what it learns on the CPU"
+    cpu_loop = distiller(store.storage, run, folder=f"{name} here")
+    cpu_loop.train(lambda _: None)
+    gpu_epoch, expected = gpu_loop.progress.history[0], cpu_loop.progress.history[0]
+    assert gpu_epoch["loss"] == pytest.approx(expected["loss"], rel=1e-5), (
+        "it learns what it learns on the CPU"
+    )
 
 
 CHARACTERS = {"character_dim": 4, "character_hidden": 4}
@@ -64,13 +66,13 @@ CHAINS = {
 
 def waits_once(storage: Storage, *runs: Run):
     for number, run in enumerate(runs):
-        here = distiller(storage, run, folder=f"{number} here")
-        here.train(lambda _: None)
-        there = distiller(storage, run, folder=f"{number} there", worker=Worker(device=GPU))
-        for waits in trained(there)[1:]:
+        cpu_loop = distiller(storage, run, folder=f"{number} here")
+        cpu_loop.train(lambda _: None)
+        gpu_loop = distiller(storage, run, folder=f"{number} there", worker=Worker(device=GPU))
+        for waits in trained(gpu_loop)[1:]:
             assert waits.total() <= AT_MOST, waits
-        found, expected = there.progress.history[0], here.progress.history[0]
-        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-4)
+        gpu_epoch, expected = gpu_loop.progress.history[0], cpu_loop.progress.history[0]
+        assert gpu_epoch["loss"] == pytest.approx(expected["loss"], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -81,26 +83,26 @@ def test_a_step_of_other_students_and_of_their_teachers_waits_once(tmp_path, nam
 
 @pytest.mark.parametrize("kind", test_parsers.TEACHERS)
 def test_a_step_of_parsers_waits_once(tmp_path, kind):
-    asked = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
-    ready = prepared(str(tmp_path / "store"), asked)
-    waits_once(ready.storage, ready.teachers[0].run, student_of(ready, asked))
+    run_recipe = test_parsers.parsing(write_treebank(tmp_path / "bank"), kind, schedule=SHORT)
+    ready = prepared(str(tmp_path / "store"), run_recipe)
+    waits_once(ready.storage, ready.teachers[0].run, student_of(ready, run_recipe))
 
 
 def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_reads(tmp_path):
     """Transformers looks itself whether anything is masked, to leave its mask out."""
     checkpoint = make_checkpoint(tmp_path / "checkpoint", longest=64)
     teacher = {"kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "scope": "all"}
-    asked = recipe(
+    run_recipe = recipe(
         teachers={**teacher, "epochs": 1, "training": {"batch_tokens": 400, "learning_rate": 1e-3}}
     )
-    preparation = prepare(asked, Storage(str(tmp_path / "store")))
+    preparation = prepare(run_recipe, Storage(str(tmp_path / "store")))
     (planned,) = preparation.teachers
     loop = distiller(preparation.storage, planned.run, worker=Worker(device=GPU))
     steps = trained(loop)
     assert len(steps) > 1
     for waits in steps[1:]:
-        own = own_waits(waits)
-        assert own.total() <= AT_MOST, own
+        model_waits = own_waits(waits)
+        assert model_waits.total() <= AT_MOST, model_waits
 
 
 def own_waits(waits: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
@@ -117,13 +119,13 @@ def test_a_step_of_language_models_and_generators_waits_once_beside_what_transfo
     ask = {test_masked_lm: test_masked_lm.pretraining, test_semantic_parsing: test_semantic_parsing.parsing}[
         module
     ]
-    asked = ask(module.write_files(tmp_path), schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    steps = trained(distiller(ready.storage, student_of(ready, asked), worker=Worker(device=GPU)))
+    run_recipe = ask(module.write_files(tmp_path), schedule={"epochs": 1})
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    steps = trained(distiller(ready.storage, student_of(ready, run_recipe), worker=Worker(device=GPU)))
     assert len(steps) > 3
     for waits in steps[1:]:
-        own = own_waits(waits)
-        assert own.total() <= AT_MOST, own
+        model_waits = own_waits(waits)
+        assert model_waits.total() <= AT_MOST, model_waits
 
 
 def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkeypatch):
@@ -142,12 +144,12 @@ def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkey
         loop.train(lambda _: None)
         return losses
 
-    here = lossy(distiller(store.storage, run, folder="lossy here"))
+    cpu_loop = lossy(distiller(store.storage, run, folder="lossy here"))
     with gpu():
         loop = distiller(store.storage, run, folder="lossy there", worker=Worker(device=GPU))
         loop.model.to(GPU)
-        there = lossy(loop)
-    assert there == pytest.approx(here, rel=1e-4)
+        gpu_loop = lossy(loop)
+    assert gpu_loop == pytest.approx(cpu_loop, rel=1e-4)
 
 
 def test_a_checkpoint_waits_once(store, tmp_path):
