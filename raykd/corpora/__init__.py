@@ -1,4 +1,4 @@
-"""Text in: readers for many formats, one internal tag scheme, vocabularies, encoding and batching."""
+"""Reading of text: many formats, one internal tag scheme, vocabularies, encoding and batching."""
 
 from raykd.corpora.config import SOURCES, CorpusConfig
 from raykd.corpora.corpus import (

@@ -1,4 +1,4 @@
-"""Texts with spans as tools of annotation write them: one record as its text and its spans of characters.
+"""Texts with spans in the forms of annotation tools: one record is a text and its spans of characters.
 
     doccano          {"text", "label": [[0, 3, "PER"]]}, also "labels"; {"text", "entities": [{"start_offset",
                      "end_offset", "label"}], "relations"}
@@ -40,11 +40,11 @@ TEXTS = (
 CONTAINERS = ("common_examples", "annotations", "examples", "documents", "records", "data")
 """Keys of lists of records, in a file that is one object."""
 LEFT_OUT = ("reject", "ignore")
-"""Answers of Prodigy to what is no example."""
+"""Prodigy's answers for records that are no examples."""
 
 
 class SpanColumns(Frozen):
-    """The names of the keys of a text and of its spans; by default the usual names are looked for."""
+    """Names of the keys of text and spans; by default the usual names are looked for."""
 
     text: Name | None = None
     """The key of the text; of Label Studio's tasks in `data`."""
@@ -53,7 +53,7 @@ class SpanColumns(Frozen):
 
 
 class SpanReading(Frozen):
-    """The settings by which records of texts with spans are read."""
+    """Settings for reading records of texts with spans."""
 
     columns: SpanColumns = SpanColumns()
     """The names of their keys."""
@@ -68,19 +68,23 @@ class SpanReading(Frozen):
 
 
 class AnnotatedText(NamedTuple):
-    """A text with its spans."""
+    """A text with its spans.
+
+    Attributes:
+        text: The text.
+        spans: Spans of characters; None if the text was not annotated.
+        words: (start, end) of each word, if the record has words.
+        rejected: Reason for which annotators rejected the record; empty if they did not.
+    """
 
     text: str
     spans: list[CharacterSpan] | None
-    """None where nobody annotated it."""
     words: list[tuple[int, int]] | None = None
-    """Start and end of each word, where the record has them [T]."""
     rejected: str = ""
-    """Why it is no example, if its annotators said so."""
 
 
 class RawRecord(NamedTuple):
-    """A record before its spans are read."""
+    """A record before the spans are read."""
 
     text: str
     spans: list[Any] | None
@@ -90,9 +94,7 @@ class RawRecord(NamedTuple):
 
 
 def split_records(value: Any) -> list[Any]:
-    """The records of a value of a file: itself, or those in the list that it holds, where null stands for a text that
-    was skipped.
-    """
+    """Return the records in a JSON value: items of a list inside, or the value itself; null is a skipped text."""
     if not isinstance(value, dict) or any(isinstance(value.get(key), str) for key in TEXTS):
         return [value]
     if isinstance(inside := value.get("rasa_nlu_data"), dict):
@@ -105,7 +107,7 @@ def split_records(value: Any) -> list[Any]:
 
 
 def _are_records(items: list[Any]) -> bool:
-    """Return whether some are texts; spans have texts too, and ends."""
+    """Return True if an item is a text and no span, as spans too have texts."""
     return any(
         is_pair(record)
         or (
@@ -118,15 +120,15 @@ def _are_records(items: list[Any]) -> bool:
 
 
 def read_annotated(record: Any, settings: SpanReading, *, labelled: bool = True) -> AnnotatedText:
-    """The text of a record and its spans.
+    """Read the text and the spans of a record.
 
     Args:
-        record: a value of JSON.
-        how: the settings.
-        labelled: whether spans are read.
+        record: A JSON value.
+        settings: Settings for reading.
+        labelled: False leaves out the spans.
 
     Raises:
-        SpanError: it is no text with spans, or one of its spans is not inside of the text.
+        SpanError: The record is no text with spans, or a span is not inside the text.
     """
     shape = _raw_record(record, settings, labelled=labelled)
     text = checked_text(shape.text)
@@ -139,7 +141,7 @@ def read_annotated(record: Any, settings: SpanReading, *, labelled: bool = True)
 
 
 def has_spans(record: Any, settings: SpanReading) -> bool:
-    """Return whether a record is a text with at least one span."""
+    """Return True if a record is a text with at least one span."""
     try:
         shape = _raw_record(record, settings, labelled=True)
         return any(span_parts(span) is not None for span in shape.spans or ())
@@ -188,7 +190,7 @@ def _text(record: Mapping[str, Any], name: str | None) -> str:
 
 
 def _words(shape: RawRecord, settings: SpanReading) -> list[tuple[int, int]] | None:
-    """Start and end of each word, where all tokens of the record have them; tokens of white space are no words."""
+    """Return start and end of the words, if all tokens of the record have them; tokens of white space are no words."""
     tokens = shape.tokens
     if not tokens or not all(
         isinstance(token, dict) and {"start", "end"} <= token.keys() and "entityLabel" not in token
@@ -215,7 +217,7 @@ def _words(shape: RawRecord, settings: SpanReading) -> list[tuple[int, int]] | N
 
 
 def _task(task: Mapping[str, Any], settings: SpanReading, *, labelled: bool) -> RawRecord:
-    """A task of Label Studio."""
+    """Return the text and spans of a task of Label Studio."""
     data = task["data"]
     texts = [key for key, value in data.items() if isinstance(value, str)]
     alone = texts[0] if len(texts) == 1 and "text" not in texts else None
@@ -240,7 +242,7 @@ def _task(task: Mapping[str, Any], settings: SpanReading, *, labelled: bool) -> 
 
 
 def _chosen(annotations: list[dict[str, Any]], settings: SpanReading) -> list[Any]:
-    """The spans of one of several annotations of a text."""
+    """Return the spans of one annotation among several of a text."""
     annotations = sorted(annotations, key=lambda annotation: str(annotation.get("created_at", "")))
     answers = [_results(annotation, settings.columns.spans) for annotation in annotations]
     gold = [
@@ -257,7 +259,7 @@ def _chosen(annotations: list[dict[str, Any]], settings: SpanReading) -> list[An
 
 
 def _results(annotation: Mapping[str, Any], name: str | None) -> list[Any]:
-    """The labelled spans of an annotation; its relations, choices and texts are no spans."""
+    """Return the labelled spans of an annotation; relations, choices and texts are no spans."""
     spans, names = [], dict[str, None]()
     results = annotation.get("result")
     for result in results if isinstance(results, list) else ():

@@ -1,8 +1,8 @@
-"""The plan of global batches: which sentences are in one batch, in which order, and which worker takes which.
+"""Plans of global batches: the sentences of a batch, the order of batches, and the share of a worker.
 
-A plan depends on lengths, budget, seed and epoch alone, never on the number of workers: one worker or four take
-the same steps. Where what is read beside the text is larger than memory should hold, batches are planned window by
-window.
+A plan depends on lengths, budget, seed and epoch alone, never on the number of workers: one worker or four take the
+same steps. If the signals or features read with the text are larger than memory should hold, batches are planned window
+by window.
 """
 
 from __future__ import annotations
@@ -26,12 +26,25 @@ _ORDER_OF_PARTS = 2**32 - 1
 def plan_batches(
     lengths: np.ndarray, *, batch_tokens: int, seed: int, epoch: int, shuffle: bool = True, window: int = 0
 ) -> list[np.ndarray]:
-    """Global batches for one epoch: arrays of indices into `lengths`, every index exactly once.
+    """Plan the global batches of one epoch.
 
-    A batch takes at most `batch_tokens` tokens *with padding* (sentences × longest); a sentence longer than
-    that is a batch of its own. With `shuffle`, sentences of similar length are combined at random and the
-    batches are in random order, both drawn from (seed, epoch, window); without, batches ascend in length and are the
-    same in every epoch. Raises ValueError for a length or a budget below 1.
+    With `shuffle`, sentences of similar length are combined at random and the batches are in random order, both drawn
+    from (seed, epoch, window). Without, batches ascend in length and are the same in all epochs.
+
+    Args:
+        lengths: Tokens of each sentence, int [N].
+        batch_tokens: Most tokens of a batch *with padding* (sentences × longest); a longer sentence is a batch of its
+            own.
+        seed: Seed of the run.
+        epoch: Epoch, from 0.
+        shuffle: False keeps the order of lengths.
+        window: Number of the window (`plan_windows`).
+
+    Returns:
+        Arrays of indices into `lengths`, all indices exactly once.
+
+    Raises:
+        ValueError: A length or the budget is below 1.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     if batch_tokens < 1 or (len(lengths) and lengths.min() < 1):
@@ -50,11 +63,17 @@ def plan_batches(
 def plan_windows(
     sizes: np.ndarray, *, max_bytes: int, seed: int, epoch: int, shuffle: bool = True
 ) -> list[np.ndarray]:
-    """Groups of parts of a corpus (its shards) that are trained on one after another: arrays of indices into `sizes`,
-    every index exactly once.
+    """Plan the windows of one epoch: groups of shards of a corpus, trained on one after another.
 
-    A group takes at most `most` bytes; a larger part is a group of its own. All in one group where they fit; else the
-    parts are in random order, drawn from (seed, epoch), or as they are without `shuffle`. There is always one group.
+    Args:
+        sizes: Bytes of each shard, int [shards].
+        max_bytes: Most bytes of a window; a larger shard is a window of its own.
+        seed: Seed of the run.
+        epoch: Epoch, from 0.
+        shuffle: True draws the order of shards from (seed, epoch), if they do not fit into one window.
+
+    Returns:
+        Arrays of indices into `sizes`, all indices exactly once; at least one window.
     """
     order = np.arange(len(sizes))
     if int(np.sum(sizes)) <= max_bytes:
@@ -71,7 +90,7 @@ def plan_windows(
 
 
 def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Cut an order greedily into runs whose padded size stays within the budget."""
+    """Cut an order greedily into runs with a padded size within the budget."""
     bounds, start, longest = [], 0, 0
     for place, length in enumerate(lengths[order].tolist()):
         longest = max(longest, length)
@@ -82,10 +101,19 @@ def _cut(order: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.n
 
 
 def worker_slice(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
-    """Worker `rank`'s part of a global batch: every `world`-th sentence, which divides the lengths evenly.
+    """Return one worker's share of a global batch: every `world`-th sentence, which divides the lengths evenly.
 
-    The slices of all ranks are disjoint and together the batch; a slice is empty where a batch has fewer
-    sentences than there are workers. Raises ValueError unless 0 ≤ rank < world.
+    Args:
+        batch: Indices of the sentences of a batch.
+        rank: Number of the worker.
+        world: Number of workers.
+
+    Returns:
+        Indices; the slices of all ranks are disjoint and make up the batch. Empty if a batch has fewer sentences than
+        there are workers.
+
+    Raises:
+        ValueError: `rank` is not in 0..world - 1.
     """
     if not 0 <= rank < world:
         raise ValueError(f"rank must lie in 0..{world - 1}, got {rank}")
@@ -95,11 +123,20 @@ def worker_slice(batch: np.ndarray, rank: int, world: int) -> np.ndarray:
 def sample_by_language(
     languages: Sequence[str] | np.ndarray, *, alpha: float, seed: int, epoch: int
 ) -> np.ndarray:
-    """Exponentially smoothed language sampling: ascending indices, as many as there are sentences.
+    """Sample sentences with exponentially smoothed shares of languages.
 
-    Language l with n_l sentences gets a share ∝ n_l^alpha of them: 1 leaves the corpus as it is, 0 makes
-    languages equal. Within a language every sentence is taken ⌊q⌋ or ⌈q⌉ times (q = share / n_l), and
-    which are taken once more is drawn from (seed, epoch): chance does not omit one sentence and repeat another.
+    Language l with n_l sentences gets a share ∝ n_l^alpha of the sentences: 1 leaves the corpus as it is, 0 makes
+    languages equal. Within a language, all sentences are taken ⌊q⌋ or ⌈q⌉ times (q = share / n_l), so that chance does
+    not omit one sentence and repeat another. The sentences taken once more are drawn from (seed, epoch).
+
+    Args:
+        languages: Language of each sentence [N].
+        alpha: Exponent, in 0..1.
+        seed: Seed of the run.
+        epoch: Epoch, from 0.
+
+    Returns:
+        Ascending indices, int64 [N].
     """
     names, codes, counts = np.unique(np.asarray(languages), return_inverse=True, return_counts=True)
     generator = np.random.default_rng([seed, epoch])
@@ -112,9 +149,7 @@ def sample_by_language(
 
 
 def _apportion(weights: np.ndarray, total: int) -> list[int]:
-    """Whole numbers proportional to weights that add up to `total` (largest remainders, ties to the
-    first).
-    """
+    """Return whole numbers proportional to weights with the sum `total` (largest remainders, ties to the first)."""
     shares = weights / weights.sum() * total
     # A share such as 2.9999999999999996 is 3: rounding error must not move a sentence.
     quotas = [math.floor(share + 1e-9) for share in shares]
@@ -127,9 +162,14 @@ def _apportion(weights: np.ndarray, total: int) -> list[int]:
 
 
 def length_buckets(lengths_N: np.ndarray, token_budget: int) -> list[slice]:
-    """Cut sentences sorted by length into runs whose padded tokens stay within the budget.
+    """Cut sentences sorted by length into runs with a limited number of padded tokens.
 
-    A single longer sentence is its own run. Raises ValueError when the lengths are not ascending.
+    Args:
+        lengths_N: Ascending lengths of sentences, int [N].
+        token_budget: Most padded tokens of a run; a longer sentence is a run of its own.
+
+    Raises:
+        ValueError: The lengths are not ascending.
     """
     if np.any(np.diff(lengths_N) < 0):
         raise ValueError("buckets are cut from sentences sorted by length")

@@ -1,4 +1,4 @@
-"""Tables of any size as Arrow files of many record batches: written in a stream, read batch by batch, or mapped."""
+"""Tables of any size as Arrow files of record batches: written as a stream, read batch by batch, or mapped."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ import numpy as np
 import pyarrow as pa
 
 ROWS = 16_384
-"""Most rows of one batch."""
+"""Most rows of a batch."""
 WORDS = 2**19
-"""A batch with as many words ends, however few rows it has."""
+"""Number of words at which a batch ends, however few rows it has."""
 
 
 def write_batches(sink: Any, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write `batches` to a path or an open file as one Arrow file; small neighbours become one batch."""
+    """Write record batches as one Arrow file; small neighbours become one batch.
+
+    Args:
+        sink: Path, or open file.
+        schema: Schema of the batches.
+        batches: The record batches.
+    """
     with pa.ipc.new_file(sink, schema) as writer:
         for batch in merge_batches(batches):
             writer.write_batch(batch)
 
 
 def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of about `ROWS` rows, or of fewer where they are long."""
+    """Yield the same rows in batches of about `ROWS` rows, or of fewer if they are long."""
     waiting: list[pa.RecordBatch] = []
     rows = words = 0
     for batch in batches:
@@ -45,7 +51,12 @@ def _words(batch: pa.RecordBatch) -> int:
 
 
 def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The batches of a file one after the other, not mapped: memory has one at a time."""
+    """Yield the batches of a file, not mapped: memory holds one at a time.
+
+    Args:
+        path: The Arrow file.
+        columns: Columns to read; None reads all.
+    """
     with pa.OSFile(str(path)) as file:
         reader = open_arrow(file, columns)
         for number in range(reader.num_record_batches):
@@ -53,7 +64,12 @@ def read_batches(path: Path, columns: Sequence[str] | None = None) -> Iterator[p
 
 
 def open_arrow(file: Any, columns: Sequence[str] | None = None) -> pa.RecordBatchFileReader:
-    """The Arrow file, of which only `columns` are read."""
+    """Open an Arrow file.
+
+    Args:
+        file: Open file.
+        columns: Columns to read; None reads all.
+    """
     if columns is None:
         return pa.ipc.open_file(file)
     schema = pa.ipc.open_file(file).schema
@@ -62,13 +78,22 @@ def open_arrow(file: Any, columns: Sequence[str] | None = None) -> pa.RecordBatc
 
 
 def map_table(path: Path) -> pa.Table:
-    """The file's table, mapped: the system reads what is looked at."""
+    """Return the memory-mapped table of a file; the system reads only the parts in use.
+
+    Args:
+        path: The Arrow file.
+    """
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).read_all()
 
 
 def to_mapped_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """`batches` as a mapped table, in a file without a name that goes with the table."""
+    """Write record batches to a temporary file and return the memory-mapped table; the file is deleted with the table.
+
+    Args:
+        schema: Schema of the batches.
+        batches: The record batches.
+    """
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         path = Path(folder) / "table.arrow"
         write_batches(str(path), schema, batches)
@@ -77,7 +102,11 @@ def to_mapped_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.
 
 
 class Chunks:
-    """A chunked column whose rows are found by binary search."""
+    """A chunked column with access to rows by binary search.
+
+    Attributes:
+        bounds: First row of each chunk, then the number of rows [chunks + 1].
+    """
 
     def __init__(self, column: pa.ChunkedArray):
         self.chunks = column.chunks
@@ -86,7 +115,7 @@ class Chunks:
         """The first row of each chunk, and the number of rows [chunks + 1]."""
 
     def take(self, rows: np.ndarray) -> pa.Array:
-        """The values of `rows`, in that order; only the chunks that have them are looked at."""
+        """Return the values of `rows`, in the same order; chunks without these rows are not touched."""
         order = np.argsort(rows, kind="stable")
         pieces = [
             self.chunks[number].take(pa.array(local))
@@ -100,12 +129,21 @@ class Chunks:
 
 
 def chunk_bounds(lengths: Iterable[int]) -> np.ndarray:
-    """Where each of several neighbours of these lengths begins, and where the last one ends: int64."""
+    """Return the first rows of chunks, then the number of rows, int64 [chunks + 1].
+
+    Args:
+        lengths: Rows of each chunk.
+    """
     return np.cumsum([0, *lengths], dtype=np.int64)
 
 
 def split_by_chunk(rows: np.ndarray, bounds: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """`rows` in their order, cut wherever the next one is in another chunk: (chunk, rows counted in it)."""
+    """Yield (chunk, rows counted inside the chunk) for runs of `rows` in the same chunk.
+
+    Args:
+        rows: Row numbers, in any order.
+        bounds: See `chunk_bounds`.
+    """
     chunks = np.searchsorted(bounds, rows, side="right") - 1
     cuts = np.flatnonzero(np.diff(chunks)) + 1
     starts, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(rows)]])

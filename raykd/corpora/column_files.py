@@ -1,6 +1,6 @@
-"""Files of columns: a word in each line, an empty line after each sentence; how lines are cut, and their faults.
+"""Files of columns: a word in a line, an empty line after a sentence. Lines are cut, and faults are reported.
 
-What a column holds is said by the formats that have columns (`conll.py`, `conllu.py`, `word_columns.py`).
+The formats with columns say what the columns hold (`conll.py`, `conllu.py`, `word_columns.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
 _NAMED_VALUE = re.compile(r"\S\s+[\w.]+\s*=").match
 """A comment like `# sent_id = 5`."""
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
-"""The number of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
+"""Id of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
 HEAD_SENTENCES = 100
-"""The sentences of a file that are looked at together."""
+"""Number of first sentences that are checked together."""
 HEAD_LINES = 4000
-"""The lines of a file that decide how all of it is cut."""
+"""Number of first lines that decide how all lines of a file are cut."""
 LONGEST = 1000
 """Most words of a sentence; longer ones have lost their empty lines."""
 SENTENCE_ENDS = frozenset(".!?…。！？।")
@@ -36,54 +36,69 @@ lemmas misc ner ner_tag ner_tags pos pos_tag pos_tags sent_id sentence sentence#
 token_id tokens upos upostag word word_id words xpos xpostag
 """
 COLUMN_NAMES = frozenset(_NAMES.split())
-"""Names that people give to columns, in small letters and without spaces."""
+"""Usual names of columns, in small letters and without spaces."""
 Cells = list[str]
 Separator = Literal["tab", "space", "auto"]
 
 
 def whole_line(line: str) -> Cells:
-    """The one cell of a line."""
+    """Return a line as one cell."""
     return [line]
 
 
 cut_at_tabs: Callable[[str], Cells] = methodcaller("split", "\t")
-"""The cells of a line, also empty ones."""
+"""Cut a line into cells at tabs; cells may be empty."""
 
 
 def cut_at_spaces(line: str) -> Cells:
-    """The cells of a line between single or several spaces, or tabs."""
+    """Cut a line into cells at single or several spaces, or tabs."""
     # Not str.split(): it also cuts at no-break spaces, which are inside words of real corpora, and words themselves.
     return [cell for cell in line.replace("\t", " ").split(" ") if cell]
 
 
 def starts_document(line: str) -> bool:
-    """Whether a line only says that a document begins, also behind an index."""
+    """Return True if a line only marks the beginning of a document, also behind an index."""
     return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
 class Beginning(NamedTuple):
-    """The lines at the beginning of a file, and how all of its lines are cut."""
+    """The first lines of a file, and the way in which all lines are cut.
+
+    Attributes:
+        lines: The first lines.
+        cut: Function that cuts a line into cells.
+        width: Number of columns of most lines with a word; 0 without such lines.
+        number: First line with a word and that number of columns, from 1.
+    """
 
     lines: list[str]
     cut: Callable[[str], Cells]
     width: int
-    """Columns of most lines with a word; 0 where there is no word."""
     number: int
-    """The first line with a word and so many columns, from 1."""
 
     @property
     def example(self) -> str:
-        """The text of that line."""
+        """Text of line `number`."""
         return self.lines[self.number - 1] if self.width else ""
 
     @property
     def separator(self) -> str:
-        """The sign between two columns."""
+        """Sign between two columns."""
         return "\t" if self.cut is cut_at_tabs else " "
 
 
 class Layout(NamedTuple):
-    """How one file is written: how its lines are cut, how many columns they have, and which are read."""
+    """Layout of one file.
+
+    Attributes:
+        cut: Function that cuts a line into cells.
+        width: Number of columns.
+        token: Column of the word, from 0.
+        tag: Column of the tag, from 0; None if tags are not read.
+        exact: True if all lines must have `width` columns.
+        comment: Sign in front of a comment; empty for none.
+        hint: Hint in errors about the number of columns.
+    """
 
     cut: Callable[[str], Cells]
     width: int
@@ -94,10 +109,11 @@ class Layout(NamedTuple):
     hint: str = "correct the line, or set corpus.columns or corpus.separator"
 
     def word(self, row: Cells) -> str:
-        """The word of a row, without spaces around it; a word that is a space stays."""
+        """Return the word of a row without spaces around; a word that is a space stays."""
         return row[self.token].strip(" ") or row[self.token]
 
     def is_comment(self, line: str) -> bool:
+        """Return True if a line is a comment and not the word `#` with further columns."""
         if not self.comment or not line.startswith(self.comment):
             return False
         # With an index column first, no word line begins with the comment sign; without, a comment differs from the
@@ -109,8 +125,14 @@ class Layout(NamedTuple):
 
 
 def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[int], list[Any]]]:
-    """Line numbers (from 1) and cells of each sentence; comments and document starts are skipped. A line that is not
-    text stays a `BrokenLine`.
+    """Yield line numbers and cells of the sentences; comments and document starts are skipped.
+
+    Args:
+        lines: Lines of a file.
+        layout: Layout of the file.
+
+    Yields:
+        Line numbers (from 1) and cells of a sentence; a line that is not text stays a `BrokenLine`.
     """
     numbers: list[int] = []
     rows: list[Cells | BrokenLine] = []
@@ -131,7 +153,14 @@ def sentence_rows(lines: Iterable[str], layout: Layout) -> Iterator[tuple[list[i
 
 
 def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -> tuple[CorpusError, ...]:
-    """The faults of a sentence's rows: lines that are not text, or lack a column, their word or their tag."""
+    """Return the faults of a sentence: lines that are not text, or lack a column, the word or the tag.
+
+    Args:
+        rows: Cells of each line, or a `BrokenLine`.
+        numbers: Line numbers, from 1.
+        layout: Layout of the file.
+        file: Name of the file, for errors.
+    """
     faults: list[CorpusError] = []
     needed = max(layout.token, layout.tag or 0) + 1
     for number, row in zip(numbers, rows, strict=True):
@@ -151,12 +180,12 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
 
 
 def read_beginning(lines: Iterator[str], comment: str, separator: Separator = "auto") -> Beginning:
-    """The first `LOOKED_AT` lines of a file, taken from `lines`.
+    """Read the first `HEAD_LINES` lines of a file.
 
     Args:
-        lines: of a file; the ones that are looked at are gone from it.
-        comment: the sign before a comment, "" for none.
-        separator: what is between the columns; `auto`: tabs where most lines with a word have one.
+        lines: Lines of the file; those that are read are consumed.
+        comment: Sign in front of a comment, "" for none.
+        separator: Separator of columns; `auto` takes tabs if most lines with a word have one.
     """
     head = list(islice(lines, HEAD_LINES))
     words = [
@@ -173,12 +202,12 @@ def read_beginning(lines: Iterator[str], comment: str, separator: Separator = "a
 
 
 def is_header(cells: Cells) -> bool:
-    """True where a line has the names of columns, not a word."""
+    """Return True if a line has the names of columns, not a word."""
     return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
 
 
 def refuse_header(start: Beginning, file: str, comment: str = "#") -> None:
-    """Raise CorpusError where the first line with a word has the names of columns."""
+    """Raise CorpusError if the first line with a word has the names of columns."""
     lines = ((place, line) for place, line in enumerate(start.lines) if _may_be_word(line))
     place = next((n for n, line in lines if not (comment and line.startswith(comment))), None)
     if place is not None and is_header(start.cut(start.lines[place])):
@@ -187,8 +216,13 @@ def refuse_header(start: Beginning, file: str, comment: str = "#") -> None:
 
 
 def cut_document(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places (start, end) of the pieces of a document without empty lines, each of at most `LONGEST` words and cut
-    behind a word that ends a sentence, where there is one.
+    """Cut a document without empty lines into pieces of at most `LONGEST` words, where possible behind a full stop.
+
+    Args:
+        words: Words of the document.
+
+    Yields:
+        (start, end) of a piece.
     """
     start = 0
     while len(words) - start > LONGEST:
@@ -202,8 +236,13 @@ def cut_document(words: Sequence[str]) -> Iterator[tuple[int, int]]:
 def unlabelled_sentences(
     words: Sequence[str], language: str, file: str, numbers: Sequence[int]
 ) -> Iterator[Sentence | ReadingNote]:
-    """The words of a sentence, or of the pieces of a document without empty lines, which are noted; `numbers` are their
-    lines.
+    """Yield a sentence without tags, or the pieces of a document without empty lines, after a note.
+
+    Args:
+        words: Words of the sentence.
+        language: Language of the sentence.
+        file: Name of the file.
+        numbers: Line of each word.
     """
     pieces = list(cut_document(words))
     if len(pieces) > 1:

@@ -1,4 +1,4 @@
-"""What the columns of a file with one word in each line hold, by some of its lines."""
+"""Content of the columns in a file with one word in a line, judged by some of the lines."""
 
 from __future__ import annotations
 
@@ -23,23 +23,29 @@ _CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
 CHUNKS = frozenset(_CHUNKS.split())
 MOST_FLAT, MOST_TYPES = 300, 60
 ALMOST = 0.98
-"""The share that decides: some lines of real files are faulty, and the reader names them."""
+"""Share of values that decides about a column: some lines of real files are faulty, and the reader reports them."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column and what it seems to hold."""
+    """A column and the likely content.
+
+    Attributes:
+        place: Number of the column, from 0.
+        kind: Kind of content.
+        distinct: Number of different values; of spans, of types.
+        examples: The most frequent values; of spans, types.
+        inside: Share of words inside spans; 0 for other columns.
+    """
 
     place: int
     kind: Kind
     distinct: int
     examples: tuple[str, ...]
-    """The most frequent values; of spans, the types."""
     inside: float = 0
-    """Of spans: the share of words in them."""
 
     def describe(self) -> str:
-        """What it holds, in words."""
+        """Return the content in words."""
         some = ", ".join(self.examples[:4]) + (", …" if self.distinct > 4 else "")
         return {
             "index": "running numbers",
@@ -54,7 +60,14 @@ class Column:
 
 
 def classify_columns(start: Beginning) -> list[Column]:
-    """The columns of a file by its first lines; none where these are not words with empty lines between sentences."""
+    """Classify the columns of a file by the first lines.
+
+    Args:
+        start: Beginning of the file.
+
+    Returns:
+        The columns; an empty list if the lines are not words with empty lines between sentences.
+    """
     sentences, lines = _sentences(start), start.lines
     rows = [row for sentence in sentences for row in sentence]
     content = sum(not line.startswith("#") for line in lines if line.strip() and not starts_document(line))
@@ -76,7 +89,7 @@ def classify_columns(start: Beginning) -> list[Column]:
 
 
 def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> str:
-    """What the columns hold, in words; the one that is read as the tags is marked."""
+    """Describe the columns in words; the column read as tags is marked."""
     return "; ".join(
         f"{column.place} {column.describe()}{', taken as the tags' if column.place == tag else ''}"
         for column in columns
@@ -84,8 +97,10 @@ def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> st
 
 
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
-    """The columns that may hold the tags, the likeliest first: spans of names before chunks, spans before flat tags;
-    those with more words in spans first, of equals the last spans and the first flat tags.
+    """Return the columns with possible tags, the likeliest first.
+
+    Spans of names come before chunks, spans before flat tags, and columns with more words in spans first. Of equals,
+    the last column of spans and the first of flat tags come first.
     """
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
@@ -93,7 +108,11 @@ def tag_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 def span_columns(columns: Sequence[Column]) -> list[Column]:
-    """Those of them that hold spans."""
+    """Return the columns of spans, the likeliest first.
+
+    Args:
+        columns: All columns of a file.
+    """
     spans = [column for column in reversed(columns) if column.kind == "spans"]
     # Of nested names, as in GermEval, the outer ones are more.
     spans.sort(key=lambda column: (bool(CHUNKS & set(column.examples)), -round(column.inside, 2)))
@@ -147,7 +166,7 @@ def _may_be_type(value: str) -> bool:
 
 
 def _is_index(sentences: list[list[str]]) -> bool:
-    """0, 1, 2… or 1, 2, 3… in almost every sentence; CoNLL-U's 3-4 and 8.1 are among them."""
+    """Return True for 0, 1, 2… or 1, 2, 3… in almost all sentences, with or without CoNLL-U's 3-4 and 8.1."""
     if sum(map(len, sentences)) <= len(sentences):
         return False
     running = 0
@@ -161,7 +180,7 @@ def _is_index(sentences: list[list[str]]) -> bool:
 
 
 def _find_word_column(columns: Sequence[Column]) -> int | None:
-    """The column of the words: the first that could be, unless a later one has far more different values."""
+    """Return the first column that may hold words, unless a later one has far more different values."""
     could = [column for column in columns if column.kind in ("flat", "sentence", "other", "constant", "runs")]
     if not could:
         return None
@@ -177,9 +196,7 @@ def _describe_words(column: Column, sentences: Sequence[Rows]) -> Column:
 
 
 def _sentences(start: Beginning) -> list[Rows]:
-    """Blocks of lines, cut into cells, without comments, a line of names, and lines that are unlike the others in
-    width.
-    """
+    """Return the cells of sentences without comments, a header, and lines of another width."""
     layout = Layout(start.cut, start.width, 0, None, exact=False, comment="#")
     blocks = [
         [row[: start.width] for row in rows if type(row) is not BrokenLine and len(row) >= start.width]

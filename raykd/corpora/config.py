@@ -1,4 +1,4 @@
-"""The table of corpus sources: the name in a sweep file, its configuration, the functions that read and guess it."""
+"""The table of corpus sources: name in a sweep file → configuration, reader, and functions that recognise files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from raykd.identity import PlainObject
 
 
 class Format(NamedTuple):
-    """A source of corpora."""
+    """A source of corpora.
+
+    Attributes:
+        config: Configuration of the source.
+        read: Reads all sentences, or the first `limit` of each file.
+        guess: Guesses how the source would read a file, from the beginning of the file.
+        combine_guesses: Combines the guesses of labelled files into settings of a corpus, and doubts about them.
+    """
 
     config: type[SourceConfig]
     read: Callable[..., Stream]
-    """Its sentences; of files as many of each as `limit` says."""
     guess: Callable[[Head], Guess | None] = no_guess
     combine_guesses: Callable[..., tuple[PlainObject, list[str]]] = combine_guesses
-    """The settings of a corpus by the guesses of its files, and doubts about them."""
 
 
 def _lines(parse: Parse) -> Callable[..., Stream]:

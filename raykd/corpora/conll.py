@@ -34,11 +34,11 @@ from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 ONE_SENTENCE = 200
-"""Most words that a file of one sentence is taken to have."""
+"""Most words of a file that may be a single sentence."""
 
 
 class Columns(Frozen):
-    """The columns of the word and its tag."""
+    """Columns of word and tag."""
 
     token: int = 0
     """The column of the word, from 0; from the right where it is negative."""
@@ -61,7 +61,15 @@ class ConllSource(TextConfig):
 def parse(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty | ReadingNote]:
-    """The sentences of one file's lines. Of a part without tags the tag column is not read."""
+    """Yield the sentences of a file.
+
+    Args:
+        config: Configuration of the source.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part of the corpus; of a part without tags the tag column is not read.
+    """
     labelled = config.reads_tags(part, language)
     layout, lines = find_layout(config, lines, file=file, language=language, labelled=labelled)
     sentences = _sentences(layout, lines, file, language)
@@ -86,8 +94,11 @@ def _sentences(
 
 
 def conll_text(table: pa.Table, tag_set: TagSet) -> str:
-    """The sentences of `table` as lines of word, tab, tag: spans in IOB2, flat tags as they are. An empty line ends
-    each sentence; unlabelled sentences have words only.
+    """Write sentences as lines of word, tab, tag, with an empty line after each sentence.
+
+    Args:
+        table: Sentences with tag numbers; unlabelled sentences are written as words only.
+        tag_set: The tags; spans are written in IOB2, flat tags as they are.
     """
     blocks = []
     for tokens, numbers in zip(table["tokens"].to_pylist(), table["tags"].to_pylist(), strict=True):
@@ -103,10 +114,10 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
 def find_layout(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> tuple[Layout, Iterable[str]]:
-    """The layout of a file, decided by its beginning; and all of its lines.
+    """Find the layout of a file from the first lines; return it with all lines.
 
     Raises:
-        CorpusError: a column is not there, or the file begins with the names of columns.
+        CorpusError: A column does not exist, or the file begins with the names of columns.
     """
     lines = iter(lines)
     start = read_beginning(lines, config.comment, config.separator)
@@ -133,7 +144,7 @@ def find_layout(
 
 
 def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> None:
-    """A column of 0, 1, 2… in every one of a file's first sentences is the index, not the word."""
+    """Raise CorpusError if the words of all first sentences are 0, 1, 2…: the column is an index."""
     if sum(len(sentence.tokens) for sentence in head) <= len(head):
         return
     for sentence in head:
@@ -145,7 +156,7 @@ def _refuse_running_numbers(head: list[Sentence], layout: Layout, file: str) -> 
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a file with a word in each line."""
+    """Guess the settings of a file with one word in a line; None for other files."""
     columns, kinds = head.columns, {column.kind for column in head.columns}
     blank = any(not line.strip() or starts_document(line) for line in head.lines[1:])
     if "words" not in kinds or not (blank or kinds & {"spans", "runs"}):
@@ -169,12 +180,18 @@ def guess(head: Head) -> Guess | None:
 
 
 def _scheme_of(column: Column) -> str:
-    """`auto`, but for the scheme that is not found from the tags."""
+    """Return `auto`, or the scheme that cannot be found from the tags."""
     return "io" if column.kind == "runs" else "auto"
 
 
 def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainObject, list[str]]:
-    """The settings of a corpus by its labelled files, and doubts: files that differ, other columns of tags."""
+    """Combine the guesses of labelled files into settings of a corpus and doubts.
+
+    Doubts are about differing files and further tag columns.
+
+    Args:
+        by_language: Language → guesses of its labelled files.
+    """
     columns, schemes = dict[str, Any](), dict[str, str]()
     other_columns: dict[int, Column] = {}
     notes: list[str] = []
@@ -207,7 +224,7 @@ def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainOb
 
 
 def _has_same_columns(columns: Sequence[Column], words: int, kind: str, tag: int) -> bool:
-    """Whether a file's columns have words and tags where those of another one have them."""
+    """Return True if a file has words and tags in these columns."""
     if not max(words, tag) < len(columns):
         return False
     at = columns[tag]

@@ -1,7 +1,7 @@
 """CoNLL-U: ten columns between tabs, one syntactic word per line (Universal Dependencies).
 
 Multi-word tokens (ids like 3-4) and empty nodes (8.1) are skipped: words are tagged, and have heads. The package
-`conllu` is not used: it accepts a line of two columns and reports no line numbers.
+`conllu` is not used, because it accepts a line of two columns and reports no line numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HINT = "correct the line; for other column files set corpus.source: conll"
 
 
 class ConlluSource(TextConfig):
-    """CoNLL-U, with one of its columns as the tag, or with its trees."""
+    """CoNLL-U with one of the columns as the tag, or with trees."""
 
     source: Literal["conllu"]
     tag: Literal["upos", "xpos", "deprel", "tree"] = "upos"
@@ -78,11 +78,12 @@ class ConlluSource(TextConfig):
 
     @property
     def leaves_out_trees(self) -> bool:
+        """True if trees are not read."""
         return self.tag != "tree"
 
     @property
     def pos_origin(self) -> str:
-        """Where the parts of speech of a treebank are from, in words."""
+        """Source of the parts of speech of a treebank, in words."""
         gold = f"gold, column {self.pos.upper()}"
         if self.predicted_pos is None:
             return gold
@@ -93,7 +94,15 @@ class ConlluSource(TextConfig):
 def parse(
     config: ConlluSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
-    """The sentences of one file's lines. Of a part without tags neither these nor heads are read."""
+    """Yield the sentences of a file.
+
+    Args:
+        config: Configuration of the source.
+        lines: Lines of the file.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        part: Part of the corpus; of a part without tags neither tags nor heads are read.
+    """
     labelled = config.reads_tags(part, language)
     trees = config.tag == "tree"
     tag: Column = "deprel" if config.tag == "tree" else config.tag
@@ -142,13 +151,13 @@ def _read_heads(words: list[tuple[Cells, int]], file: str) -> tuple[list[int], t
 
 
 def _read_pos(words: list[tuple[Cells, int]], column: int) -> list[str] | None:
-    """The parts of speech of a sentence; None where a word has none."""
+    """Return the parts of speech of a sentence; None if a word has none."""
     pos = [row[column] for row, _ in words]
     return None if any(tag in MISSING for tag in pos) else pos
 
 
 def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *, labelled: bool) -> None:
-    """CorpusError for a file of other columns: every row of its first sentences has too few."""
+    """Raise CorpusError if all rows of the first sentences have too few columns: the file is not CoNLL-U."""
     rows = [
         (number, row)
         for numbers, sentence in head
@@ -177,7 +186,7 @@ def _refuse_other_columns(head: list[tuple[list[int], list[Any]]], file: str, *,
 def _word_faults(
     words: list[tuple[Cells, int]], columns: Mapping[Column, str], file: str
 ) -> tuple[CorpusError, ...]:
-    """Wrong ids, and words without a value in one of the `columns`, which have what to do then."""
+    """Return faults for wrong ids, and for words without a value in one of `columns`, given with hints."""
     faults: list[CorpusError] = []
     for expected, (row, number) in enumerate(words, start=1):
         if row[0] != str(expected):
@@ -193,7 +202,7 @@ def _word_faults(
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a file of ten columns with the numbers of words."""
+    """Guess the settings of a file with ten columns and word numbers; None for other files."""
     columns = head.columns
     if len(columns) != WIDTH or not head.has_tabs or columns[0].kind != "index":
         return None

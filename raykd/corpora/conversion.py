@@ -1,4 +1,4 @@
-"""From sentences as the files have them to Arrow tables in the one internal tag scheme, block by block."""
+"""Conversion of sentences to Arrow tables in the one internal tag scheme, block by block."""
 
 from __future__ import annotations
 
@@ -32,39 +32,47 @@ from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
 TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
-"""Of a treebank: with heads, and with parts of speech as numbers in `Converted.pos`; null where unknown."""
+"""Schema of a treebank, with heads and parts of speech (numbers in `ConvertedCorpus.pos`); null where unknown.
+"""
 RAW = (pa.field("text", pa.string()), pa.field("offsets", pa.list_(pa.int32())))
-"""Of a source with raw text also this, and start and end of each word, one after the other; null where unknown."""
+"""Further columns of a source with raw text; `offsets` has start and end of all words. Null where unknown."""
 READ = ("tokens", "tags", "heads", "pos", "text", "offsets")
 READ_OF_TEXT = ("tokens", "pos", "text", "offsets")
-"""What is taken from the pool of labelled sentences, and of others."""
+"""Columns read from the pool for labelled sentences (`READ`), and for others."""
 
 
 @dataclass
 class ConvertedCorpus:
-    """Tables by part, the tag set of their numbers, and what conversion found."""
+    """Tables by part, with the tag set of their numbers and the counts of the conversion.
+
+    Attributes:
+        tag_set: The tags of all parts.
+        tables: Part → table.
+        schemes: Language → scheme of the files.
+        repaired: Tags that were not valid in the scheme of the files.
+        nested: Spans left out because they are inside other spans.
+        unit: The unit of a tag.
+        pos: Parts of speech of a treebank, in the order of their numbers; empty without trees.
+        raw: True if the tables have raw text.
+    """
 
     tag_set: TagSet
     tables: dict[str, pa.Table]
     schemes: dict[str, ReadScheme]
     repaired: Tally = field(default_factory=Tally)
-    """Tags that were not valid in the file's scheme as they stood."""
     nested: Tally = field(default_factory=Tally)
-    """Spans that are inside others and were left out."""
     unit: Unit = "word"
     pos: tuple[str, ...] = ()
-    """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
     raw: bool = False
-    """The tables have raw text."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of every table."""
+        """Columns of the tables."""
         return pa.schema([*(TREES if self.pos else SCHEMA), *(RAW if self.raw else ())])
 
     @property
     def repairs(self) -> dict[str, dict[str, int]]:
-        """Part → language → tags that were repaired."""
+        """Part → language → repaired tags."""
         return self.repaired.counts
 
 
@@ -75,12 +83,18 @@ def convert(
     spellings: Mapping[str, Spelling],
     taggers: PosTaggers | None = None,
 ) -> ConvertedCorpus:
-    """Tables of the `selected` rows of all parts, mapped. The tag set is all tags of train, dev and test together.
-    `spellings` say how the tags of each language are spelled; `taggers` predict the parts of speech of a treebank.
+    """Convert selected sentences to memory-mapped tables; the tag set has all tags of train, dev and test.
+
+    Args:
+        pool: All sentences that were read.
+        selected: Part → rows of the pool.
+        config: Configuration of the source.
+        spellings: Language → spelling of tags.
+        taggers: Models that predict the parts of speech of a treebank; None for other corpora.
 
     Raises:
-        CorpusError: tags do not fit the scheme of their language, some files tag words and others whole
-            sentences, or some have trees and others do not; files and lines are named.
+        CorpusError: Tags do not fit the scheme of their language, some files tag words and others whole sentences, or
+            only some have trees; files and lines are named.
     """
     by_language = _labelled_rows(pool, selected)
     notations = find_notations(pool, by_language, spellings, config)
@@ -106,7 +120,7 @@ def convert(
 def _report_batches(
     batches: Iterable[pa.RecordBatch], converted_count: int, total: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same batches of sentences, before which `done` of all sentences were converted."""
+    """Yield the batches, and report the progress of the conversion."""
     for batch in batches:
         report_progress(converted_count / total)
         yield batch
@@ -133,7 +147,7 @@ def _pos_names(
     selected: Mapping[str, np.ndarray],
     taggers: PosTaggers | None,
 ) -> tuple[str, ...]:
-    """The parts of speech of all parts and those that may be predicted, in alphabetical order; of no treebank none."""
+    """Return the parts of speech in all parts and those that taggers may predict, sorted; empty without trees."""
     labelled = np.concatenate([np.zeros(0, np.int64), *by_language.values()])
     without = labelled[~pool.trees[labelled]]
     if len(without) == len(labelled):
@@ -150,7 +164,7 @@ def _pos_names(
 
 
 def _labelled_rows(pool: Pool, selected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The labelled rows of each language, in the order of the parts."""
+    """Return language → labelled rows, in the order of the parts."""
     rows = np.concatenate([rows for part, rows in selected.items() if part != "unlabelled"])
     rows = rows[pool.labelled[rows]]
     codes = pool.columns.language[rows]
@@ -169,18 +183,23 @@ def _build_tag_set(notations: Mapping[str, Notation]) -> TagSet:
 
 
 class _Tags(NamedTuple):
-    """The converted tags of a sentence."""
+    """Converted tags of a sentence.
+
+    Attributes:
+        numbers: Numbers of the tags, int16.
+        repairs: Repaired tags.
+        example: The first repair.
+        inside: Spans left out because they are inside other spans.
+    """
 
     numbers: np.ndarray
     repairs: int = 0
     example: str = ""
-    """The first repair."""
     inside: int = 0
-    """Spans that are inside others and were left out."""
 
 
 class _Conversion:
-    """Converts one part, and counts its repairs by language. Equal sequences near each other are converted once."""
+    """Conversion of one part, with counts of repairs; equal tag sequences near each other are converted once."""
 
     def __init__(
         self,
@@ -199,6 +218,7 @@ class _Conversion:
         self._pos = np.array([numbers.get(name, 0) for name in pool.pos], np.int16)
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
+        """Yield the converted sentences of `rows`."""
         names = pa.array(self.pool.columns.languages, pa.string())
         columns_read = [name for name in self.schema.names if name in (READ if labelled else READ_OF_TEXT)]
         for pool_rows, batch in self.pool.batches(rows, columns_read):
@@ -275,7 +295,7 @@ class _Conversion:
         return f"{file}:{line}" if line else file
 
     def _scheme_hint(self, language: str, notation: Notation) -> str:
-        """How to mend a tag that is not of the scheme that was set: another scheme, where one has all tags."""
+        """Return a hint for a tag outside the configured scheme, with a scheme that has all tags, if there is one."""
         fitting = fitting_scheme(notation.used)
         setting = f"set corpus.scheme (language {language!r}) to {fitting}" if fitting else ""
         return " or ".join(filter(None, ("correct the tag", setting)))

@@ -1,4 +1,4 @@
-"""A corpus: its parts as Arrow tables in one internal tag scheme, from any source, named by its content."""
+"""A corpus: parts as Arrow tables in one internal tag scheme, from any source, with an id computed from the content."""
 
 from __future__ import annotations
 
@@ -43,26 +43,34 @@ from raykd.storage.sealed_json import DOCTOR
 from raykd.storage.store import Storage
 
 FORMAT = 2
-"""Of what the identity of a corpus is computed over."""
+"""Version of the content from which the id of a corpus is computed."""
 
 READ = 0.6
-"""The share of making a corpus that reading its files takes, about."""
+"""Approximate share of reading in the time for making a corpus."""
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Sentences of some languages in four parts: train, unlabelled, dev and test.
 
-    Each part is a table with the columns `tokens` (list of string), `tags` (list of int16: numbers in
-    `tag_set`; null where the sentence is unlabelled) and `language`. A list of tags has one number per word, or,
-    where `unit` is "sentence", exactly one: the sentence's class, in a flat `tag_set`.
+    Each part is a table with the columns `tokens` (list of string), `tags` (list of int16: numbers in `tag_set`; null
+    for an unlabelled sentence) and `language`. A list of tags has one number per word, or, if `unit` is "sentence",
+    exactly one: the class of the sentence, in a flat `tag_set`.
 
     The tags of a treebank are relations, and its tables have two more columns: `heads` (list of int16: 0 the root, h
-    the word h - 1; null where the sentence is unlabelled) and `pos` (list of int16: numbers in `pos`; null where
-    unknown).
+    the word h - 1; null for an unlabelled sentence) and `pos` (list of int16: numbers in `pos`; null where unknown).
 
     Tables of a source with raw text have two more: `text`, and `offsets` (list of int32 [2T]: the first character of
     each word and the one behind its last); null where unknown.
+
+    Attributes:
+        tag_set: Names of the tags.
+        languages: All languages.
+        parts: Part → table.
+        report: Counts and warnings of reading.
+        unit: The unit of a tag: word or sentence.
+        pos: Parts of speech of a treebank, in the order of their numbers; empty without trees.
+        outside_mean: Target languages left out of the mean over targets.
     """
 
     tag_set: TagSet
@@ -71,9 +79,7 @@ class Corpus:
     report: CorpusReport
     unit: Unit = "word"
     pos: tuple[str, ...] = ()
-    """The parts of speech of a treebank, in the order of their numbers; empty where there are no trees."""
     outside_mean: tuple[str, ...] = ()
-    """Targets that are left out of their mean."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -82,18 +88,16 @@ class Corpus:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The languages with labels: dev has no others, and every mean that selects is over them."""
+        """Languages with labels: the only ones in dev, and in all means used for selection."""
         return tuple(name for name in self.languages if self.report.role(name) == "labelled")
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The languages without labels, of which training sees unlabelled text or nothing."""
+        """Languages without labels; training sees unlabelled text of them, or nothing."""
         return tuple(language for language in self.languages if language not in self.sources)
 
     def select_languages(self, languages: Iterable[str]) -> Corpus:
-        """The corpus without other languages, its tables mapped from files of their own. The tag set stays, so that
-        tag numbers mean the same.
-        """
+        """Return the corpus of some languages, with new memory-mapped tables and the same tag numbers."""
         requested = set(languages)
         selected = tuple(language for language in self.languages if language in requested)
         parts = {part: _filter_languages(table, selected) for part, table in self.parts.items()}
@@ -109,11 +113,15 @@ def _filter_languages(table: pa.Table, languages: tuple[str, ...]) -> pa.Table:
 
 
 def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Corpus:
-    """Read, select and convert the corpus that `config` describes. `open_model` opens models of parts of speech.
+    """Read, select and convert the sentences of a corpus.
+
+    Args:
+        config: Configuration of the corpus.
+        open_model: Opens models of parts of speech.
 
     Raises:
-        CorpusError: a file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left to train
-            on, or a model of parts of speech cannot be used; of several faults of files the first ones together.
+        CorpusError: A file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left for
+            training, or a model of parts of speech cannot be used. Several faults of files are reported together.
     """
     return corpus_from_stream(
         READERS[config.source](config), config, PosTaggers.from_config(config, open_model)
@@ -121,14 +129,19 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
 
 
 def make_corpus(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> Corpus:
-    """A corpus of sentences already read, by part; see `read_corpus`."""
+    """Return a corpus of sentences in memory; errors as in `read_corpus`.
+
+    Args:
+        parts: Part → sentences.
+        config: Settings for selection and conversion.
+    """
     return corpus_from_stream(
         ((part, sentence) for part, sentences in parts.items() for sentence in sentences), config
     )
 
 
 def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers | None = None) -> Corpus:
-    """A corpus of the sentences of `stream`, its tables mapped from temporary files; see `read_corpus`."""
+    """Return the corpus of the sentences in `stream`, with memory-mapped tables; errors as in `read_corpus`."""
     faults = Faults(config.on_error)
     with tempfile.TemporaryDirectory(prefix="raykd-") as folder:
         with part_of_work(0.0, READ):
@@ -182,7 +195,7 @@ def corpus_from_stream(stream: Stream, config: SourceConfig, taggers: PosTaggers
 
 
 def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
-    """Sentences by part and language, with some of their words."""
+    """Count sentences by part and language, with the words of some as examples."""
     tally = Tally({part: {} for part in TRAINING})
     for part, row_arrays in rows.items():
         rows_of_part = np.concatenate(row_arrays)
@@ -196,11 +209,14 @@ def _tally(pool: Pool, rows: Mapping[str, list[np.ndarray]]) -> Tally:
 
 
 def corpus_id(corpus: Corpus) -> str:
-    """The identity of a corpus: over words, tags, languages and their order in every part, the tag set, which
-    languages are targets and which of them are outside of their mean, and the unit of the tags; of a treebank also
-    over heads and parts of speech, of a source with raw text also over this.
+    """Return the identity of a corpus.
 
-    Where the text was read from and in which format does not matter.
+    The identity depends on words, tags, languages and their order in all parts, the tag set, the target languages and
+    those outside of the mean, and the unit of the tags; of a treebank also on heads and parts of speech, and of a
+    source with raw text also on the text. The files' places and formats do not matter.
+
+    Args:
+        corpus: The corpus.
     """
     parts = {part: table_digest(corpus.parts[part]) for part in PARTS}
     content = {"format": FORMAT, "parts": parts, "targets": list(corpus.targets), **_label_manifest(corpus)}
@@ -208,7 +224,15 @@ def corpus_id(corpus: Corpus) -> str:
 
 
 def write_corpus(corpus: Corpus, storage: Storage) -> str:
-    """Store `corpus` below corpora/<id>/, the manifest last, and return its id; one already stored stays."""
+    """Store a corpus below corpora/<id>/, the manifest last; a stored one stays as it is.
+
+    Args:
+        corpus: The corpus.
+        storage: The store.
+
+    Returns:
+        The id.
+    """
     name = corpus_id(corpus)
     folder = storage.child("corpora", name)
     if folder.exists(CORPUS):
@@ -230,10 +254,14 @@ def write_corpus(corpus: Corpus, storage: Storage) -> str:
 
 
 def open_corpus(storage: Storage, name: str) -> Corpus:
-    """The stored corpus `name`, its tables mapped from its files.
+    """Open a stored corpus, with memory-mapped tables.
+
+    Args:
+        storage: The store.
+        name: Id of the corpus.
 
     Raises:
-        StoreError: it is missing, or a file differs from its checksum.
+        StoreError: The corpus is missing, or a file differs from its checksum.
     """
     folder = storage.child("corpora", name)
     opened = folder.find_json(CORPUS, lambda manifest: _from_manifest(folder, manifest))
@@ -252,7 +280,7 @@ def _from_manifest(folder: Storage, manifest: Mapping[str, Any]) -> Corpus:
 
 
 def _label_manifest(corpus: Corpus) -> dict[str, Any]:
-    """Its labels and what they belong to, its parts of speech, and the languages outside of its means."""
+    """Return tag set, unit, parts of speech and languages outside of the mean, for manifest and identity."""
     return {
         "tag_set": corpus.tag_set.to_plain(),
         "unit": corpus.unit,

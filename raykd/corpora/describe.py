@@ -1,4 +1,4 @@
-"""A corpus in figures: what `raykd corpus show` prints."""
+"""Figures of a corpus, printed by `raykd corpus show`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from raykd.metrics.bioes import OUTSIDE
 
 
 def describe_corpus(corpus: Corpus) -> PlainObject:
-    """Plain, JSON-able figures of `corpus`.
+    """Return figures of a corpus as JSON-able values.
 
-    `parts` has one entry per part and language with sentences: how many sentences and tokens, the mean
-    and the largest length in tokens, and how often each label occurs (spans by type, words by tag, or
-    sentences by class). `tags` are in the order of their numbers. Of a treebank `trees` says where its parts of speech
-    are from and how often predicted ones are right, and of each encoding of heads how many labels train has and which
-    share of dev's words needs another one; its `parts` count projective trees. `pairs`: whether sentences are pairs of
-    texts.
+    `parts` has one entry per part and language with sentences: sentences, tokens, mean and largest length in tokens,
+    and the number of each label (spans by type, words by tag, or sentences by class). `tags` are in the order of their
+    numbers. `pairs` is true if sentences are pairs of texts. For a treebank, `trees` has the source of parts of speech
+    and the accuracy of predicted ones, and for each encoding of heads the number of labels in train and the share of
+    dev's words with other labels; `parts` then counts projective trees too.
+
+    Args:
+        corpus: The corpus.
     """
     return {
         "corpus_id": corpus_id(corpus),
@@ -86,7 +88,7 @@ def _part_rows(corpus: Corpus, part: str, table: pa.Table) -> list[dict[str, Any
 
 
 def _projective(table: pa.Table) -> Counter[str]:
-    """Language → sentences whose tree is projective."""
+    """Return language → sentences with a projective tree."""
     counts: Counter[str] = Counter()
     for batch in table.select(["language", "heads"]).to_batches(max_chunksize=1000):
         for row in batch.to_pylist():
@@ -95,7 +97,7 @@ def _projective(table: pa.Table) -> Counter[str]:
 
 
 def _lengths(table: pa.Table, language: str) -> np.ndarray:
-    """The words of each sentence of a language."""
+    """Return the lengths of sentences of a language, in words."""
     lengths = [np.zeros(0, np.int64)]
     for batch in table.to_batches():
         of_language = pc.call_function("equal", [batch["language"], pa.scalar(language)])
@@ -104,9 +106,15 @@ def _lengths(table: pa.Table, language: str) -> np.ndarray:
 
 
 def example_sentences(corpus: Corpus, words: int = 12) -> dict[str, str]:
-    """Language → the beginning of a training sentence with its labels: `[Angela Merkel]PER besucht …`, or
-    `word/TAG …`, or the class and the text, or a whole tree: of a treebank a line for each word, of intents and slots
-    below the text. The first sentence with a label is taken; of a treebank the first short one.
+    """Return the beginning of a training sentence with labels, for each language.
+
+    The form is `[Angela Merkel]PER besucht …`, `word/TAG …`, the class and the text, or a whole tree: of a treebank a
+    line for each word, of intents and slots below the text. The first sentence with a label is taken; of a treebank the
+    first short one.
+
+    Args:
+        corpus: The corpus.
+        words: Most words of a sentence that is not a tree.
     """
     beginnings: dict[str, str] = {}
     for batch in corpus.parts["train"].to_batches(max_chunksize=1000):

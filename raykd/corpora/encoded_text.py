@@ -1,4 +1,4 @@
-"""Encoded text: a corpus as flat numbers, and padded batches of it without a Python loop per sentence.
+"""Encoded text: a corpus as flat numbers, and padded batches without a Python loop over sentences.
 
 Shapes: B sentences of a batch, P pieces, T words, C characters, S steps; N sentences of the corpus.
 """
@@ -27,13 +27,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """B sentences as a model reads them; every tensor of numbers is int64.
+    """B sentences as input of a model; all tensors of numbers are int64.
 
-    `first_BT` is the place of each word's first piece in `pieces_BP`. After a sentence's end, pieces are the
-    vocabulary's padding id and everything else is 0, character lengths too. Characters are None unless a character
-    vocabulary was given. Of what a model reads of frozen encoders, a batch has the words' stored vectors
-    (`features_BTD`), or else the same sentences in the pieces of each of them (`context`). Steps are those of a target
-    sequence that a decoder is given; without them it generates its own.
+    After the end of a sentence, pieces are the vocabulary's padding id and everything else is 0, character lengths too.
+    Inputs from frozen encoders are either stored vectors of words (`features_BTD`), or the same sentences in the pieces
+    of the encoders (`context`).
+
+    Attributes:
+        pieces_BP: Pieces.
+        piece_lengths_B: Number of pieces.
+        first_BT: Place of the first piece of each word in `pieces_BP`.
+        lengths_B: Number of words.
+        characters_BTC: Characters of words; None without a character vocabulary.
+        character_lengths_BT: Number of characters; None without a character vocabulary.
+        context: The sentences in the pieces of each frozen encoder, unless features are stored.
+        features_BTD: Stored vectors of words from frozen encoders.
+        steps_BS: Steps of a target sequence, given to a decoder; None lets it generate its own.
+        step_lengths_B: Number of steps.
     """
 
     pieces_BP: Int64[Tensor, "batch piece"]
@@ -51,11 +61,11 @@ class TokenBatch:
         return len(self.lengths_B)
 
     def to(self, device: torch.device | str) -> TokenBatch:
-        """The same batch on another device."""
+        """Return the batch on a device."""
         return self.map(lambda part: to_device(part, device))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> TokenBatch:
-        """The batch of what `function` gives of each tensor."""
+        """Return the batch with `function` applied to all tensors."""
         parts = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "context"}
         tensors = {name: function(part) for name, part in parts.items() if part is not None}
         return TokenBatch(**tensors, context=tuple(text.map(function) for text in self.context))
@@ -65,7 +75,7 @@ class Features(Protocol):
     """Stored vectors of words, by the rows of a text."""
 
     def gather(self, rows: np.ndarray) -> Float[Tensor, "batch time size"]:
-        """The vectors of the sentences at `rows` (one or more), padded with zeros; float16."""
+        """Return the vectors of the sentences at `rows` (one or more), padded with zeros; float16."""
         ...
 
 
@@ -76,9 +86,14 @@ Rows = Ragged | RaggedBlocks
 class EncodedText:
     """N sentences as flat int32 values with int64 offsets.
 
-    `pieces` and `first` have one row per sentence. `words` has, per sentence, each word's number among the
-    corpus' distinct words, and `characters` one row per distinct word: a word's characters are stored once.
-    `context` are the same sentences in the pieces of each frozen encoder, unless their `features` are stored.
+    Attributes:
+        pieces: Pieces of each sentence.
+        first: Place of each word's first piece.
+        words: Number of each word among the distinct words of the corpus.
+        characters: Characters of each distinct word, stored once; None without a character vocabulary.
+        padding: Padding id of the vocabulary.
+        context: The sentences in the pieces of each frozen encoder, unless `features` are stored.
+        features: Stored vectors of words from frozen encoders.
     """
 
     pieces: Rows
@@ -91,7 +106,12 @@ class EncodedText:
 
     @staticmethod
     def concatenate(texts: Sequence[EncodedText], *, padding: int) -> EncodedText:
-        """The sentences of all `texts`, which are in the pieces of the same vocabularies, one after the other."""
+        """Concatenate texts in the pieces of the same vocabularies.
+
+        Args:
+            texts: The texts.
+            padding: Padding id of the vocabulary.
+        """
 
         def rows(name: str) -> Any:
             parts = [getattr(text, name) for text in texts]
@@ -116,9 +136,7 @@ class EncodedText:
         return self.pieces.lengths
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
-        """The sentences at `indices`, in that order, padded to the longest of them; no index gives an empty
-        batch.
-        """
+        """Return the sentences at `indices`, in order, padded to the longest; no index gives an empty batch."""
         indices = np.asarray(indices, dtype=np.int64)
         pieces_BP, piece_lengths_B = self.pieces.pad(indices, fill=self.padding)
         first_BT, lengths_B = self.first.pad(indices)
@@ -158,10 +176,18 @@ def encode_text(
     context: Sequence[Vocabulary] = (),
     features: Features | None = None,
 ) -> EncodedText:
-    """Encode a corpus table (its column `tokens`) or token lists.
+    """Encode sentences.
 
-    `context` are the vocabularies of frozen encoders: the sentences are encoded in the pieces of each too, unless their
-    stored `features` are given. Raises ValueError for a sentence without words.
+    Args:
+        sentences: Table with a column `tokens`, or lists of words.
+        vocabulary: Vocabulary of pieces.
+        characters: Character vocabulary; None leaves characters out.
+        context: Vocabularies of frozen encoders; sentences are encoded in the pieces of each too, unless `features` are
+            given.
+        features: Stored vectors from the frozen encoders.
+
+    Raises:
+        ValueError: A sentence has no words.
     """
     column = table_column(sentences, "tokens")
     if column is None:
@@ -186,9 +212,7 @@ def encode_text(
 
 
 def _sentence_pieces(pieces: Ragged, words: Ragged, special: Special) -> tuple[Ragged, Ragged]:
-    """From pieces of each distinct word to pieces of each sentence, with prefix and suffix, and the places of the
-    words' first pieces.
-    """
+    """Return the pieces of sentences, with prefix and suffix, and the places of the first pieces of words."""
     pieces_of_words = pieces.take(words.values)
     bounds = pieces_of_words.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)

@@ -1,4 +1,4 @@
-"""Faults of a corpus: some are reported together, or their sentences are skipped and counted."""
+"""Faults of a corpus: reported together, or skipped with their sentences and counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raykd.pluralise import pluralise
 
 OnError = Literal["repair", "skip", "stop"]
 MOST_FAULTS = 10
-"""Those that are reported together; then reading stops."""
+"""Number of faults that are reported together; then reading stops."""
 MOST_EXAMPLES = 3
 MANY_WORDS, MOST_WORDS = 1000, 5000
 """Words of a sentence from which on it is reported, and from which on it is refused where each word has a tag: several
@@ -32,7 +32,7 @@ class Tally:
     examples: Examples = field(default_factory=dict)
 
     def add(self, part: str, language: str, example: str, count: int = 1) -> None:
-        """Count something. The first examples are kept."""
+        """Count an occurrence; the first examples are kept."""
         counts = self.counts.setdefault(part, {})
         counts[language] = counts.get(language, 0) + count
         examples = self.examples.setdefault(part, {}).setdefault(language, [])
@@ -40,33 +40,41 @@ class Tally:
             examples.append(example)
 
     def total(self) -> int:
-        """The count over all parts and languages."""
+        """Return the count over all parts and languages."""
         return sum(sum(counts.values()) for counts in self.counts.values())
 
 
 @dataclass
 class Faults:
-    """What becomes of faulty sentences while a corpus is read."""
+    """Faults, notes and skipped sentences while a corpus is read.
+
+    Attributes:
+        on_error: Treatment of faults.
+        skipped: Skipped sentences.
+        notes: Changes of reading, and records left out, that are no faults.
+        collected: Text of a fault → fault; a file may be read for several parts.
+        first_skipped: (part, language) → first skipped fault.
+        long_sentences: Sentences of more than `MANY_WORDS` words.
+    """
 
     on_error: OnError = "repair"
     skipped: Tally = field(default_factory=Tally)
     notes: dict[Note, Tally] = field(default_factory=dict)
-    """Changes of reading, and records that were left out, that are no faults."""
     collected: dict[str, CorpusError] = field(default_factory=dict)
-    """By their text: a file may be read for several parts."""
     first_skipped: dict[tuple[str, str], CorpusError] = field(default_factory=dict)
-    """(part, language) → the first fault that was skipped."""
     long_sentences: Tally = field(default_factory=Tally)
-    """Sentences of more than `MANY_WORDS` words."""
     _all_skippable: bool = True
 
     def sentences(
         self, stream: Iterable[tuple[str, Sentence | Faulty | ReadingNote]]
     ) -> Iterator[tuple[str, Sentence]]:
-        """The sentences without a fault.
+        """Yield the sentences without a fault.
+
+        Args:
+            stream: (part, sentence, fault or note).
 
         Raises:
-            CorpusError: of faults that may not be skipped, all up to `MOST_FAULTS` together.
+            CorpusError: Faults must not be skipped; up to `MOST_FAULTS` are reported together.
         """
         try:
             for part, read in stream:
@@ -86,7 +94,7 @@ class Faults:
         self.refuse()
 
     def _long(self, part: str, sentence: Sentence) -> Sentence | Faulty:
-        """The sentence, which is counted; or the fault that it has no end."""
+        """Count a long sentence, or return the fault that it has no end."""
         file, line = sentence.origin or (f"a sentence of {sentence.language}", None)
         words = pluralise(len(sentence.tokens), "word")
         if len(sentence.tokens) > MOST_WORDS and sentence.tags is not None and sentence.unit == "word":
@@ -97,7 +105,7 @@ class Faults:
         return sentence
 
     def record(self, part: str, read: Faulty) -> None:
-        """Skip what is faulty, or keep its faults; raises CorpusError where there are enough of them."""
+        """Skip a faulty sentence, or collect the faults; raise CorpusError when there are `MOST_FAULTS`."""
         if self.on_error == "skip" and not read.whole_file:
             self.skip(part, read.language, read.faults[0])
             return
@@ -107,16 +115,19 @@ class Faults:
                 self.refuse()
 
     def skip(self, part: str, language: str, fault: CorpusError) -> None:
-        """Count a sentence that is left out."""
+        """Count a skipped sentence."""
         self.first_skipped.setdefault((part, language), fault)
         self.skipped.add(part, language, summary(fault))
 
     def refuse_too_many(self, sentences: Mapping[str, Mapping[str, int]], max_share: float) -> None:
-        """Raise CorpusError where more than the share `most` of a part's sentences of a language were skipped.
+        """Refuse a corpus with too many skipped sentences.
 
         Args:
-            sentences: part → language → those that were read and not skipped.
-            most: from 0 to 1.
+            sentences: Part → language → sentences read and not skipped.
+            max_share: Largest share of skipped sentences in a part and language, in 0..1.
+
+        Raises:
+            CorpusError: More were skipped.
         """
         for (part, language), fault in self.first_skipped.items():
             count = self.skipped.counts[part][language]
@@ -136,7 +147,7 @@ class Faults:
         self._all_skippable &= skippable
 
     def refuse(self) -> None:
-        """Raise CorpusError where there are faults."""
+        """Raise CorpusError if faults were collected."""
         if not self.collected:
             return
         first, *more = self.collected.values()
@@ -149,5 +160,5 @@ class Faults:
 
 
 def summary(fault: CorpusError) -> str:
-    """Where a fault is and what it is, without its hint."""
+    """Return place and problem of a fault, without the hint."""
     return f"{fault.file}:{fault.line}: {fault.problem}" if fault.line else f"{fault.file}: {fault.problem}"

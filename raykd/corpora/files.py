@@ -1,4 +1,4 @@
-"""Finding the files of a corpus by pattern and reading them as lines."""
+"""Files of a corpus: found by pattern, unpacked, and read as lines."""
 
 from __future__ import annotations
 
@@ -31,38 +31,48 @@ PACKED = MappingProxyType(
     {b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7-zip"}
     | {b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)}
 )
-"""First bytes of other packed files → the name of their form."""
+"""First bytes of packed files other than gzip → name of the form."""
 BROKEN = (
     ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
-"""Signs that are in no line of a text, with the message for each."""
+"""Signs that no line of text has, with problem and hint."""
 BYTE_ORDER_MARK = "\ufeff"
-"""The byte-order mark as a sign of text: no part of any word."""
+"""The byte-order mark as a character; it is part of no word."""
 HEAD_BYTES = 2**20
-"""Bytes of a file's beginning that tell its encoding."""
+"""Number of first bytes that decide the encoding of a file."""
 _ODD = re.compile(f"[\r\0{BYTE_ORDER_MARK}\ud800-\udfff]").search
 _SURROGATES = re.compile("[\ud800-\udfff]").findall
 
 
 class BrokenLine(str):
-    """A line that is not text, with why and what helps."""
+    """A line of broken text, with problem and hint."""
 
     problem: str
     hint: str
 
     @classmethod
     def with_reason(cls, line: str, problem: str, hint: str) -> BrokenLine:
+        """Return the line with problem and hint.
+
+        Args:
+            line: The line.
+            problem: Reason why the line is not text.
+            hint: Advice in the imperative.
+        """
         broken = cls(line)
         broken.problem, broken.hint = problem, hint
         return broken
 
 
 def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
-    """(part, language, name below the root) of every file.
+    """Return (part, language, name below the root) of all files of a corpus.
+
+    Args:
+        config: Configuration of the source.
 
     Raises:
-        CorpusError: patterns find none; some of them are named together.
+        CorpusError: A pattern matches no file; several such patterns are reported together.
     """
     storage, faults = Storage(config.root), Faults()
     files: list[tuple[str, str, str]] = []
@@ -80,11 +90,16 @@ def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
 
 
 def find_files(storage: Storage, pattern: str) -> list[str]:
-    """The names below `storage` that `pattern` matches, in order. A file that is called like the pattern is that file,
-    also with `*`, `?` or `[` in its name.
+    """Return the matches of a pattern below `storage`, sorted.
+
+    A file named like the pattern is that file, also with `*`, `?` or `[` in its name.
+
+    Args:
+        storage: The folder.
+        pattern: Pattern below the folder.
 
     Raises:
-        CorpusError: there is none; the hint gives the nearest names.
+        CorpusError: No file matches; the hint gives the nearest names.
     """
     wild = any(sign in pattern for sign in WILD)
     # An object store is asked once less: names with such signs are not usual there.
@@ -102,7 +117,12 @@ def find_files(storage: Storage, pattern: str) -> list[str]:
 
 
 def file_address(storage: Storage, name: str) -> str:
-    """A file's whole address, as error messages give it."""
+    """Return the whole address of a file, for messages.
+
+    Args:
+        storage: The folder.
+        name: Name below the folder.
+    """
     return f"{storage.address.rstrip('/')}/{name}"
 
 
@@ -120,7 +140,12 @@ def _names_below(storage: Storage, pattern: str) -> list[str]:
 
 @contextmanager
 def open_unpacked(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
-    """A file's bytes as `unpacked` gives them."""
+    """Open a file as a stream of unpacked bytes; errors as in `unpack`.
+
+    Args:
+        storage: The folder.
+        name: Name below the folder.
+    """
     with (
         _read_errors(file_address(storage, name)),
         storage.open(name) as file,
@@ -131,8 +156,14 @@ def open_unpacked(storage: Storage, name: str) -> Iterator[BufferedIOBase]:
 
 @contextmanager
 def unpack(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
-    """The same bytes, unpacked where they are of gzip, whatever the name is; CorpusError where they are packed
-    otherwise, and, also later, where they cannot be read.
+    """Unpack a stream of gzip, whatever the name of the file; pass other streams through.
+
+    Args:
+        file: The bytes.
+        name: Name of the file, for errors.
+
+    Raises:
+        CorpusError: The file is packed in another form, or, also later, cannot be read.
     """
     begins = file.peek(max(map(len, PACKED)))
     if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
@@ -152,17 +183,17 @@ def _read_errors(name: str) -> Iterator[None]:
 def read_lines(
     storage: Storage, name: str, encoding: str, *, may_be_set: bool = True, keep_marks: bool = True
 ) -> Iterator[str]:
-    """The lines of a text file, as `decoded_lines` gives them.
+    """Yield the lines of a text file, as `decoded_lines` does.
 
     Args:
-        storage: what the file is in.
-        name: the file.
-        encoding: of its text.
-        may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
-        keep_marks: whether byte-order marks inside of lines stay: offsets of characters count them.
+        storage: The folder.
+        name: Name below the folder.
+        encoding: Encoding of the text.
+        may_be_set: True if the source has the setting `corpus.encoding`, for hints.
+        keep_marks: True keeps byte-order marks inside lines: offsets of characters count them.
 
     Raises:
-        CorpusError: the file is empty, or its bytes cannot be cut into lines.
+        CorpusError: The file is empty, or its bytes cannot be cut into lines.
     """
     file, blank = file_address(storage, name), list[str]()
     advice = EncodingAdvice(encoding, may_be_set, partial(file_head, storage, name))
@@ -178,7 +209,12 @@ def read_lines(
 
 
 def file_head(storage: Storage, name: str) -> bytes:
-    """The first bytes of a file, unpacked."""
+    """Return the first bytes of a file, unpacked.
+
+    Args:
+        storage: The folder.
+        name: Name below the folder.
+    """
     with open_unpacked(storage, name) as source:
         return source.read(HEAD_BYTES)
 
@@ -186,21 +222,20 @@ def file_head(storage: Storage, name: str) -> bytes:
 def decoded_lines(
     source: BinaryIO | BufferedIOBase, file: str, advice: EncodingAdvice, *, keep_marks: bool = True
 ) -> Iterator[str]:
-    """The lines of a stream of bytes, with Unix or Windows line ends, without byte-order marks at their beginnings:
-    files with a mark each, joined to one, have them in the middle.
+    """Yield the lines of a stream of bytes, without line ends and without byte-order marks at their beginnings.
 
-    Only line feeds end a line: Unicode has other separators, and they occur inside words of real corpora.
-
-    A line with bytes that are not text, a carriage return or a zero byte is a `BrokenLine`.
+    Files with a mark each, joined to one, have marks in the middle. Only line feeds end a line (also after a carriage
+    return): Unicode has further separators, which occur inside words of real corpora. A line with bytes that are not
+    text, a carriage return or a zero byte is a `BrokenLine`.
 
     Args:
-        source: the bytes.
-        file: their name, for errors.
-        advice: their encoding, and what helps where they are not text of it.
-        keep_marks: whether byte-order marks inside of lines stay: offsets of characters count them.
+        source: The bytes.
+        file: Name of the file, for errors.
+        advice: Encoding of the text, and hints for bytes that do not fit it.
+        keep_marks: True keeps byte-order marks inside lines: offsets of characters count them.
 
     Raises:
-        CorpusError: its bytes cannot be cut into lines.
+        CorpusError: The bytes cannot be cut into lines.
     """
     return chain.from_iterable(_blocks(source, file, advice, keep_marks))
 
@@ -236,9 +271,7 @@ def _blocks(
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
-    """The lines of a text that comes in pieces, some at a time, without their line feeds; and whether they had one:
-    a file's last line may have none.
-    """
+    """Yield some lines at a time from pieces of a text, and whether they ended with a line feed."""
     rest: list[str] = []
     for text in texts:
         lines = text.split("\n")
@@ -252,14 +285,15 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 class EncodingAdvice:
-    """Hints for a file that is not text of the encoding in which it is read; only then are its bytes looked at."""
+    """Hints for a file that is not text of the given encoding; the bytes are looked at only when needed.
+
+    Args:
+        encoding: Encoding of the text.
+        may_be_set: True if the source has the setting `corpus.encoding`, for hints.
+        head: Returns the first bytes, if they can be read again.
+    """
 
     def __init__(self, encoding: str, may_be_set: bool, head: Callable[[], bytes] = bytes):
-        """Args:
-        encoding: of the text.
-        may_be_set: whether `corpus.encoding` is a setting of the source, as hints say.
-        head: the first bytes, where they can be read again.
-        """
         self.encoding, self._may_be_set, self._read_head = encoding, may_be_set, head
 
     @cached_property
@@ -267,11 +301,11 @@ class EncodingAdvice:
         return self._read_head()
 
     def likely(self, line: bytes = b"") -> str | None:
-        """The encoding that the file is likely to have, `line` being one of its lines."""
+        """Return the likely encoding of the file; `line` is one of its lines."""
         return likely_encoding(self._head + b"\n" + line)
 
     def hint(self, line: bytes = b"") -> str:
-        """The encoding to set, with the line as it is read then."""
+        """Return a hint with the likely encoding and the line as decoded with it."""
         encoding = self.likely(line)
         if encoding and same_encoding(encoding, self.encoding):
             return "correct the line: the rest of the file is in this encoding"
@@ -296,5 +330,9 @@ def _check_line(line: str, advice: EncodingAdvice) -> str:
 
 
 def lost_bytes(line: str) -> bytes:
-    """The bytes of a line that are no text, as `surrogateescape` keeps them."""
+    """Return the bytes of a line that are not text, as kept by `surrogateescape`.
+
+    Args:
+        line: The line.
+    """
     return bytes(ord(sign) & 0xFF for sign in _SURROGATES(line))

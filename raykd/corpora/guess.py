@@ -1,6 +1,6 @@
-"""What a file may be: its beginning, and how a format would read it.
+"""Guesses of file formats: the beginning of a file, and the way in which a format would read it.
 
-Each format has a function `guess(head) -> Guess | None` in its file. Of several guesses the surest holds.
+Each format has a function `guess(head) -> Guess | None` in its file. The guess with the highest confidence wins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raykd.identity import PlainObject
 from raykd.storage.store import Storage
 
 LINES = 4000
-"""The lines of a file that are looked at."""
+"""Number of first lines that are looked at."""
 CHECK_ENCODING = "look at the example, and set corpus.encoding where it is wrong"
 CERTAIN, LIKELY, POSSIBLE, FALLBACK = 1.0, 0.8, 0.5, 0.1
 """How sure a format is: nothing else looks like this; most files like this are of it; some are; where nothing fits."""
@@ -27,7 +27,7 @@ CERTAIN, LIKELY, POSSIBLE, FALLBACK = 1.0, 0.8, 0.5, 0.1
 
 @dataclass(frozen=True)
 class Target:
-    """Labels of which a file may have several kinds: the settings that read one kind, and some of its labels."""
+    """Labels of one kind in a file that may have several kinds: settings that read them, and some of the labels."""
 
     settings: Mapping[str, Any]
     labels: tuple[str, ...]
@@ -35,31 +35,37 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Guess:
-    """How a format would read a file."""
+    """Guess how a format would read a file.
+
+    Attributes:
+        source: Name of the format in a sweep file.
+        reason: Evidence for the format; for a file that is not readable, the reason.
+        confidence: From 0 to 1.
+        readable: False if the file cannot be read.
+        labelled: True if the file has labels.
+        settings: Settings of the source that reads the file.
+        targets: Kinds of labels, the likeliest first; empty if there is one kind.
+        trees: Settings that read trees; empty if there are none.
+        columns: Content of the columns, if the format does not fix it.
+        languages: Languages named in a column of the file.
+        doubts: Doubts, for the user.
+        name: Name of the file.
+        encoding: Encoding of the text; `ascii` if all encodings read the same.
+    """
 
     source: str
-    """The name of the format in a sweep file."""
     reason: str
-    """How the format was recognised; of a file that is not readable, why it is not."""
     confidence: float
-    """From 0 to 1."""
     readable: bool = True
     labelled: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings of the source that reads the file."""
     targets: tuple[Target, ...] = ()
-    """Where a file has labels of several kinds: the likeliest first."""
     trees: Mapping[str, str] = field(default_factory=dict)
-    """The settings by which its trees are read, where it has any."""
     columns: tuple[Column, ...] = ()
-    """What each column holds, where the format does not say it."""
     languages: tuple[str, ...] = ()
-    """Those that a column of the file names."""
     doubts: tuple[str, ...] = ()
     name: str = ""
-    """The file."""
     encoding: str = "utf-8"
-    """`ascii` where every text encoding reads the same."""
 
 
 class Head:
@@ -72,7 +78,7 @@ class Head:
 
     @cached_property
     def encoded(self) -> tuple[str | None, str]:
-        """The encoding of the whole file, and what is odd about it; None where there is no text, and why."""
+        """Encoding of the whole file and an oddity, or None and the reason why there is no text."""
         if not self.data.strip():
             return None, "nothing but white space in its beginning"
         wide = likely_encoding(self.data)
@@ -104,12 +110,12 @@ class Head:
 
     @property
     def encoding(self) -> str:
-        """The encoding, `ascii` where every one reads the same."""
+        """Encoding of the file, `ascii` if all encodings read the same."""
         return self.encoded[0] or "utf-8"
 
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines; none where the file is no text."""
+        """The first lines; empty if the file is no text."""
         if self.encoded[0] is None:
             return []
         text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").lstrip(BYTE_ORDER_MARK)
@@ -122,47 +128,47 @@ class Head:
 
     @cached_property
     def nonblank_lines(self) -> list[str]:
-        """Those of the first lines that are not blank."""
+        """The first lines without blank ones."""
         return [line for line in self.lines if line.strip()]
 
     @cached_property
     def beginning(self) -> Beginning:
-        """The first lines, and how all of the file's lines are cut."""
+        """The first lines, and the way in which all lines are cut."""
         return read_beginning(iter(self.lines), "#")
 
     @property
     def has_tabs(self) -> bool:
-        """Whether most lines have tabs."""
+        """True if most lines have tabs."""
         return self.beginning.separator == "\t"
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of a file with one word in each line; none of other files."""
+        """Columns of a file with one word in a line; empty for other files."""
         return tuple(classify_columns(self.beginning))
 
     def share(self, test: Callable[[str], object]) -> float:
-        """The share of the filled lines that pass a test."""
+        """Return the share of nonblank lines that pass a test."""
         return sum(map(bool, map(test, self.nonblank_lines))) / max(len(self.nonblank_lines), 1)
 
     def all_lines(self) -> Iterator[str]:
-        """Every line of the file that is text and not blank."""
+        """Yield all lines of the file that are text and not blank."""
         lines = read_lines(self.storage, self.name, self.encoding.replace("ascii", "utf-8"))
         return (line for line in lines if type(line) is not BrokenLine and line.strip())
 
 
 def no_guess(head: Head) -> Guess | None:
-    """The guess of a source that is not recognised by a file."""
+    """Return None: files of this source are not recognised."""
     return None
 
 
 def merge_values(values: PlainObject) -> Any:
-    """One value for all languages, or a mapping from languages."""
+    """Return one value for all languages, or a mapping from languages."""
     first = next(iter(values.values()))
     return first if all(value == first for value in values.values()) else dict(values)
 
 
 def combine_guesses(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
-    """The settings of a corpus by those of the labelled files of each language, and doubts about them."""
+    """Combine the settings of labelled files, by language, into settings of a corpus; there are no doubts."""
     first = {language: files[0].settings for language, files in by_language.items()}
     corpus_settings: dict[str, Any] = {}
     for key in sorted({key for settings in first.values() for key in settings}):

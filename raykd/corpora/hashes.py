@@ -1,7 +1,8 @@
-"""128-bit hashes of sentences: equal words, equal hash. Two of some billion different sentences share one with a chance
-below 10⁻¹⁹, so sentences are compared by them.
+"""128-bit hashes of sentences, which stand for the sentences in comparisons.
 
-N sentences: hashes are uint64 [N, 2].
+Equal words give equal hashes. Some billion different sentences share a hash with a chance below 10⁻¹⁹.
+
+Shapes: N sentences; hashes are uint64 [N, 2].
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BLOCK = 16_384
-"""Sentences whose words are joined at once."""
+"""Number of sentences whose words are joined at once."""
 
 
 def sentence_hashes(sentences: pa.Array | pa.ChunkedArray | Sequence[Sequence[str]]) -> np.ndarray:
-    """The hash of each sentence of a `tokens` column or of token lists [N, 2]: over its words, apart by a NUL."""
+    """Return the hashes of sentences, uint64 [N, 2], over their words with a NUL between them.
+
+    Args:
+        sentences: Column `tokens`, or lists of words.
+    """
     chunks: list[Any] = [sentences]
     if isinstance(sentences, Sequence):
         chunks = [pa.array(sentences, pa.list_(pa.string()))]
@@ -47,7 +52,11 @@ def _digests(block: pa.Array) -> np.ndarray:
 
 
 def number_distinct(hashes: np.ndarray) -> np.ndarray:
-    """A number for each sentence [N], int32: the same for the same sentences, from 0 on."""
+    """Number the distinct sentences from 0: equal sentences have equal numbers, int32 [N].
+
+    Args:
+        hashes: Hashes of sentences, uint64 [N, 2].
+    """
     order = _sorted_rows(hashes)
     new = np.zeros(len(order), dtype=bool)
     for half in (0, 1):
@@ -59,7 +68,7 @@ def number_distinct(hashes: np.ndarray) -> np.ndarray:
 
 
 def _sorted_rows(hashes: np.ndarray) -> np.ndarray:
-    """Rows in ascending order of their hashes, equal ones in their own order."""
+    """Return the rows in ascending order of hashes; equal ones keep their order."""
     order = np.argsort(hashes[:, 0], kind="stable")
     high, low = hashes[order, 0], hashes[order, 1]
     # Different sentences that share the first half: then the second half has to be compared too.
@@ -69,14 +78,14 @@ def _sorted_rows(hashes: np.ndarray) -> np.ndarray:
 
 
 class HashLookup:
-    """Finds sentences by their hashes."""
+    """Lookup of sentences by hash."""
 
     def __init__(self, hashes: np.ndarray):
         self._rows = _sorted_rows(hashes)
         self._high, self._low = hashes[self._rows, 0], hashes[self._rows, 1]
 
     def rows(self, hashes: np.ndarray) -> np.ndarray:
-        """For each hash the last row that has it, -1 where there is none: int64."""
+        """Return the last rows with the given hashes, -1 if there is none, int64."""
         places = np.searchsorted(self._high, hashes[:, 0], side="right") - 1
         if not len(self._rows):
             return places
@@ -90,5 +99,9 @@ class HashLookup:
 
 
 def first_occurrences(values: Iterable[int] | np.ndarray) -> np.ndarray:
-    """The places at which a value occurs for the first time, ascending: int64."""
+    """Return the places of first occurrences of values, ascending, int64.
+
+    Args:
+        values: Whole numbers.
+    """
     return np.sort(np.unique(np.asarray(values), return_index=True)[1])

@@ -1,6 +1,6 @@
 """A data set of the Hugging Face hub by name, or a folder: saved by `save_to_disk`, or of Parquet or JSON.
 
-Needs the package `datasets`, which is imported only when such a corpus is read.
+The package `datasets` is needed, and imported only when such a corpus is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from raykd.errors import CorpusError
 from raykd.storage.layout import PARTS
 
 SAVED = ("dataset_dict.json", "state.json")
-"""The files that `save_to_disk` writes: for several splits, or for one."""
+"""Files written by `save_to_disk`: for several splits, or for one."""
 
 
 class HuggingFaceSource(TableSource):
@@ -49,10 +49,10 @@ class HuggingFaceSource(TableSource):
 
 
 def read(config: HuggingFaceSource) -> Stream:
-    """Every part of the corpus, row by row.
+    """Yield the sentences of all parts, row by row.
 
     Raises:
-        CorpusError: the data set cannot be loaded, a split or column is missing, or a word has no tag.
+        CorpusError: The data set cannot be loaded, a split or column is missing, or a word has no tag.
     """
     package = _package()
     for (path, subset), languages in _data_sets(config).items():
@@ -67,7 +67,7 @@ def read(config: HuggingFaceSource) -> Stream:
 
 
 def _data_sets(config: HuggingFaceSource) -> dict[tuple[str, str | None], list[str]]:
-    """(path, subset) → its languages: a data set of several languages is loaded once."""
+    """Return (path, subset) → languages: a data set of several languages is loaded once."""
     data_sets: dict[tuple[str, str | None], list[str]] = {}
     for language in config.languages:
         subset = config.subset.replace("{lang}", language) if config.subset else None
@@ -76,7 +76,7 @@ def _data_sets(config: HuggingFaceSource) -> dict[tuple[str, str | None], list[s
 
 
 def _splits(config: HuggingFaceSource, languages: list[str]) -> dict[tuple[str, str], list[str]]:
-    """(part, split) → the languages to take from it."""
+    """Return (part, split) → languages to take from it."""
     splits: dict[tuple[str, str], list[str]] = {}
     for part in PARTS:
         for language in languages:

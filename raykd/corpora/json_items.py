@@ -1,5 +1,6 @@
-"""The values of a JSON file, one after the other, with their lines: one in each line (JSON Lines), the items of an
-array, or objects over several lines. Never more than one value is held.
+"""Values of a JSON file with line numbers: one in a line (JSON Lines), items of an array, or longer objects.
+
+At most one value is held in memory.
 """
 
 from __future__ import annotations
@@ -19,22 +20,26 @@ _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}]')
 
 
 class Item(NamedTuple):
-    """A value of a file."""
+    """A value of a file.
+
+    Attributes:
+        line: First line of the value, from 1.
+        number: Place in the array of the file, from 1; None without an array.
+        value: The value.
+    """
 
     line: int
-    """The line in which it begins, from 1."""
     number: int | None
-    """Its place in the array of the file, from 1; None where there is no array."""
     value: Any
 
 
 def read_items(lines: Iterable[str], file: str, language: str) -> Iterator[Item | Faulty]:
-    """The values of a file's lines, and what is wrong with others.
+    """Yield the values of a file, and the faults.
 
     Args:
-        lines: without their ends, from the first line on.
-        file: its address, for messages.
-        language: for what is faulty.
+        lines: Lines without their ends, from the first line on.
+        file: Address of the file, for messages.
+        language: Language of the file, for faults.
     """
     numbered = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     if (first := next(numbered, None)) is None:
@@ -45,7 +50,7 @@ def read_items(lines: Iterable[str], file: str, language: str) -> Iterator[Item 
 
 
 def is_pair(value: object) -> bool:
-    """Return whether a value is a text with its annotations, as spaCy 2 had them: `["text", {"entities": […]}]`."""
+    """Return True for a text with annotations in the form of spaCy 2: `["text", {"entities": […]}]`."""
     return (
         isinstance(value, list)
         and len(value) == 2
@@ -64,7 +69,14 @@ def _is_one_a_line(first: str) -> bool:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError with what is wrong; NaN and Infinity are no JSON."""
+    """Parse a JSON text; NaN and Infinity are no JSON.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: The text is no JSON, or is nested too deep; the message says where.
+    """
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -90,8 +102,9 @@ def _one_a_line(lines: Iterable[tuple[int, str]], file: str, language: str) -> I
 
 
 def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str) -> Iterator[Item | Faulty]:
-    """The items of an array, or objects over several lines: no string of JSON goes over the end of a line, so brackets
-    outside of strings show where each begins and ends.
+    """Yield items of an array, or objects over several lines.
+
+    No JSON string crosses the end of a line, so brackets outside of strings show where an item begins and ends.
     """
     scan = _Scan()
 
@@ -121,7 +134,7 @@ def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str
 
 
 class _Scan:
-    """The first and last lines of the values of a file, line by line."""
+    """Line-by-line search for the first and last lines of values."""
 
     def __init__(self) -> None:
         self.floor, self.depth = 0, 0
@@ -136,7 +149,7 @@ class _Scan:
         """The end of the last line: before the first bracket, behind it, or behind the array."""
 
     def complete(self, number: int, line: str) -> Iterator[tuple[int, str]]:
-        """(first line, text) of every value that ends in this line."""
+        """Yield (first line, text) of the values that end in this line."""
         self.outside, start = "", 0
         for match in _STRINGS_AND_BRACKETS.finditer(line):
             sign, step = match[0], {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)

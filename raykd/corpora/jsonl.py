@@ -33,7 +33,7 @@ from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
 TEXT, LABEL = frozenset({str}), frozenset({str, int, float, bool})
-"""The types of words and texts, and those of tags, classes and languages."""
+"""Types of words and texts (`TEXT`), and those of tags, classes and languages."""
 _HALVES = re.compile("[\ud800-\udfff]").search
 SPANS_HINT = "for spans of characters set corpus.source: spans, without columns"
 
@@ -45,10 +45,14 @@ class JsonlSource(TableFiles):
 
 
 def read(config: JsonlSource, *, limit: int | None = None) -> Stream:
-    """Every part of the corpus, line by line; of each file the first `most`.
+    """Yield the sentences of all parts, line by line.
+
+    Args:
+        config: Configuration of the source.
+        limit: Number of first sentences to read from a file; None reads all.
 
     Raises:
-        CorpusError: a file is missing, a line is no object, lacks a key, or does not have one tag per word.
+        CorpusError: A file is missing, or a line is no object, lacks a key, or does not have one tag per word.
     """
     return read_table_files(config, partial(_read_file, config), limit)
 
@@ -76,9 +80,7 @@ def _read_file(
 def _objects(
     lines: Iterator[str], file: str, keys: list[str], columns: TableColumns
 ) -> Iterator[tuple[int, Any]]:
-    """Line numbers with the objects of a file's lines that are not empty, with these keys alone, or with what is wrong
-    with a line.
-    """
+    """Yield (line number, object with these keys alone, or fault) of the nonempty lines."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
@@ -123,13 +125,13 @@ def _object(line: str, file: str, number: int, keys: list[str], columns: TableCo
 
 
 def _unwrap_class(value: Any, key: str, columns: TableColumns) -> Any:
-    """The same; the class of a text as it is, where it is a list of one."""
+    """Return the class in a list of one class; other values as they are."""
     is_class = columns.unit == "sentence" and key == columns.target
     return value[0] if is_class and isinstance(value, list) and len(value) == 1 else value
 
 
 def _value_problem(value: Any, key: str, columns: TableColumns) -> str:
-    """The fault of a value that is read, in words."""
+    """Return the fault of a value in words; empty without a fault."""
     is_text, lists = key in columns.texts, columns.unit == "word" and key != columns.language
     if isinstance(value, list) != lists:
         return f"has {_json_start(value)} where {'a list' if lists else 'one text' if is_text else 'one'} is expected"
@@ -181,7 +183,7 @@ def _same_type(first: Any, second: Any) -> bool:
 
 
 def guess(head: Head) -> Guess | None:
-    """The guess of a file with an object in each line."""
+    """Guess the settings of a file with an object in a line; None for other files."""
     if not head.nonblank_lines or not head.nonblank_lines[0].lstrip().startswith("{"):
         if head.name.removesuffix(".gz").endswith((".json", ".jsonl")):
             reason = (
@@ -213,7 +215,7 @@ def guess(head: Head) -> Guess | None:
 
 
 def _parse_row(line: str) -> dict[str, Any] | None:
-    """The object of a line; None where it is none, or has halves of characters, which reading reports."""
+    """Return the object of a line; None for other lines and for halves of characters, which reading reports."""
     try:
         content = json.loads(line)
         json.dumps(content, ensure_ascii=False).encode()

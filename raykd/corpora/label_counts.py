@@ -1,4 +1,4 @@
-"""How often labels occur in the parts of a corpus, and which parts lack them."""
+"""Counts of labels in the parts of a corpus, and labels or languages that lack them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import pyarrow.compute as pc
 from raykd.forms import TagSet
 
 LabelCounts = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Part → language → label → how often; of languages with labelled sentences."""
+"""Part → language → label → count, for languages with labelled sentences."""
 
 
 def label_counts_by_part(
     tables: Mapping[str, pa.Table], tag_set: TagSet
 ) -> dict[str, dict[str, dict[str, int]]]:
-    """`label_counts` of the labelled sentences of each part."""
+    """Return the `label_counts` of the labelled sentences of all parts.
+
+    Args:
+        tables: Part → table.
+        tag_set: The tags.
+    """
     return {
         part: label_counts(table.select(["tags", "language"]).filter(table["tags"].is_valid()), tag_set)
         for part, table in tables.items()
@@ -25,8 +30,15 @@ def label_counts_by_part(
 
 
 def label_counts(table: pa.Table, tag_set: TagSet) -> dict[str, dict[str, int]]:
-    """Language → label → how often: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees
-    by what opens them.
+    """Count the labels of a table.
+
+    Args:
+        table: Labelled sentences.
+        tag_set: The tags.
+
+    Returns:
+        Language → label → count: spans by type (BIOES), words by tag (flat), sentences by class, brackets of trees by
+        their opening label.
     """
     counts_by_language: dict[str, np.ndarray] = {}
     for batch in table.select(["tags", "language"]).to_batches():
@@ -53,7 +65,7 @@ def _by_label(counts: np.ndarray, tag_set: TagSet) -> dict[str, int]:
 
 
 def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
-    """Label → part → language → how often, for labels of dev and test that no training sentence has."""
+    """Return label → part → language → count, for labels of dev and test without a training sentence."""
     train_labels = {label for labels in counts["train"].values() for label in labels}
     unseen: dict[str, dict[str, dict[str, int]]] = {}
     for part in ("dev", "test"):
@@ -64,7 +76,7 @@ def unseen_labels(counts: LabelCounts) -> dict[str, dict[str, dict[str, int]]]:
 
 
 def labels_differing_in_case(tag_set: TagSet) -> list[list[str]]:
-    """Types of spans that differ by capital letters alone."""
+    """Return groups of span types that differ only in capital letters."""
     if not tag_set.form.bioes:
         return []
     groups: dict[str, list[str]] = {}
@@ -74,7 +86,7 @@ def labels_differing_in_case(tag_set: TagSet) -> list[list[str]]:
 
 
 def languages_without_labels(counts: LabelCounts) -> dict[str, list[str]]:
-    """Part → languages whose labelled sentences have no label at all, spans of no type; of parts with such ones."""
+    """Return part → languages whose labelled sentences have no label at all."""
     by_part = {
         part: [language for language, labels in by_language.items() if not labels]
         for part, by_language in counts.items()

@@ -1,8 +1,7 @@
-"""Labelled files without a corpus around them: recognised as `raykd init` recognises them, and read as a part of a
-corpus is, by the same readers, nothing left out.
+"""Labelled files outside of a corpus, recognised as by `raykd init` and read as a part of a corpus.
 
-A file becomes the configuration of a corpus whose parts are all drawn from it, so that the file is read once, with its
-tags; what is drawn is not looked at.
+All sentences are kept. A file becomes the configuration of a corpus whose parts are all drawn from it, so that the file
+is read once, with its tags; the drawn parts are not used.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ READING = (
     "encoding", "on_error", "most_skipped", "nested", "labels", "part_values", "spoken", "offsets", "ends", "several",
     "form",
 )  # fmt: skip
-"""The settings of a corpus that say how a file is read; the others choose sentences."""
+"""Settings of a corpus for the reading of a file; the others select sentences."""
 FIXED_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
 """Sources whose labels need no scheme."""
 TABLES = ("parquet", "jsonl")
@@ -53,7 +52,7 @@ TABLES = ("parquet", "jsonl")
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """A file with the languages of its sentences: one, or several where a column of a table names them."""
+    """A file with the languages of the sentences: one, or several if a column of a table names them."""
 
     name: str
     languages: tuple[str, ...]
@@ -61,31 +60,38 @@ class LabelledFile:
 
 @dataclass(frozen=True)
 class LabelledText:
-    """N sentences with their labels: BIOES tags of spans, or labels as the files have them."""
+    """N sentences with labels: BIOES tags of spans, or labels as in the files.
+
+    Attributes:
+        sentences: Words of each sentence.
+        labels: Labels of each sentence; relations, if there are trees.
+        languages: Language of each sentence.
+        origins: File and line (from 1) of each sentence's first word.
+        unit: The unit of a label: word or sentence.
+        form: Form of the labels.
+        repairs: Tags that were not valid in the scheme of the files.
+        skipped: Sentences left out because they could not be read, with `corpus.on_error=skip`.
+        read_as: A description of the reading of each file.
+        heads: Heads of the words of each sentence in a treebank, 0 for the root; empty without trees.
+        pos: Parts of speech of each sentence in a treebank; None where they are unknown.
+        notes: Changes of reading, and records left out, that are no faults; one sentence each.
+    """
 
     sentences: Sequence[Sequence[str]]
     labels: Sequence[Sequence[str]]
     languages: Sequence[str]
     origins: Sequence[tuple[str, int | None]]
-    """The file and the line of each sentence's first word, from 1."""
     unit: Unit
     form: LabelForm
-    """What the labels look like."""
     repairs: int
-    """Tags that were not valid in the files' scheme as they stood."""
     skipped: int
-    """Sentences that could not be read and were left out, with `corpus.on_error=skip`."""
     read_as: Sequence[str] = ()
-    """How each file was read."""
     heads: Sequence[Sequence[int]] = ()
-    """Of each sentence of a treebank, 0 for the root; its labels are relations then. Empty where there are no trees."""
     pos: Sequence[Sequence[str] | None] = ()
-    """Parts of speech of each sentence of a treebank; None where they are not known."""
     notes: Sequence[str] = ()
-    """Changes of reading, and records that were left out, that are no faults; one sentence each."""
 
     def sentence(self, row: int) -> LabelledSentence:
-        """The sentence at `row` with its labels."""
+        """Return the sentence at `row` with labels."""
         heads = self.heads[row] if self.heads else None
         pos = self.pos[row] if self.pos else None
         return LabelledSentence(self.sentences[row], self.labels[row], self.unit, heads, pos)
@@ -105,20 +111,21 @@ def read_labelled(
     overrides: Sequence[str] = (),
     open_model: OpenPosModel = refuse_model,
 ) -> LabelledText:
-    """All sentences of `files`, in their order.
+    """Read all sentences of labelled files, in order.
 
     Args:
-        unit: what one label belongs to, in files that do not say it.
-        scheme: how the files write spans.
-        labels: those that are expected: of several columns of tags the one that has most of them is read.
-        settings: of the corpus' source, in the place of what would be recognised: trees are read with `tag: tree`.
-        overrides: settings of the corpus' source as in a sweep file, `corpus.columns.token=1`, laid over what was
-            recognised.
-        open_model: opens models of parts of speech.
+        files: The files.
+        unit: The unit of a label, for files that do not tell.
+        scheme: Scheme of spans in the files.
+        labels: Expected labels; of several columns of tags the one with most of them is read.
+        settings: Settings of the corpus source that replace recognised ones: `tag: tree` reads trees.
+        overrides: Settings of the corpus source as in a sweep file, `corpus.columns.token=1`, laid over the recognised
+            ones.
+        open_model: Opens models of parts of speech.
 
     Raises:
-        SpecError: an override is no setting of the source, or says nothing of how a file is read.
-        CorpusError: a file is missing, empty or malformed.
+        SpecError: An override is no setting of the source, or has no effect on the reading of a file.
+        CorpusError: A file is missing, empty or malformed.
     """
     _refuse_without_effect(overrides)
     recognised = [_override_recognised(_recognise(file, labels, overrides), settings) for file in files]
@@ -169,7 +176,7 @@ def read_labelled(
 
 
 def _schemes(configs: Sequence[CorpusConfig]) -> FileScheme | dict[str, FileScheme]:
-    """The scheme of the files, or of each language; `auto` for a language whose files have several."""
+    """Return the scheme of the files, or of each language; `auto` for a language with several schemes."""
     schemes: dict[str, FileScheme] = {}
     for config in configs:
         for language in config.languages:
@@ -179,7 +186,7 @@ def _schemes(configs: Sequence[CorpusConfig]) -> FileScheme | dict[str, FileSche
 
 
 def _refuse_without_effect(overrides: Sequence[str]) -> None:
-    """SpecError for settings of a corpus that do not say how a file is read."""
+    """Raise SpecError for settings of a corpus without effect on the reading of a file."""
     other_settings = {field for source in SOURCES.values() for field in source.model_fields} - set(READING)
     takes = ", ".join(f"corpus.{name}" for name in READING)
     faults = []
@@ -193,7 +200,7 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
 
 
 def _recognise(file: LabelledFile, labels: Collection[str], overrides: Sequence[str]) -> dict[str, Any]:
-    """The settings that the file itself suggests; none where it is not recognised, or another source is asked for."""
+    """Return the settings suggested by the file; empty if it is not recognised, or an override names another source."""
     guess = _detected_format(file)
     requested = [
         override.partition("=")[2].strip() for override in overrides if override.startswith("corpus.source=")
@@ -207,9 +214,7 @@ def _recognise(file: LabelledFile, labels: Collection[str], overrides: Sequence[
 
 
 def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
-    """The settings of the source that reads a labelled file; of several kinds of labels the one that has most of
-    `labels`, then the likeliest.
-    """
+    """Return the settings that read a labelled file, with the kind of labels that has most of `labels`."""
 
     def label_share(target: Target) -> float:
         return sum(label in labels for label in target.labels) / max(len(target.labels), 1)
@@ -223,13 +228,13 @@ def _settings_of(guess: Guess, labels: Collection[str]) -> dict[str, Any]:
 
 
 def _override_recognised(recognised: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what was recognised nothing stays where `settings` have another source."""
+    """Lay settings over the recognised ones; settings with another source replace all of them."""
     same = settings.get("source") in (None, recognised.get("source"))
     return {**(recognised if same else {}), **settings}
 
 
 def _describe_reading(file: LabelledFile, config: Any) -> str:
-    """`test.conll: conll, columns token 1, tag 3`."""
+    """Describe the reading of a file, as in `test.conll: conll, columns token 1, tag 3`."""
     columns = getattr(config, "columns", None)
     columns_read = columns.model_dump(exclude_none=True) if isinstance(columns, Frozen) else {}
     if columns_read.get("text"):  # of a table the other columns are not read
@@ -262,7 +267,7 @@ def _corpus_config(
 
 
 def _default_source(file: LabelledFile, unit: Unit) -> str:
-    """The source that reads a file whose labels are not recognised."""
+    """Return the source for a file with unrecognised labels."""
     source = _detected_format(file).source
     if source in (*TABLES, "conllu"):
         return source

@@ -1,4 +1,4 @@
-"""A look at the files of a corpus: they are there, and their beginnings can be read; so are its models."""
+"""Preview of a corpus before training: files exist, first sentences can be read, and models can be opened."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ from raykd.metrics.bioes import OUTSIDE
 from raykd.pluralise import pluralise
 
 FIRST = 100
-"""The sentences of each file that are read."""
+"""Number of first sentences that are read from a file."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What was looked at."""
+    """Result of a preview.
+
+    Attributes:
+        files: Number of files.
+        notes: Messages to read before training.
+    """
 
     files: int = 0
     notes: tuple[str, ...] = ()
-    """What to know before training."""
 
 
 @dataclass
 class _Labels:
-    """Labels seen in the first sentences of a part and language."""
+    """Labels in the first sentences of a part and language."""
 
     sentences: int = 0
     some: bool = False
@@ -39,7 +43,7 @@ class _Labels:
         self.some |= any(tag != OUTSIDE for tag in tags)
 
     def message(self, part: str, language: str) -> str:
-        """What to know of them; empty where they have labels."""
+        """Return a warning if no sentence has a span, else an empty text."""
         if self.some:
             return ""
         if self.sentences == 1:
@@ -48,12 +52,15 @@ class _Labels:
 
 
 def preview(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Preview:
-    """Read the first sentences of every file of `config`; nothing of a source without files. `open_model` opens
-    models of parts of speech.
+    """Read the first sentences of all files of a corpus; a source without files gives an empty preview.
+
+    Args:
+        config: Configuration of the corpus.
+        open_model: Opens models of parts of speech.
 
     Raises:
-        CorpusError: files are missing, or sentences have faults that may not be skipped; the first ones together. Or a
-            model of parts of speech cannot be used.
+        CorpusError: Files are missing, sentences have faults that must not be skipped, or a model of parts of speech
+            cannot be used. The first faults are reported together.
     """
     if not isinstance(config, FilesConfig):
         return Preview()

@@ -1,4 +1,4 @@
-"""A text whose decoder is given the steps of trees while it learns them.
+"""Teacher forcing: a text whose decoder is given the steps of the gold trees in training.
 
 Shapes: N sentences, B of a batch, S steps of the longest tree of them.
 """
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TeacherForcedText:
-    """An encoded text whose batches have the steps that a decoder is given while it learns (teacher forcing). What is
-    learnt of a sentence is its steps, so `lengths` are theirs.
+    """An encoded text with the steps that a decoder is given in training (teacher forcing).
+
+    The target of a sentence is its steps, so `lengths` counts steps.
     """
 
     text: EncodedText
@@ -30,11 +31,11 @@ class TeacherForcedText:
 
     @property
     def features(self) -> None:
-        """It reads no frozen encoders."""
+        """None: frozen encoders are not read."""
 
     @property
     def piece_lengths(self) -> np.ndarray:
-        """Pieces of each sentence, those around it included, int64 [N]."""
+        """Pieces of each sentence, special tokens included, int64 [N]."""
         return self.text.piece_lengths
 
     @property
@@ -43,7 +44,7 @@ class TeacherForcedText:
         return self.steps.lengths
 
     def gather(self, indices: np.ndarray) -> TokenBatch:
-        """The sentences at `indices`, with their steps."""
+        """Return the sentences at `indices`, with steps."""
         steps_BS, lengths_B = self.steps.steps.pad(np.asarray(indices, np.int64))
         return replace(
             self.text.gather(indices),

@@ -1,9 +1,9 @@
 """Spans in BIOES tags, read as conlleval reads them: the same reading for counts, for output and for corpora.
 
 A span begins at B or S, after O, E or S, and where the type changes. A span ends before the next beginning, at O, and
-after E or S. So a malformed span (an I without a beginning, a B without its E) is a span like any other, and a
-predicted one counts as a prediction. seqeval reads tags in this way by default. `serving/labeller/spans.py`, which ships without
-raykd, has the same rule, and `tests/conformance/test_span_readers.py` compares all of them.
+after E or S. So a malformed span (an I without a beginning, a B without its E) is a span like any other. A predicted
+malformed span counts as a prediction. seqeval reads tags in this way by default. `serving/labeller/spans.py`, which
+ships without raykd, has the same rule, and `tests/conformance/test_span_readers.py` compares all of them.
 
 Shapes: N words of all sentences, one after the other.
 """

@@ -1,9 +1,9 @@
 """The built-in corpus: named entities (PER, LOC, ORG) in English, German, Spanish and Dutch, made from rules.
 
-It needs no download, and it is not trivial: names of dev and test occur in no other part, companies and places
-have the names of people, only the context says what `Washington` or `Santander` is, and nouns look like names.
-All of its text was written for this project: name lists and sentence rules are in `data/`, one file per language.
-The same configuration gives the same sentences on every machine.
+No download is needed, and the corpus is not trivial. Names of dev and test occur in no other part, companies and places
+have the names of people, only the context tells the type of `Washington` or `Santander`, and nouns look like names. All
+text was written for this project: name lists and sentence rules are in `data/`, one file per language. The same
+configuration gives the same sentences on all machines.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from pydantic import Field
 from ruamel.yaml import YAML
+from typing_extensions import override
 
 from raykd.corpora.builtin.grammar import Language
 from raykd.corpora.builtin.lexicon import grammars
@@ -43,19 +44,20 @@ class BuiltinSource(SourceConfig):
     unlabelled: Annotated[int, Field(ge=0, le=20_000)] = 600
 
     @property
+    @override
     def rules_checksum(self) -> str:
         return sha256("".join(_texts().values()).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def languages() -> tuple[Language, ...]:
-    """All languages of the corpus, from their data files."""
+    """Return all languages of the corpus, from their data files."""
     loader = YAML(typ="safe", pure=True)
     return tuple(Language.parse(code, **loader.load(text)) for code, text in _texts().items())
 
 
 def _texts() -> dict[str, str]:
-    """Each language's data file."""
+    """Return language → data file."""
     folder = files(__name__) / "data"
     return {code: (folder / f"{code}.yaml").read_text(encoding="utf-8") for code in get_args(Code)}
 
@@ -63,8 +65,8 @@ def _texts() -> dict[str, str]:
 def read(config: BuiltinSource) -> Stream:
     """Make the sentences of all parts, language by language; no sentence occurs twice.
 
-    A language's sentences do not depend on the other languages, nor test on the sizes of the other parts,
-    nor dev on train's: scores stay comparable when the corpus grows.
+    The sentences of a language do not depend on the other languages, nor test on the sizes of the other parts, nor dev
+    on that of train: scores stay comparable when the corpus grows.
     """
     used_sentences: set[tuple[str, str]] = set()
     for part in ("test", "dev", "train", "unlabelled"):

@@ -1,10 +1,10 @@
-"""A language's name lists and sentence rules, as its data file writes them, and how they make tagged sentences.
+"""Name lists and sentence rules of a language, as in the data files, and the tagged sentences made from them.
 
-A *name list* is text, names between commas; a `*` after a name marks it as ambiguous: all parts of the corpus
-use it, and only its context decides its type. A *rule* is text, one alternative on each line, words between
-spaces, `{slot}` for another rule or name list; `3x` at the start makes an alternative three times as likely. A
-slot that begins with `per`, `loc` or `org` makes one entity of that type out of all its words; a capitalised slot
-capitalises its first word. The rule `sentence` is where every sentence begins.
+A *name list* is text, names between commas. A `*` after a name marks it as ambiguous: all parts of the corpus use it,
+and only its context decides its type. A *rule* is text, one alternative on each line, words between spaces, `{slot}`
+for another rule or name list; `3x` at the start makes an alternative three times as likely. A slot that begins with
+`per`, `loc` or `org` makes one entity of that type out of all its words; a capitalised slot capitalises its first word.
+All sentences begin with the rule `sentence`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Words = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Language:
-    """A language's name lists (ambiguous names in `shared`) and its rules, alternatives repeated by their weight."""
+    """Name lists of a language (ambiguous names in `shared`) and rules, with alternatives repeated by weight."""
 
     code: str
     names: Mapping[str, tuple[str, ...]]
@@ -40,7 +40,7 @@ class Language:
 
     @classmethod
     def parse(cls, code: str, names: Mapping[str, str], rules: Mapping[str, str]) -> Language:
-        """From the text form, see above. Raises ValueError for a slot that is neither a rule nor a name list."""
+        """Parse the text form, see above; ValueError for a slot that is neither a rule nor a name list."""
         lists = {slot: [" ".join(name.split()) for name in text.split(",")] for slot, text in names.items()}
         language = cls(
             code,
@@ -73,14 +73,14 @@ def _alternatives(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grammar:
-    """The names and rules of a language that one part of the corpus may use."""
+    """The names and rules of a language for one part of the corpus."""
 
     names: Mapping[str, tuple[str, ...]]
     shared: Mapping[str, tuple[str, ...]]
     rules: Mapping[str, tuple[str, ...]]
 
     def sentence(self, random: Random) -> Words:
-        """One sentence, its first letter a capital; a few are in lower case or in capitals throughout."""
+        """Return a random sentence with a capital first letter; a few are in lower case or in capitals throughout."""
         words = _capitalised(self._expand(START, random))
         case = random.random()
         if case < ODD_CASE:
@@ -106,13 +106,13 @@ class Grammar:
 
 
 def _entity(words: Words, kind: str) -> Words:
-    """One entity over all words; entities inside it are ignored."""
+    """Return one entity over all words; entities inside are ignored."""
     letters = ["B", *"I" * (len(words) - 2), "E"] if len(words) > 1 else ["S"]
     return [(word, f"{letter}-{kind}") for (word, _), letter in zip(words, letters, strict=True)]
 
 
 def _capitalised(words: Words) -> Words:
-    """The first letter made a capital, also after an opening quotation mark."""
+    """Capitalise the first letter, also after an opening quotation mark."""
     for i, (word, tag) in enumerate(words):
         if word[:1].isalpha():
             return [*words[:i], (word[:1].upper() + word[1:], tag), *words[i + 1 :]]

@@ -1,8 +1,8 @@
-"""Which names and sentence patterns each part of the corpus may use.
+"""Division of names and sentence patterns among the parts of the corpus.
 
-A name belongs to one part, in all languages and lists alike: no name of dev or test occurs in train or unlabelled
-text, so that a model must judge by the context and the form of a name. Only the ambiguous names, marked in the
-lists, are in all parts. Some sentence patterns are kept from train too; unlabelled text has all of them.
+A name belongs to one part, in all languages and lists alike: no name of dev or test occurs in train or unlabelled text,
+so that a model must judge by the context and the form of a name. Only the ambiguous names, marked in the lists, are in
+all parts. Some sentence patterns are kept from train too; unlabelled text has all of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ PATTERNS = ("core", "plain")
 
 
 def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, Grammar]:
-    """Language code → the grammar of one part. `languages` must be all of them, whichever are used: a name's part
-    must not depend on that.
+    """Return the grammars of languages for one part.
+
+    Args:
+        languages: All languages of the corpus, used or not: the part of a name must not depend on the selection.
+        part: Name of the part.
+        seed: Seed of the corpus.
     """
     owner = _assign_names(languages, seed)
     allowed = ("train", "unlabelled") if part == "unlabelled" else (part,)
@@ -44,7 +48,7 @@ def grammars(languages: Sequence[Language], part: str, seed: int) -> dict[str, G
 
 
 def _assign_names(languages: Sequence[Language], seed: int) -> dict[str, str]:
-    """Name → the part it belongs to, so that every list is divided by `SHARES` as nearly as possible."""
+    """Return name → part, so that all lists are divided by `SHARES` as nearly as possible."""
     lists = {(la.code, slot): names for la in languages for slot, names in la.names.items()}
     missing = {key: _split_count(len(names)) for key, names in lists.items()}
     lists_of_name = defaultdict(list)
@@ -60,7 +64,7 @@ def _assign_names(languages: Sequence[Language], seed: int) -> dict[str, str]:
 
 
 def _split_count(count: int) -> dict[str, int]:
-    """How many names of a list each part gets; what rounding leaves over goes to train."""
+    """Divide the names of a list among the parts; the rest after rounding goes to train."""
     shares = {part: math.floor(share * count) for part, share in SHARES.items()}
     return shares | {"train": shares["train"] + count - sum(shares.values())}
 
@@ -75,5 +79,5 @@ def _train_rules(language: Language, seed: int) -> Mapping[str, tuple[str, ...]]
 
 
 def _shuffled(texts: Iterable[str], seed: int) -> list[str]:
-    """The distinct texts in an order drawn from the seed, the same on every machine."""
+    """Return the distinct texts in an order drawn from the seed, the same on all machines."""
     return sorted(set(texts), key=lambda text: sha256(f"{seed} {text}".encode()).digest())

@@ -1,7 +1,7 @@
-"""A corpus found in a folder: which files are which part of which language, their format, columns and tags.
+"""Detection of a corpus in a folder: parts, languages, format, columns and tags of the files.
 
-`detect(root)` looks at names and at the beginning of every file and gives the settings of a corpus source, with what
-was guessed, what is doubtful and what is not used. Reading the corpus (`read_corpus`) is the proof of it.
+`detect(root)` looks at the names and beginnings of all files. The result is the settings of a corpus source, with
+guesses, doubts and unused files. Reading the corpus (`read_corpus`) is the proof.
 """
 
 from __future__ import annotations
@@ -40,32 +40,36 @@ RAW_TEXT = (
 
 @dataclass(frozen=True)
 class DetectedCorpus:
-    """What was found in a folder."""
+    """A corpus detected in a folder.
+
+    Attributes:
+        root: The folder.
+        settings: Settings for the section `corpus` of a sweep file.
+        config: The same, validated.
+        files: (language, part) → files.
+        guesses: (subject, finding with reason).
+        notes: Doubts, and decisions made for want of something better.
+        unused: File → reason for which it is not read.
+        tree_settings: Settings that read the trees of a treebank; empty if there are none.
+    """
 
     root: str
     settings: dict[str, Any]
-    """Of the section `corpus` of a sweep file."""
     config: CorpusConfig
-    """The same, validated."""
     files: dict[tuple[str, str], tuple[str, ...]]
-    """(language, part) → its files."""
     guesses: tuple[tuple[str, str], ...]
-    """(subject, what was found and why)."""
     notes: tuple[str, ...]
-    """What is doubtful, or decided for want of something better."""
     unused: dict[str, str]
-    """File → why it is not read."""
     tree_settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings with which the trees of a treebank are read; empty where there are none."""
 
     def with_trees(self) -> DetectedCorpus:
-        """The same treebank, of which the trees are read and not only a column of tags."""
+        """Return the same treebank, read with trees and not only with a column of tags."""
         settings = {name: value for name, value in self.settings.items() if name != "scheme"}
         settings |= self.tree_settings
         return replace(self, settings=settings, config=_validated(self.root, settings))
 
     def skipping_faults(self, fault: str) -> DetectedCorpus:
-        """The same without sentences that have faults, of which `fault` is the first."""
+        """Return the same corpus without faulty sentences; `fault` is the first fault."""
         settings = self.settings | {"on_error": "skip"}
         note = f"sentences with faults are left out (on_error: skip); the first: {fault}"
         return replace(
@@ -74,10 +78,13 @@ class DetectedCorpus:
 
 
 def detect(root: str) -> DetectedCorpus:
-    """The corpus in the folder or URI `root`.
+    """Detect the corpus in a folder.
+
+    Args:
+        root: Folder or URI.
 
     Raises:
-        CorpusError: there is none that raykd can read; the files that were seen and what was expected are named.
+        CorpusError: There is no corpus that raykd can read; the message names the files and the expected forms.
     """
     storage = Storage(root)
     all_files = storage.names()
@@ -118,12 +125,13 @@ def detect(root: str) -> DetectedCorpus:
     }
     return DetectedCorpus(
         root, settings, _validated(root, settings), names, tuple(_describe_guesses(parts)),
-        tuple(dict.fromkeys(parts.notes)), dict(sorted(parts.unused.items())), trees[0] if all(tree == trees[0] for tree in trees) else {},
+        tuple(dict.fromkeys(parts.notes)), dict(sorted(parts.unused.items())),
+        trees[0] if all(tree == trees[0] for tree in trees) else {},
     )  # fmt: skip
 
 
 def _choose_format(root: str, files: list[Guess], unused: dict[str, str]) -> tuple[str, list[Guess]]:
-    """The format that most labelled files have, with its files, and those of plain text that it reads too."""
+    """Return the format of most labelled files, with its files and readable files of plain text."""
     counts = Counter(file.source for file in files if file.labelled)
     if not counts:
         text = {file.name: file.reason for file in files}
@@ -140,12 +148,12 @@ def _choose_format(root: str, files: list[Guess], unused: dict[str, str]) -> tup
 
 
 def _is_unlabelled_text(file: Guess) -> bool:
-    """Whether it is plain text that is not the text of a labelled part: that would have the test's sentences."""
+    """Return True for plain text that is not the text of a labelled part, as that has the sentences of the test."""
     return file.source == "text" and parts_in_name(file.name) in ((), ("unlabelled",))
 
 
 def _doubts(files: list[Guess]) -> list[str]:
-    """The doubts about some files, each once."""
+    """Return the doubts about some files, without repetition."""
     files_by_doubt: dict[str, list[Guess]] = {}
     for file in files:
         for doubt in file.doubts:
@@ -177,7 +185,7 @@ def _validated(root: str, settings: dict[str, Any]) -> CorpusConfig:
 
 
 def _describe_guesses(parts: Parts) -> list[tuple[str, str]]:
-    """What was found, each once; of several languages the ones that differ."""
+    """Return the findings without repetition, with the languages that differ."""
     findings: dict[Any, tuple[str, str, list[str]]] = {}
     for language, files_of_part in parts.files.items():
         file = next(

@@ -1,4 +1,4 @@
-"""What the name of a file says of its content: the part, the language, or that it is no part of a corpus."""
+"""File names as evidence: the part, the language, or that the file is no part of a corpus."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 HELD_OUT = "held out"
-"""The part of a file that is called `eval` or `devtest`: dev or test, by what the other files are called."""
+"""Part of a file called `eval` or `devtest`: dev or test, depending on the names of the other files."""
 
 _SPELLINGS = {
     "train": "train training trn",
@@ -27,7 +27,7 @@ _SPELLINGS = {
 PART_WORDS: Mapping[str, str] = MappingProxyType(
     {word: part for part, words in _SPELLINGS.items() for word in words.split()}
 )
-"""A word of a file's name → its part. CoNLL-2002 and -2003 name dev `testa` and test `testb`."""
+"""Word in a file name → part. CoNLL-2002 and -2003 name dev `testa` and test `testb`."""
 
 _LONGEST_FIRST = "|".join(sorted(PART_WORDS, key=len, reverse=True))
 # Latin letters alone make longer words: `训练train` is two.
@@ -38,7 +38,7 @@ _PART = re.compile(rf"{_BEFORE}(?i:({_LONGEST_FIRST})(?:sets?|data|files?|splits
 """The name of a part between signs, digits or the capital letters of camel case; never inside another word."""
 
 _GLUED = re.compile("train|valid|dev|test")
-"""The names of parts that are looked for inside of words, where several files differ by them alone."""
+"""Names of parts that are looked for inside words, if several files differ by them alone."""
 
 NO_CORPUS = _words(
     """
@@ -70,7 +70,7 @@ CODES = _words(
     slovenian spanish swahili swedish tamil telugu thai turkish ukrainian vietnamese yoruba
     """
 )
-"""ISO 639-1, the codes of three letters that corpora use, and English names."""
+"""ISO 639-1, three-letter codes used by corpora, and English names of languages."""
 
 WORDS = _words(
     """
@@ -87,23 +87,27 @@ _PIECES = re.compile(r"[^\W_]+|[\W_]")
 
 @dataclass(frozen=True)
 class FileName:
-    """A file's name and what it says."""
+    """The content of a file name.
+
+    Attributes:
+        name: The name.
+        parts: Parts in the name: none, one, or several, which is ambiguous.
+        language: Language as spelled in the name; None without one.
+    """
 
     name: str
     parts: tuple[str, ...]
-    """The parts that it names: none, one, or several, of which nobody can tell which is right."""
     language: str | None
-    """As the name spells it."""
 
 
 def split_name(name: str) -> list[str]:
-    """The words of a name and the signs between them; the name of a part is a word of its own, as in `enTrain`."""
+    """Split a name into words and the signs between them; the name of a part is a separate word, as in `enTrain`."""
     edges = sorted({0, len(name), *(edge for match in _PART.finditer(name) for edge in match.span())})
     return [piece for start, end in pairwise(edges) for piece in _PIECES.findall(name[start:end])]
 
 
 def reason_to_skip(name: str) -> str | None:
-    """Why a file is taken for no part of a corpus by its name alone; None where it may be one."""
+    """Return the reason for which a file name alone rules out a part of a corpus; None if there is no such reason."""
     words = [piece.lower() for piece in split_name(name)]
     last = words[:-2] if words[-1] == "gz" else words
     if any(part.startswith(".") for part in name.split("/")):
@@ -121,7 +125,7 @@ def reason_to_skip(name: str) -> str | None:
 
 
 def read_names(names: Sequence[str]) -> list[FileName]:
-    """Part and language of each file, by its own name and, where no name has a language, by what differs."""
+    """Read part and language from the file names; if no name has a language, take the differing pieces as languages."""
     glued = _glued_parts([name for name in names if not parts_in_name(name)])
     file_names = [
         FileName(name, parts_in_name(name) or glued.get(name, ()), _language(name)) for name in names
@@ -135,7 +139,7 @@ def read_names(names: Sequence[str]) -> list[FileName]:
 
 
 def language_pattern(name: str, language: str) -> str:
-    """The name with `{lang}` in the places of its language: of a folder, or of a word."""
+    """Replace the language in a name, a folder or a word, by `{lang}`."""
     folders = name.split("/")
     if language in folders:
         return "/".join("{lang}" if folder == language else folder for folder in folders)
@@ -143,7 +147,7 @@ def language_pattern(name: str, language: str) -> str:
 
 
 def parts_in_name(name: str) -> tuple[str, ...]:
-    """The parts that a file's name says, or where it says none those of the innermost folder that does."""
+    """Return the parts in a file name, or else those in the name of the innermost folder with a part."""
     *folders, file = name.split("/")
     if parts := _parts_in(file):
         if "unlabelled" not in parts:
@@ -165,7 +169,7 @@ def _parts_in(text: str) -> tuple[str, ...]:
 
 
 def _glued_parts(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The parts of names that have them inside of a word and differ by them alone: `engtrain.bio`, `engtest.bio`."""
+    """Return the parts of names that differ only by a part inside a word: `engtrain.bio`, `engtest.bio`."""
     families: dict[str, dict[str, str]] = defaultdict(dict)
     for name in names:
         for match in _GLUED.finditer(name.lower()):
@@ -194,7 +198,7 @@ def _language(name: str) -> str | None:
 
 
 def _differing_pieces(file_names: Sequence[FileName]) -> list[str | None]:
-    """Where several files have one part, the folder in which their names differ, or else the word."""
+    """If several files have one part, return the folder or the word in which the names differ."""
     parts = Counter(file.parts for file in file_names if file.parts)
     if not parts or max(parts.values()) == 1:
         return [None] * len(file_names)

@@ -1,4 +1,4 @@
-"""From single files to one corpus: its parts, the roles of its languages, and patterns of file names."""
+"""Assignment of files to one corpus: parts, roles of languages, and patterns of file names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,19 @@ from raykd.errors import CorpusError
 from raykd.identity import PlainObject
 
 Row = tuple[str | None, str | None, Guess]
-"""A file with its language and its part, where its name says them."""
+"""(language, part, file); None for a language or part that the name does not give."""
 
 
 class Parts:
-    """The files of each language and part, with what is doubtful about them and what is not read."""
+    """The files by language and part, with doubts and unused files.
+
+    Attributes:
+        root: The folder.
+        present: Names of all files in the folder.
+        unused: File → reason for which it is not read.
+        notes: Doubts, and decisions made for want of something better.
+        files: Language → part → files.
+    """
 
     def __init__(self, root: str, present: Sequence[str], unused: Mapping[str, str]):
         self.root = root
@@ -40,11 +48,11 @@ class Parts:
         """Language → part → files."""
 
     def skip(self, files: Iterable[Guess], reason: str) -> None:
-        """Note that files are not read."""
+        """Note that files are not read, with the reason."""
         self.unused |= {file.name: reason for file in files}
 
     def files_of_parts(self, *parts: str) -> dict[str, list[Guess]]:
-        """Language → its files of some parts."""
+        """Return language → files of some parts."""
         by_language = {
             language: [file for part in parts for file in by_part.get(part, ())]
             for language, by_part in self.files.items()
@@ -52,8 +60,10 @@ class Parts:
         return {language: files for language, files in by_language.items() if files}
 
     def assign(self, files: Sequence[Guess]) -> None:
-        """Put each file into its part. One whose name says no part is train where there is no other; one whose name
-        says several is left, with a note.
+        """Assign the files to parts.
+
+        A file without a part in its name is train if there is no other train. A file with several parts in its name is
+        skipped, with a note.
         """
         names = read_names([file.name for file in files])
         self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
@@ -93,7 +103,7 @@ class Parts:
                 self.skip(texts, "plain text, and other unlabelled files are there")
 
     def _ask(self, files: Sequence[Guess], names: Sequence[FileName]) -> None:
-        """Leave files whose names say several parts, and say what helps."""
+        """Skip files with several parts in their names, and note what helps."""
         parts = {name.name: " and ".join(name.parts) for name in names}
         for file in files:
             reason = f"its name says {parts[file.name]}"
@@ -103,7 +113,7 @@ class Parts:
             )
 
     def _language_of_silent(self, rows: Sequence[Row]) -> str | None:
-        """The language of files whose names say none; None where they are left."""
+        """Return the language of files without one in the name; None if they are skipped."""
         languages = {language for language, _, _ in rows if language}
         if not languages:
             self.notes.append(
@@ -120,7 +130,7 @@ class Parts:
         return next(iter(languages)) if len(languages) == 1 else None
 
     def _held_out(self, files: Sequence[Row]) -> list[Row]:
-        """The same, where files called `eval` or `devtest` are the one of dev and test that their language lacks."""
+        """Replace the part `held out` (`eval`, `devtest`) by dev or test, the one that the language lacks."""
         parts: dict[str | None, set[str | None]] = defaultdict(set)
         for language, part, _ in files:
             parts[language].add(part)
@@ -136,7 +146,7 @@ class Parts:
         return rows
 
     def roles(self) -> PlainObject:
-        """The settings that say which parts are read and which are drawn; files that no role needs are left."""
+        """Return the settings for parts that are read and parts that are drawn; skip files that no role needs."""
         if not any("train" in by_part for by_part in self.files.values()):
             self._refuse_without_train()
         labelled = [language for language, by_part in self.files.items() if "train" in by_part]
@@ -172,7 +182,7 @@ class Parts:
         return settings
 
     def _refuse_without_train(self) -> None:
-        """Raise CorpusError where files of dev or test are all that has labels: nothing is trained on them."""
+        """Raise CorpusError if only files of dev or test have labels: nothing is trained on them."""
         for by_part in self.files.values():
             for file in by_part.get("unlabelled", ()):
                 if "train" in parts_in_name(file.name) and {"dev", "test"} & by_part.keys():
@@ -222,7 +232,7 @@ class Parts:
             self.skip(self.files[language].pop(part, []), reason)
 
     def patterns(self) -> PlainObject:
-        """Part → its pattern, or a mapping from languages to patterns."""
+        """Return part → pattern, or part → language → pattern."""
         settings: dict[str, Any] = {}
         for part in ("train", "unlabelled", "dev", "test"):
             pattern_of = {
@@ -236,7 +246,7 @@ class Parts:
         return settings
 
     def _pattern(self, files: list[Guess], near: str) -> str:
-        """The pattern of a part's files. Where none finds these alone, the file that is called most like `near`."""
+        """Return the pattern of a part's files; if none matches these alone, the file named most like `near`."""
         names = sorted(file.name for file in files)
         if len(names) == 1:
             return escape(names[0])
@@ -254,7 +264,7 @@ class Parts:
         return escape(nearest_name)
 
     def _common(self, by_language: dict[str, str]) -> Any:
-        """One pattern with `{lang}` for all languages, where there is one that finds the same files."""
+        """Return one pattern with `{lang}` for all languages, if there is one that matches the same files."""
         if len(set(by_language.values())) == 1:
             return next(iter(by_language.values()))
         templates = {language_pattern(pattern, language) for language, pattern in by_language.items()}
@@ -274,7 +284,7 @@ class Parts:
         return by_language
 
     def text_forms(self) -> PlainObject:
-        """How the unlabelled files of each language are written, where they are plain text."""
+        """Return the forms of unlabelled files of plain text, by language."""
         forms: dict[str, str] = {}
         for language, files in self.files_of_parts("unlabelled").items():
             written_forms = {file.settings.get("unlabelled_form", "same") for file in files}
@@ -286,7 +296,7 @@ class Parts:
         return {} if set(forms.values()) <= {"same"} else {"unlabelled_form": merge_values(forms)}
 
     def encodings(self) -> PlainObject:
-        """The encoding of each language's files, where one is not UTF-8."""
+        """Return the encodings of files, by language, if one is not UTF-8."""
         by_language: dict[str, str] = {}
         for language, by_part in self.files.items():
             files = {file.name: file.encoding for part in by_part for file in by_part[part]}
@@ -304,7 +314,7 @@ class Parts:
 
 
 def _name_of_other_part(by_part: Mapping[str, list[Guess]], part: str) -> str:
-    """A name of another part, which the names of this one should be like."""
+    """Return a file name of a different part, as a model for the names of this one."""
     return next(
         (by_part[name][0].name for name in ("train", "dev", "test") if name != part and name in by_part), ""
     )
@@ -316,6 +326,6 @@ def _common_start(names: Sequence[str]) -> str:
 
 
 def list_names(files: Sequence[Guess]) -> str:
-    """Some names, and how many more."""
+    """List the names of at most three files, and count the others."""
     names = [file.name for file in files]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
