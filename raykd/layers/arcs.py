@@ -110,7 +110,7 @@ class ParserHead(Head):
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        raise ExportError("a parser's head has no ONNX form; export a student, which labels words")
+        raise ExportError("it scores arcs, which have no ONNX form; export a student, which labels words")
 
 
 def projection(inputs: int, size: int, dropout: float) -> nn.Sequential:

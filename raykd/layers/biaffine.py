@@ -58,7 +58,7 @@ class BiaffineHead(Head):
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        raise ExportError("a span head has no ONNX form; export a model that labels words")
+        raise ExportError("it scores spans, which have no ONNX form; export a model that labels words")
 
 
 def _with_one(vectors_BTS: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class Ensemble(Model):
 
     @override
     def to_onnx(self) -> ModelProto:
-        raise ExportError("the mean of several models has no ONNX form; export one of its members")
+        raise ExportError("it is the mean of several models; export one of its members")
 
     @override
     def external_parameters(self) -> Mapping[str, Sequence[nn.Parameter]]:

@@ -139,4 +139,6 @@ class MaskedLanguageModel(HFModel):
 
     @override
     def to_onnx(self) -> ModelProto:
-        raise ExportError("a masked language model has no ONNX form; raykd export writes it as a checkpoint")
+        raise ExportError(
+            "it is a masked language model, which has no ONNX form; raykd export writes it as a checkpoint"
+        )

@@ -138,7 +138,7 @@ class PointerGenerator(HFModel):
     @override
     def to_onnx(self) -> ModelProto:
         raise ExportError(
-            "a pointer-generator writes trees step by step, which has no ONNX form; "
+            "it writes trees step by step, which has no ONNX form; "
             "load the model with raykd.load and parse text with its trees()"
         )
 

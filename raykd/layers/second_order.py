@@ -113,7 +113,7 @@ class SecondOrderParserHead(Head):
     def add_to(
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
-        raise ExportError("a parser's head has no ONNX form; export a student, which labels words")
+        raise ExportError("it scores arcs, which have no ONNX form; export a student, which labels words")
 
 
 def _trilinear(x_BIK: Tensor, y_BJK: Tensor, z_BLK: Tensor) -> Tensor:

@@ -213,7 +213,7 @@ class Tagger(Model):
 
         if self.context is not None:
             hint = "export a student without contextual"
-            raise ExportError(f"frozen encoders and word vectors cannot be exported; {hint}")
+            raise ExportError(f"it reads frozen encoders or word vectors, which have no ONNX form; {hint}")
         graph, batch = Graph(), Batch()
         inputs_BPD = self._add_inputs_to(graph, batch)
         states_BPD = self.encoder.add_to(graph, inputs_BPD, batch.piece_lengths_B)

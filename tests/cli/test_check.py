@@ -251,7 +251,7 @@ def test_a_checkpoint_that_can_be_fine_tuned_is_valid(tmp_path, capsys):
     ("contextual: {path: X}", "contextual.path", "is a spaCy pipeline"),
     ("vocabulary: {kind: pretrained, path: X}", "vocabulary.path", "has no tokenizer"),
     ("embeddings: {kind: vectors, path: X}", "embeddings.path", "cannot be read"),
-    ("embeddings: {kind: vectors, path: X/meta.json}", "embeddings.path", "its first line is no word with its"),
+    ("embeddings: {kind: vectors, path: X/meta.json}", "embeddings.path", "its first line is not a word with its"),
 ])  # fmt: skip
 def test_what_is_given_to_a_student_is_opened(tmp_path, capsys, student, key, problem):
     of_spacy(tmp_path / "given")

@@ -331,7 +331,7 @@ def test_several_members_are_one_distribution(config):
         marginals_BTY = token_marginals(found)
         torch.testing.assert_close(marginals_BTY.sum(-1), (marginals_BTY.sum(-1) > 0.5).float())
         assert viterbi(found)[0].shape == (4, max(lengths_of(config)))
-    with pytest.raises(ValueError, match="have no hidden states"):
+    with pytest.raises(ValueError, match="no hidden states"):
         Ensemble(members, combine="scores")(batch, layers=(0,))
 
 
