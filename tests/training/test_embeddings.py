@@ -291,7 +291,7 @@ EACH, ALL = {"scope": "language"}, {"scope": "all"}
     ("teachers", "student", "path", "message"),
     [
         (EACH, {}, "kind", "each language has another teacher; set student.scope: language"),
-        ({**ALL, "count": 2}, {}, "kind", "the mean of 2 teachers has none; set teachers.count: 1"),
+        ({**ALL, "count": 2}, {}, "kind", "the mean of 2 teachers has no embeddings; set teachers.count: 1"),
         (ALL, {"vocabulary": {"kind": "wordpiece"}}, "kind", "pieces are not the teacher's; set student.vocabulary"),
         (ALL, of("svd", weights="pretrained"), "weights", "'bilstm_crf' starts from no checkpoint; set weights"),
         (EACH, {**EACH, "embedding_dim": 9}, "kind", "have 6 components, too few for the student's 9; set student."),
@@ -324,7 +324,7 @@ def test_another_checkpoints_pieces_are_refused(checkpoint, tmp_path):
 def test_all_weights_of_another_run_leave_nothing_to_start_from():
     run_recipe = recipe(start_from="run-0000000000000000", teachers={"scope": "all"}, student=of("svd"))
     (fault,) = recipe_faults(run_recipe)
-    assert fault[1] == "all weights are those of the run in start_from; omit one of them"
+    assert fault[1] == "all weights are taken from the run in start_from; omit embeddings or start_from"
 
 
 def test_a_student_without_embeddings_has_none_to_start():
