@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from raykd.layers.bilstm import BiLSTM
-from raykd.layers.dropout import Dropout, hashed_rows
+from raykd.layers.dropout import Dropout, hash_rows
 from raykd.layers.piece_embedding import TokenEmbedding
 from raykd.layers.piece_vectors import last_states
 
@@ -79,5 +79,5 @@ class CharacterEncoder(nn.Module):
         return torch.cat([self._vectors(letters[:, : int(sizes.max())], sizes) for letters, sizes in groups])
 
     def _vectors(self, characters_NC: Tensor, lengths_N: Tensor) -> Tensor:
-        inputs_NCD = self.dropout(self.embedding(characters_NC), keys_N=hashed_rows(characters_NC))
+        inputs_NCD = self.dropout(self.embedding(characters_NC), keys_N=hash_rows(characters_NC))
         return last_states(self.lstm(inputs_NCD, lengths_N), lengths_N)[:, 0]

@@ -105,7 +105,7 @@ def keep_mask(
     return bits < min(round((1 - rate) * 2**16) - 2**15, 2**15 - 1)
 
 
-def hashed_rows(numbers_NC: Int[Tensor, "row column"]) -> Int[Tensor, " row"]:
+def hash_rows(numbers_NC: Int[Tensor, "row column"]) -> Int[Tensor, " row"]:
     """Return one number per row, a hash of the content; columns of zeros at the end change nothing.
 
     Args:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder:
+class LoadedEncoder:
     """A frozen encoder in memory.
 
     Attributes:
@@ -57,22 +57,24 @@ class EncoderFeatures:
     """
 
     def __init__(self, outline: PreTrainedModel, config: EncoderConfig, folder: str):
-        self.config, self._folder, self._outline = config, folder, outline
+        self.config, self._checkpoint_folder, self._model_outline = config, folder, outline
         wide = len(config.layers) if config.combine == "concat" else 1
         self.output_size: int = wide * outline.config.hidden_size
         self.key = config.checksum or folder
 
     @cached_property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> LoadedEncoder:
         """The encoder, read from its files on first use."""
-        return _load(self._folder, verified_weights_checksum(self._folder, self.config.checksum))
+        return _load(
+            self._checkpoint_folder, verified_weights_checksum(self._checkpoint_folder, self.config.checksum)
+        )
 
     def __deepcopy__(self, memo: object) -> EncoderFeatures:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """Return the encoder's parameters without values."""
-        return tuple(self._outline.parameters())
+        return tuple(self._model_outline.parameters())
 
     @torch.no_grad()
     def compute(self, batch: TokenBatch) -> Tensor:
@@ -111,7 +113,7 @@ def encoder_features(config: EncoderConfig) -> EncoderFeatures:
         StoreError: there is no such checkpoint, it changed, or it has no such layers.
     """
     folder = str(checkpoint_folder(config.path))
-    outline = _outline(folder, verified_weights_checksum(config.path, config.checksum))
+    outline = _model_outline(folder, verified_weights_checksum(config.path, config.checksum))
     states = outline.config.num_hidden_layers + 1
     if wrong := [layer for layer in config.layers if not -states <= layer < states]:
         hint = f"choose from -{states} to {states - 1}"
@@ -120,7 +122,7 @@ def encoder_features(config: EncoderConfig) -> EncoderFeatures:
 
 
 @lru_cache(maxsize=16)
-def _outline(folder: str, checksum: str) -> PreTrainedModel:
+def _model_outline(folder: str, checksum: str) -> PreTrainedModel:
     """The encoder without weights: its configuration and the shapes of its parameters."""
     # Transformers takes seconds to import.
     from transformers import AutoConfig, AutoModel
@@ -137,12 +139,12 @@ def _outline(folder: str, checksum: str) -> PreTrainedModel:
 
 # Models of one process share their encoder: several teachers may be in memory at once.
 @lru_cache(maxsize=2)
-def _load(folder: str, checksum: str) -> Encoder:
+def _load(folder: str, checksum: str) -> LoadedEncoder:
     # Parameters that the checkpoint does not hold (for example a pooler's) are drawn at random.
     with torch.random.fork_rng(devices=[]):
         model = _without_pooler(read_model(folder, "AutoModel")[0])
     model.requires_grad_(False).eval()
-    return Encoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
+    return LoadedEncoder(model, reading_limit(model, folder), HFVocabulary.load(folder).special)
 
 
 def _without_pooler(model: PreTrainedModel) -> PreTrainedModel:

@@ -47,7 +47,7 @@ def classifier(
         names = dict(enumerate(inputs.tag_set.tags))
         head = {"id2label": names, "label2id": {tag: number for number, tag in names.items()}}
         head |= {"num_labels": len(inputs.tag_set), "ignore_mismatched_sizes": True}
-    model, missing = config.loaded(CLASSES[pools], **head)
+    model, missing = config.load(CLASSES[pools], **head)
     if labels is not None and missing:
         head_name = "sequence-classification" if pools else "token-classification"
         raise StoreError(
@@ -63,7 +63,7 @@ def classifier(
         sizes["separator"] = [new_ids.get(piece, piece) for piece in special.separator]
         sizes["types"] = reads_token_types(model, folder)
     tagger = _tagger(config, model, inputs, pools=pools, labels=labels, precision=precision, **sizes)
-    return tagger.pruned(inputs.kept_pieces)
+    return tagger.prune(inputs.kept_pieces)
 
 
 def rebuild_classifier(

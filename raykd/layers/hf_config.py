@@ -85,7 +85,7 @@ class HFConfig(Frozen):
         resolve_layer(layer, config.num_hidden_layers, self.path)
         return config.hidden_size
 
-    def loaded(self, auto_class: str, **options: object) -> tuple[PreTrainedModel, Sequence[str]]:
+    def load(self, auto_class: str, **options: object) -> tuple[PreTrainedModel, Sequence[str]]:
         """Load the checkpoint with a class of Transformers.
 
         Args:

@@ -30,14 +30,14 @@ def masked_language_model(config: HFConfig, inputs: BuildInputs, *, trained: boo
         StoreError: there is no such checkpoint, it changed, it has no trained head and is not to be trained, or it has
             no layer that `freeze` names.
     """
-    model, missing = config.loaded(AUTO_CLASS)
+    model, missing = config.load(AUTO_CLASS)
     if missing and not trained:
         problem = f"has no trained masked-language-model head ({missing[0]} is missing)"
         raise StoreError(config.path, problem, "set fine_tune: true")
     pieces, kept_pieces = inputs.vocabulary_size, inputs.kept_pieces
     used_rows = pieces if len(model.get_input_embeddings().get_parameter("weight")) > pieces else None
     encoder = MaskedLanguageModel(model, **config.sizes(model), freeze=config.freeze, pieces=used_rows)
-    return encoder.pruned(kept_pieces)
+    return encoder.prune(kept_pieces)
 
 
 def rebuild_masked_lm(config: HFConfig, architecture: PlainObject) -> MaskedLanguageModel:

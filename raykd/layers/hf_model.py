@@ -73,7 +73,7 @@ class HFModel(Model):
     def piece_limit(self) -> int:
         return self._limit
 
-    def pruned(self, kept_pieces: Sequence[int] | None) -> Self:
+    def prune(self, kept_pieces: Sequence[int] | None) -> Self:
         """Prune the embedding of pieces and return the model.
 
         Args:

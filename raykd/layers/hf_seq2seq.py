@@ -73,10 +73,10 @@ def pointer_generator_from_checkpoint(
     Raises:
         StoreError: there is no such checkpoint, it changed, or it has no layer that `freeze` names.
     """
-    encoder, _ = config.loaded("AutoModel")
+    encoder, _ = config.load("AutoModel")
     sizes = {**config.sizes(encoder), **decoder}
     model = pointer_generator(encoder, inputs.tag_set, dropout=inputs.dropout, freeze=config.freeze, **sizes)
-    return model.pruned(inputs.kept_pieces)
+    return model.prune(inputs.kept_pieces)
 
 
 def rebuild_pointer_generator(

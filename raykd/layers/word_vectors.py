@@ -60,7 +60,7 @@ class WordVectorsConfig(Frozen):
         """
         files = dict.fromkeys(self.vectors.replace(LANGUAGE, language) for language in languages)
         for file in (name for name in files if "://" not in name):
-            with _as_store_error(file, "cannot be read"), _opened(Path(file)) as stream:
+            with _as_store_error(file, "cannot be read"), _open_stream(Path(file)) as stream:
                 _components(file, stream.readline().split())
 
     def pinned(self, language: str | None = None) -> WordVectorsConfig:
@@ -124,7 +124,7 @@ class WordVectors:
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """Return the table without values; padding and unknown words have rows too."""
-        return (_outline(self.key, self._words + 2, self.output_size),)
+        return (_parameter_outline(self.key, self._words + 2, self.output_size),)
 
     def vectors_of(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
         """Return vectors by the ids of words in the file's vocabulary."""
@@ -147,7 +147,7 @@ class WordVectors:
 
 
 @lru_cache(maxsize=16)
-def _outline(checksum: str, rows: int, size: int) -> nn.Parameter:
+def _parameter_outline(checksum: str, rows: int, size: int) -> nn.Parameter:
     import torch
     from torch import nn
 
@@ -163,7 +163,7 @@ def _path(file: str) -> Path:
         raise StoreError(file, f"cannot be read ({error})", hint) from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_stream(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.name.endswith(".gz") else path.open("rb")
 
 
@@ -183,7 +183,7 @@ def _as_store_error(file: str, problem: str) -> Iterator[None]:
 @lru_cache(maxsize=16)
 def _sizes(file: str, checksum: str) -> tuple[int, int]:
     """Return the numbers of words and components from the first line, or by counting lines where it has no numbers."""
-    with _as_store_error(file, "cannot be read"), _opened(_path(file)) as stream:
+    with _as_store_error(file, "cannot be read"), _open_stream(_path(file)) as stream:
         cells = stream.readline().split()
         size = _components(file, cells)
         words = int(cells[0]) if _is_header(cells) else sum(1 for line in stream if line.strip()) + 1
@@ -221,7 +221,7 @@ def _read(file: str, checksum: str, columns: Sequence[str]) -> pa.Table:
     words, size = _sizes(file, checksum)
     path, names = _path(file), [WORD, *(f"{place}" for place in range(size))]
     with _as_store_error(file, f"is not a table of words with {size} components"):
-        with _opened(path) as stream:
+        with _open_stream(path) as stream:
             first, second = stream.readline(), stream.readline()
         skipped = int(_is_header(first.split()))
         # fastText ends lines with a space, which begins a column without values.

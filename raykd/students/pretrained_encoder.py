@@ -31,7 +31,7 @@ class PretrainedEncoderStudent(CheckpointStudent):
 
     @override
     def build(self, inputs: BuildInputs) -> MaskedLanguageModel:
-        """The checkpoint; what its head lacks is drawn from torch's generator."""
+        """Load the checkpoint; parameters that its head lacks are drawn from torch's generator."""
         from raykd.layers.hf_masked_lm import masked_language_model
 
         return masked_language_model(self, inputs, trained=True)

@@ -67,16 +67,16 @@ def row_ranges(
     ends = [np.concatenate([[0], np.cumsum(sizes_N)]) for sizes_N in bytes_N]
     starts = range(0, rows, shard_sentences)
     whole = (RowRange(first, min(first + shard_sentences, rows)) for first in starts)
-    return tuple(part for rows_range in whole for part in _halved(rows_range, ends, shard_bytes))
+    return tuple(part for rows_range in whole for part in _halve(rows_range, ends, shard_bytes))
 
 
-def _halved(rows: RowRange, ends: Sequence[np.ndarray], shard_bytes: int) -> list[RowRange]:
+def _halve(rows: RowRange, ends: Sequence[np.ndarray], shard_bytes: int) -> list[RowRange]:
     largest = max((int(sizes[rows.last] - sizes[rows.first]) for sizes in ends), default=0)
     if largest <= shard_bytes or len(rows) == 1:
         return [rows]
     middle = (rows.first + rows.last) // 2
     halves = (RowRange(rows.first, middle), RowRange(middle, rows.last))
-    return [part for half in halves for part in _halved(half, ends, shard_bytes)]
+    return [part for half in halves for part in _halve(half, ends, shard_bytes)]
 
 
 def signal_id(need: Need, *, teacher_id: str, text_id: str, decoding: str = "") -> str:

@@ -63,13 +63,13 @@ def encode_columns(
     if not signal.once_per_teacher:
         columns = {"sentence": pa.array(sentences_N), "length": pa.array(lengths_N.astype(np.int32))}
     for column, column_values in zip(signal.columns, values, strict=True):
-        stored, error = _encoded(need, column, sizes, column_values, sentences_N, lengths_N)
+        stored, error = _encode_column(need, column, sizes, column_values, sentences_N, lengths_N)
         largest = max(largest, error)
         columns[column.name] = ragged_column(lengths_N, stored) if column.is_list else fixed_column(stored)
     return pa.record_batch(columns), largest
 
 
-def _encoded(
+def _encode_column(
     need: Need,
     column: Column,
     sizes: Sizes,

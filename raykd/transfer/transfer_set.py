@@ -75,8 +75,8 @@ class TransferSet:
     ):
         self._teacher_G, self._text_row_G = teacher_G, _text_rows(covered, len(teacher_G))
         self._stores, self._needs = stores, tuple(dict.fromkeys(need for opened in stores for need in opened))
-        self._once = {
-            need: _once([opened[need] for opened in stores if need in opened])
+        self._columns_of_teachers = {
+            need: _stack_teachers([opened[need] for opened in stores if need in opened])
             for need in self._needs
             if SIGNALS[need.signal].once_per_teacher
         }
@@ -117,7 +117,7 @@ class TransferSet:
 
     def bytes_of(self, rows: np.ndarray) -> int:
         """Return the bytes of all signals for some rows of the training table, with the rest of their shards."""
-        return int(self._units.bytes_U[np.unique(self._units.unit_of_rows(*self._located(rows)))].sum())
+        return int(self._units.bytes_U[np.unique(self._units.unit_of_rows(*self._locate_rows(rows)))].sum())
 
     def plan(self, rows: np.ndarray, *, seed: int, epoch: int, shuffle: bool = True) -> list[np.ndarray]:
         """Return the windows of an epoch: for each its places in `rows`, ascending.
@@ -134,7 +134,7 @@ class TransferSet:
         Raises:
             SignalError: no teacher covers one of the rows.
         """
-        unit_N = self._units.unit_of_rows(*self._located(rows))
+        unit_N = self._units.unit_of_rows(*self._locate_rows(rows))
         return windows_of(self._units, unit_N, seed=seed, epoch=epoch, shuffle=shuffle)
 
     def prefetch(self, windows: Sequence[np.ndarray]) -> None:
@@ -143,7 +143,7 @@ class TransferSet:
         Args:
             windows: rows of each window, in the order in which windows are read.
         """
-        units = (np.unique(self._units.unit_of_rows(*self._located(rows))).tolist() for rows in windows)
+        units = (np.unique(self._units.unit_of_rows(*self._locate_rows(rows))).tolist() for rows in windows)
         keys = (key for window_units in units for unit in window_units for key in self._units.shards(unit))
         self._shards.prefetch(dict.fromkeys(keys))
 
@@ -158,14 +158,14 @@ class TransferSet:
             SignalError: no teacher covers one of the rows.
             StoreError: a shard is missing or damaged.
         """
-        teacher_B, text_rows_B = self._located(np.asarray(sentence_rows, np.int64))
+        teacher_B, text_rows_B = self._locate_rows(np.asarray(sentence_rows, np.int64))
         values = {
-            need: self._gathered(need, teacher_B, text_rows_B, device)
+            need: self._read_signal(need, teacher_B, text_rows_B, device)
             for need in self._needs
-            if need not in self._once
+            if need not in self._columns_of_teachers
         }
         index_B = torch.from_numpy(teacher_B.astype(np.int64))
-        for need, parts in self._once.items():
+        for need, parts in self._columns_of_teachers.items():
             rows = tuple(to_device(part[index_B], device) for part in parts)
             values[need] = SIGNALS[need.signal].read(index_B, *rows)
         return TeacherBatch.from_signals(values)
@@ -174,7 +174,7 @@ class TransferSet:
         """End the background threads and unmap all shards."""
         self._shards.close()
 
-    def _located(self, rows_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _locate_rows(self, rows_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return teachers and text rows for rows of the training table."""
         teacher_B = self._teacher_G[rows_B]
         if (teacher_B < 0).any():
@@ -188,7 +188,7 @@ class TransferSet:
         # Teachers may have stored different numbers of best paths: each serves every smaller one.
         return tuple(column[:, : need.k] for column in columns) if need.k else columns
 
-    def _gathered(
+    def _read_signal(
         self, need: Need, teacher_B: np.ndarray, text_rows_B: np.ndarray, device: torch.device | str
     ) -> Any:
         signal = SIGNALS[need.signal]
@@ -214,7 +214,7 @@ class TransferSet:
         return self._shards.get((block >> 32, need, block & 0xFFFFFFFF))[column]
 
 
-def _once(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
+def _stack_teachers(stores: Sequence[SignalStore]) -> tuple[torch.Tensor, ...]:
     """Return the columns of a signal stored once per teacher, one row for each teacher."""
     parts = zip(*(store.load(0) for store in stores), strict=True)
     return tuple(torch.from_numpy(np.concatenate(part)) for part in parts)

@@ -6,7 +6,7 @@ from raykd.layers.dropout import (
     ReproducibleDropout,
     VariationalDropout,
     WordDropout,
-    hashed_rows,
+    hash_rows,
     keep_mask,
     masks_by_sentence,
     step_masks,
@@ -80,7 +80,7 @@ def test_elements_are_kept_independently_with_the_stated_probability(rate, seed,
 
 def test_a_word_has_one_mask_wherever_it_stands():
     narrow, wide = torch.tensor([[5, 6, 0], [6, 5, 0]]), torch.tensor([[7, 7, 7, 7], [5, 6, 0, 0]])
-    assert hashed_rows(narrow)[0] == hashed_rows(wide)[1] != hashed_rows(narrow)[1]
+    assert hash_rows(narrow)[0] == hash_rows(wide)[1] != hash_rows(narrow)[1]
 
 
 def test_dropout_of_another_library_draws_here():

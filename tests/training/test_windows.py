@@ -51,7 +51,7 @@ def background() -> list[threading.Thread]:
 
 def units_of(loop, rows: np.ndarray) -> set[int]:
     transfer = loop.data.transfer
-    return set(transfer._units.unit_of_rows(*transfer._located(rows)).tolist())
+    return set(transfer._units.unit_of_rows(*transfer._locate_rows(rows)).tolist())
 
 
 def test_where_all_fits_the_plan_is_that_of_the_text_alone(sharded):
@@ -111,7 +111,7 @@ def test_a_shard_that_is_damaged_ends_a_run_in_its_middle(sharded, tmp_path):
     first = first_batches(distiller(sharded.storage, run))
     data = training_data(sharded.storage.uri, run, ASKED.objective.needs, text="all")
     transfer = data.transfer
-    (last,) = transfer._units.unit_of_rows(*transfer._located(first[-1][:1]))
+    (last,) = transfer._units.unit_of_rows(*transfer._locate_rows(first[-1][:1]))
     teacher, need, number = transfer._units.shards(int(last))[0]
     store = transfer._stores[teacher][need]
     name = store.manifest.shards[number].name

@@ -128,7 +128,8 @@ def test_windows_cover_every_row_once_and_keep_their_bound(folder, monkeypatch, 
     for windows in plans.values():
         assert sorted(np.concatenate(windows).tolist()) == list(range(150))
         units = [
-            set(transfer._units.unit_of_rows(*transfer._located(rows[window])).tolist()) for window in windows
+            set(transfer._units.unit_of_rows(*transfer._locate_rows(rows[window])).tolist())
+            for window in windows
         ]
         assert sum(map(len, units)) == len(set.union(*units)) == 13
         sizes = [sum(transfer._units.bytes_U[list(window_units)]) for window_units in units]
@@ -184,7 +185,7 @@ def ahead(transfer: TransferSet, windows: list[np.ndarray]) -> Iterator[np.ndarr
 
 
 def keys_of(transfer: TransferSet, rows: np.ndarray) -> list:
-    units = set(transfer._units.unit_of_rows(*transfer._located(rows)).tolist())
+    units = set(transfer._units.unit_of_rows(*transfer._locate_rows(rows)).tolist())
     return [key for unit in units for key in transfer._units.shards(unit)]
 
 
