@@ -98,7 +98,7 @@ class PosReport:
             phrases.append(f"predicted for {amounts or 'no sentence'}")
         if accuracies := _by_place(self.accuracy, several):
             shares = ", ".join(f"{100 * share:.1f} % of the words of {place}" for place, share in accuracies)
-            phrases.append(f"what the model predicts is the treebank's for {shares}")
+            phrases.append(f"model and treebank agree on {shares}")
         return "; ".join(phrases)
 
     def restricted(self, languages: set[str]) -> PosReport:
@@ -211,9 +211,9 @@ class CorpusReport:
         for part, languages in self.without_labels.items():
             for language in languages:
                 if part == "train":
-                    yield f"train {language} has no span: from its sentences nothing but O is learnt"
+                    yield f"train {language} has no span: a model learns nothing but O from its sentences"
                 else:
-                    yield f"{part} {language} has no span: a score on it says nothing"
+                    yield f"{part} {language} has no span: its scores mean nothing"
 
     def describe_tags(self) -> list[str]:
         """Return lines on the scheme of spans, and on unusual spellings."""

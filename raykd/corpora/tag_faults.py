@@ -39,7 +39,7 @@ def fault_at(pool: Pool, row: int, problem: str, hint: str) -> CorpusError:
 
 def spelling_problem(tag: str, spelling: Spelling) -> str:
     """Return the message for a tag spelled differently from most."""
-    return f"tag {tag!r} is not spelled as the others ({spelling.example}, {spelling.outside})"
+    return f"tag {tag!r} is spelled differently from the others ({spelling.example}, {spelling.outside})"
 
 
 def nested_problem(tag: str) -> str:
@@ -124,7 +124,9 @@ def _tag_problems(
         if label := next((label for label in [name, *split_labels(name)] if label in unknown), None):
             in_scheme = scheme in LETTERS
             problems[number] = (
-                scheme_problem(label, scheme) if in_scheme else f"tag {label!r} is of another form than most"
+                scheme_problem(label, scheme)
+                if in_scheme
+                else f"tag {label!r} has another form than most tags"
             )
     return problems
 

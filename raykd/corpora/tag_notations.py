@@ -92,7 +92,7 @@ def _notation(
     names = [name or tag for name, tag in zip(read, pool.tags, strict=True)]
     used, scheme = frozenset(names[number] for number in numbers), config.scheme_of(language)
     if scheme == "io" and (lettered := letters_read_as_types({pool.tags[number]: 1 for number in numbers})):
-        problem = f"scheme io would read the tag {lettered!r} as a type of spans, and it has a letter of them"
+        problem = f"scheme io would read the tag {lettered!r} as a span type, but it begins with a letter of span tags"
         row = next(row for row, tags in tag_sequences(pool, rows, pool.tags) if lettered in tags)
         raise fault_at(pool, row, problem, "remove corpus.scheme")
     several = {

@@ -139,7 +139,7 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
         except StopIteration:
             return
         except csv.Error as error:
-            problem = f"the line is no CSV ({error})"
+            problem = f"the line is not CSV ({error})"
             yield (
                 number,
                 BrokenLine.with_reason(

@@ -185,7 +185,7 @@ def test_a_card_says_where_parts_of_speech_are_from(swept, export, tmp_path, mon
     pos = PosReport("predicted by upos_en", {}, {"dev": {"en": 4}}, {"dev": {"en": 50}}, {"dev": {"en": 49}})
     monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: [pos.message()])
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
-    said = "predicted for 4 sentences of dev; what the model predicts is the treebank's for 98.0 % of the words of dev"
+    said = "predicted for 4 sentences of dev; model and treebank agree on 98.0 % of the words of dev"
     assert f"- parts of speech: predicted by upos_en; {said}\n" in card_of(tmp_path)[1]
 
 

@@ -38,9 +38,11 @@ def test_blocks_of_any_size_give_the_same_lines(tmp_path_factory, text, block, e
         with pytest.raises(CorpusError, match="the file is empty"):
             lines_of(folder, data, block, encoding, name)
     elif any("\r" in line for line in expected):
-        found = lines_of(folder, data, block, encoding, name)
-        assert ["\r" in line for line in expected] == [isinstance(line, BrokenLine) for line in found]
-        assert [line for line in found if "\r" not in line] == [line for line in expected if "\r" not in line]
+        lines_read = lines_of(folder, data, block, encoding, name)
+        assert ["\r" in line for line in expected] == [isinstance(line, BrokenLine) for line in lines_read]
+        assert [line for line in lines_read if "\r" not in line] == [
+            line for line in expected if "\r" not in line
+        ]
     else:
         assert lines_of(folder, data, block, encoding, name) == expected
 
@@ -52,10 +54,10 @@ def test_a_byte_that_is_no_text_is_reported_with_its_line_from_any_block(tmp_pat
         (b"a\nb\n\nc\xfc", 4),
         (b"a\nb\xe6\x97", 2),
     ):
-        found = lines_of(tmp_path, data, block)
-        broken = [number for number, each in enumerate(found, start=1) if isinstance(each, BrokenLine)]
+        lines_read = lines_of(tmp_path, data, block)
+        broken = [number for number, text in enumerate(lines_read, start=1) if isinstance(text, BrokenLine)]
         assert broken == [line]
-        assert "is not utf-8" in found[line - 1].problem
+        assert "is not utf-8" in lines_read[line - 1].problem
     # Where lines are not to be told from what is lost, the file cannot be read.
     with pytest.raises(CorpusError, match="byte 0x00 is not utf-16") as caught:
         lines_of(tmp_path, "a\n".encode("utf-16-le") + b"\x00\xdc\x0a\x00", block, "utf-16-le")

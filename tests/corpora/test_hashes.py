@@ -30,12 +30,12 @@ def as_hashes(pairs):
 
 
 @given(HASHES, HASHES)
-def test_both_halves_count(there, sought):
+def test_both_halves_count(stored, sought):
     """Few different halves: most hashes share one with another."""
-    numbers = number_distinct(as_hashes(there))
-    for i, one in enumerate(there):
-        assert [other == one for other in there] == (numbers == numbers[i]).tolist()
-    last = {pair: row for row, pair in enumerate(there)}
-    assert HashLookup(as_hashes(there)).rows(as_hashes(sought)).tolist() == [
+    numbers = number_distinct(as_hashes(stored))
+    for i, first in enumerate(stored):
+        assert [second == first for second in stored] == (numbers == numbers[i]).tolist()
+    last = {pair: row for row, pair in enumerate(stored)}
+    assert HashLookup(as_hashes(stored)).rows(as_hashes(sought)).tolist() == [
         last.get(pair, -1) for pair in sought
     ]

@@ -27,8 +27,8 @@ def sentences(folder, lines, languages=("en",), **settings):
 def test_words_and_tags_of_several_languages(tmp_path):
     lines = [json.dumps({**WORDS, "lang": language, "id": 7}) for language in ("en", "de", "fr")]
     columns = {"token": "tokens", "tag": "ner_tags", "language": "lang"}
-    found = sentences(tmp_path, [lines[0], "", *lines[1:]], ("de", "en"), columns=columns)
-    assert [(each.language, each.tokens, each.tags) for each in found] == [
+    read = sentences(tmp_path, [lines[0], "", *lines[1:]], ("de", "en"), columns=columns)
+    assert [(sentence.language, sentence.tokens, sentence.tags) for sentence in read] == [
         ("en", ["Anna", "lives"], ["B-PER", "O"]),
         ("de", ["Anna", "lives"], ["B-PER", "O"]),
     ]
@@ -36,8 +36,8 @@ def test_words_and_tags_of_several_languages(tmp_path):
 
 def test_a_text_and_its_class_which_may_be_a_number(tmp_path):
     columns = {"text": "text", "label": "stars"}
-    (found,) = sentences(tmp_path, ['{"text": "schön  hier", "stars": 5}'], columns=columns, scheme="flat")
-    assert (found.tokens, found.tags, found.unit) == (["schön", "hier"], ["5"], "sentence")
+    (sentence,) = sentences(tmp_path, ['{"text": "schön  hier", "stars": 5}'], columns=columns, scheme="flat")
+    assert (sentence.tokens, sentence.tags, sentence.unit) == (["schön", "hier"], ["5"], "sentence")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_a_text_that_cannot_be_read_is_named_by_its_line(tmp_path, line, message
 def test_a_class_in_a_list_of_one_is_that_class(tmp_path):
     columns = {"text": "text", "label": "label"}
     lines = ['{"text": "a b", "label": ["x"], "other": NaN}', '{"text": "c d", "label": "y"}']
-    found = sentences(tmp_path, lines, columns=columns, scheme="flat")
-    assert [each.tags for each in found] == [["x"], ["y"]]
+    read = sentences(tmp_path, lines, columns=columns, scheme="flat")
+    assert [sentence.tags for sentence in read] == [["x"], ["y"]]
 
 
 def test_init_sees_a_class_in_a_list_of_one_and_skips_a_line_that_is_broken(tmp_path):
@@ -131,10 +131,10 @@ def test_init_sees_a_class_in_a_list_of_one_and_skips_a_line_that_is_broken(tmp_
     ]
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.jsonl").write_text("\n".join([*rows, r'{"text": "x \ud800", "label": ["bad"]}']))
-    found = detect(str(tmp_path))
-    assert found.settings["columns"] == {"text": "text", "label": "label"}
+    detected = detect(str(tmp_path))
+    assert detected.settings["columns"] == {"text": "text", "label": "label"}
     with pytest.raises(CorpusError, match=r"train.jsonl:61: 'text' has half of a character"):
-        read_corpus(found.config)
+        read_corpus(detected.config)
 
 
 def test_init_does_not_take_several_classes_for_words(tmp_path):
@@ -165,29 +165,29 @@ def test_values_of_several_types_after_an_empty_list_are_named(tmp_path):
 
 
 def test_the_line_of_a_sentence_is_that_of_the_file(tmp_path):
-    found = sentences(
+    read = sentences(
         tmp_path,
         [json.dumps(WORDS), "", json.dumps({**WORDS, "tokens": [], "ner_tags": []}), json.dumps(WORDS)],
     )
     file = str(tmp_path / "train.jsonl")
-    assert [each.origin for each in found] == [(file, 1), (file, 4)]
+    assert [sentence.origin for sentence in read] == [(file, 1), (file, 4)]
 
 
 @pytest.mark.parametrize(
     ("number", "hint"), [(-100, "pieces of a tokenizer"), (-1, "label is missing"), (9, "tag_names")]
 )
 def test_a_tag_number_without_a_name_is_named_with_its_line(tmp_path, number, hint):
-    lines = [{"tokens": ["a", "b"], "ner_tags": own} for own in ([1, 0], [0, number], [0, 0])]
+    lines = [{"tokens": ["a", "b"], "ner_tags": tags} for tags in ([1, 0], [0, number], [0, 0])]
     lines = [json.dumps(lines[0]), "", *map(json.dumps, lines[1:])]
     with pytest.raises(CorpusError) as refused:
         sentences(tmp_path, lines, tag_names=("O", "B-X"))
     assert f"train.jsonl:3: the line has a tag number outside 0 … 1: {number}" in str(refused.value)
     assert hint in refused.value.hint
-    kept = sentences(tmp_path, lines, tag_names=("O", "B-X"), on_error="skip")
-    assert [(own.tags, own.origin[1]) for own in kept] == [(["B-X", "O"], 1), (["O", "O"], 4)]
+    read = sentences(tmp_path, lines, tag_names=("O", "B-X"), on_error="skip")
+    assert [(sentence.tags, sentence.origin[1]) for sentence in read] == [(["B-X", "O"], 1), (["O", "O"], 4)]
 
 
 def test_lines_that_cannot_be_read_are_left_out_where_asked(tmp_path):
     lines = ["[1]", json.dumps(WORDS), '{"tokens": ["a"]}', "\x00", json.dumps(WORDS)]
-    found = sentences(tmp_path, lines, on_error="skip", most_skipped=1)
-    assert [each.tokens for each in found] == [["Anna", "lives"]] * 2
+    read = sentences(tmp_path, lines, on_error="skip", most_skipped=1)
+    assert [sentence.tokens for sentence in read] == [["Anna", "lives"]] * 2

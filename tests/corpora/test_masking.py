@@ -18,7 +18,7 @@ WORDS = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"
 def masked():
     draw = np.random.default_rng(0)
     sentences = [[*draw.choice(WORDS, size)] for size in [1, 2, *draw.integers(3, 40, 800)]]
-    vocabulary = BertConfig(kind="bert", size=400).build(word for own in sentences for word in own)
+    vocabulary = BertConfig(kind="bert", size=400).build(word for sentence in sentences for word in sentence)
     return MaskedText(
         encode_text(sentences, vocabulary), vocabulary.special, vocabulary.size, seed=3, epoch=1
     )
@@ -33,13 +33,13 @@ def test_a_share_of_pieces_is_hidden_by_berts_rules(masked):
     assert (np.take_along_axis(whole.pieces_BP.numpy(), first, 1)[places] == hidden[places]).all()
     inside = masked.piece_lengths - 2
     assert places.sum() / inside.sum() == pytest.approx(0.15, abs=0.01)
-    seen = np.take_along_axis(read.pieces_BP.numpy(), first, 1)[places]
-    assert (seen == masked.special.mask).mean() == pytest.approx(0.8, abs=0.03)
-    assert (seen == hidden[places]).mean() == pytest.approx(0.1, abs=0.03)
+    read_pieces = np.take_along_axis(read.pieces_BP.numpy(), first, 1)[places]
+    assert (read_pieces == masked.special.mask).mean() == pytest.approx(0.8, abs=0.03)
+    assert (read_pieces == hidden[places]).mean() == pytest.approx(0.1, abs=0.03)
     # What is not predicted is as it was, and so are the pieces around each sentence.
-    others = np.ones(whole.pieces_BP.shape, bool)
-    others[np.nonzero(places)[0], first[places]] = False
-    assert (read.pieces_BP.numpy() == whole.pieces_BP.numpy())[others].all()
+    unmasked = np.ones(whole.pieces_BP.shape, bool)
+    unmasked[np.nonzero(places)[0], first[places]] = False
+    assert (read.pieces_BP.numpy() == whole.pieces_BP.numpy())[unmasked].all()
     assert first[places].min() >= 1
     assert (first < (masked.piece_lengths - 1)[:, None])[places].all()
     assert read.lengths_B.min() == 1, "of the shortest sentences one piece is hidden too"
@@ -60,10 +60,10 @@ def test_batches_have_no_effect_and_counts_are_known_before(masked):
 def test_every_epoch_and_seed_hides_other_pieces(masked):
     rows = np.arange(len(masked))
     assert masked.for_epoch(3, 1) is masked
-    own = masked.gather(rows).pieces_BP
-    for other in (masked.for_epoch(3, 2), masked.for_epoch(4, 1)):
-        assert (other.gather(rows).pieces_BP != own).any()
-        assert (other.for_epoch(3, 1).gather(rows).pieces_BP == own).all()
+    pieces_BP = masked.gather(rows).pieces_BP
+    for other_mask in (masked.for_epoch(3, 2), masked.for_epoch(4, 1)):
+        assert (other_mask.gather(rows).pieces_BP != pieces_BP).any()
+        assert (other_mask.for_epoch(3, 1).gather(rows).pieces_BP == pieces_BP).all()
 
 
 def test_copies_of_a_sentence_have_masks_of_their_own(masked):
@@ -76,8 +76,8 @@ def test_copies_of_a_sentence_have_masks_of_their_own(masked):
     first = np.searchsorted(rows, np.unique(rows))
     assert (read.pieces_BP.numpy()[first] == once.pieces_BP.numpy()).all(), "the first is as it was"
     for row in (7, 40):
-        own = read.pieces_BP.numpy()[rows == row]
-        assert len(np.unique(own, axis=0)) == 4
+        copies_BP = read.pieces_BP.numpy()[rows == row]
+        assert len(np.unique(copies_BP, axis=0)) == 4
     # Whatever batch a copy is in, and in the next epoch all of it is forgotten.
     some = np.array([9, 2, 4])
     width = copies.gather(some).pieces_BP.shape[1]

@@ -35,8 +35,8 @@ PARTS = {"train": "TRAIN", "dev": "TRIAL", "test": "TEST"}
 
 def source(root, **settings):
     plain = {"source": "tsv", "root": str(root), "languages": ["en"], "train": "t", "dev": "t", "test": "t"}
-    named = {"header": True, "columns": COLUMNS, "part_values": PARTS}
-    return TsvSource.model_validate_json(json.dumps(plain | named | settings))
+    settings_of_names = {"header": True, "columns": COLUMNS, "part_values": PARTS}
+    return TsvSource.model_validate_json(json.dumps(plain | settings_of_names | settings))
 
 
 def written(folder, rows=ROWS, name="t"):
@@ -67,7 +67,7 @@ def test_the_columns_and_files_of_each_language(tmp_path):
 
 
 def test_pairs_are_equal_where_both_texts_are(tmp_path):
-    """The same words with the border elsewhere are another pair."""
+    """Equal words with the border at different places make different pairs."""
     same = [
         ("5", "TRAIN", "it", "rains a man runs", "no"),
         ("6", "TRAIN", "it rains", "a man runs", "no"),
@@ -174,10 +174,10 @@ def test_the_pieces_of_both_texts_with_a_separator_between_them(tmp_path):
         assert separator == vocabulary.pieces([SEPARATOR]).values.tolist()
     checkpoint = make_checkpoint(tmp_path)
     for prune in (False, True):
-        own = HFVocabulary.load(checkpoint).for_words(words, prune=prune)
-        again = HFVocabulary.from_json(own.to_json())
-        batch = encode_text(sentences, again).gather(np.array([0]))
-        tokenizer = again._tokenizer
+        vocabulary = HFVocabulary.load(checkpoint).for_words(words, prune=prune)
+        reloaded = HFVocabulary.from_json(vocabulary.to_json())
+        batch = encode_text(sentences, reloaded).gather(np.array([0]))
+        tokenizer = reloaded._tokenizer
         names = [tokenizer.id_to_token(id) for id in batch.pieces_BP[0].tolist()]
         assert names == ["[CLS]", "an", "bo", "[SEP]", "a", "##b", "##c", "[SEP]"]
 

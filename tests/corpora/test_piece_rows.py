@@ -1,4 +1,4 @@
-"""Which row of an embedding belongs to which piece, between vocabularies that are pruned differently."""
+"""Rows of embeddings for the pieces of two vocabularies."""
 
 from dataclasses import replace
 
@@ -22,24 +22,24 @@ def pruned(whole, *words):
 
 
 def test_words_and_wordpieces_are_the_same_by_their_text():
-    one, other = WordVocabulary(("an", "bo", "[UNK]")), WordVocabulary(("jij", "an"))
+    first, second = WordVocabulary(("an", "bo", "[UNK]")), WordVocabulary(("jij", "an"))
     # Padding and unknown are the first two pieces of both; a word that is spelled like one is a word.
-    assert matching_rows(one, other).tolist() == [0, 1, -1, 2]
-    assert matching_rows(other, one).tolist() == [0, 1, 3, -1, -1]
+    assert matching_rows(first, second).tolist() == [0, 1, -1, 2]
+    assert matching_rows(second, first).tolist() == [0, 1, 3, -1, -1]
     pieces, more = (
         WordPieceVocabulary(("[PAD]", "[UNK]", *letters)) for letters in (("a", "##a"), ("##a", "b", "a"))
     )
     assert matching_rows(pieces, more).tolist() == [0, 1, 3, -1, 2]
-    assert matching_rows(one, pieces).tolist() == [-1, -1, -1, -1]
+    assert matching_rows(first, pieces).tolist() == [-1, -1, -1, -1]
 
 
 def test_pieces_of_a_checkpoint_are_the_same_by_their_ids_there(whole):
     teacher, student = pruned(whole, "an", "abc"), pruned(whole, "an", "bo", "jij")
     assert teacher.checkpoint_ids != student.checkpoint_ids
-    for one in (whole, teacher, student):
-        for other in (whole, teacher, student):
-            rows, mine = matching_rows(one, other), checkpoint_rows(other).tolist()
-            theirs = checkpoint_rows(one).tolist()
+    for source in (whole, teacher, student):
+        for target in (whole, teacher, student):
+            rows, mine = matching_rows(source, target), checkpoint_rows(target).tolist()
+            theirs = checkpoint_rows(source).tolist()
             assert [theirs[row] if row >= 0 else None for row in rows] == [
                 piece if piece in theirs else None for piece in mine
             ]

@@ -1,4 +1,4 @@
-"""Parts of speech that a model predicts, by the export of a student that learnt in seconds."""
+"""Parts of speech predicted by a model."""
 
 import hashlib
 import json
@@ -45,9 +45,9 @@ def copied(model, tmp_path):
 
 def treebank(folder, model, **settings):
     files(folder, train=text(DOGS, CATS), dev=text(DEV), unlabelled=TEXT)
-    asked = {"unlabelled": "unlabelled", "unlabelled_form": "sentences"} | settings
-    predicted = {"model": str(model), "replace": asked.pop("replace", False)}
-    return config(folder, predicted_pos=predicted, **asked)
+    text_settings = {"unlabelled": "unlabelled", "unlabelled_form": "sentences"} | settings
+    predicted = {"model": str(model), "replace": text_settings.pop("replace", False)}
+    return config(folder, predicted_pos=predicted, **text_settings)
 
 
 def pos_of(corpus, part):
@@ -84,7 +84,7 @@ def test_all_parts_of_speech_are_predicted_where_asked_for(tmp_path, model):
         "train": {"en": 2}, "unlabelled": {"en": 2}, "dev": {"en": 1}, "test": {"en": 1}
     }  # fmt: skip
     gold = config(tmp_path, unlabelled="unlabelled", unlabelled_form="sentences")
-    names = {corpus_id(read_corpus(each)) for each in (gold, treebank(tmp_path, model))}
+    names = {corpus_id(read_corpus(corpus_config)) for corpus_config in (gold, treebank(tmp_path, model))}
     assert len({*names, corpus_id(corpus)}) == 3
 
 
@@ -94,14 +94,18 @@ def test_predicted_and_gold_ones_are_compared_in_every_part(tmp_path, model, rep
     gold = read_corpus(config(tmp_path, unlabelled="unlabelled", unlabelled_form="sentences"))
     for part in ("train", "dev", "test"):
         pairs = zip(pos_of(gold, part), predicted(model, gold, part), strict=True)
-        same = [a == b for (_, own), (_, found) in pairs for a, b in zip(own, found, strict=True)]
+        same = [
+            a == b
+            for (_, gold_pos), (_, predicted_pos) in pairs
+            for a, b in zip(gold_pos, predicted_pos, strict=True)
+        ]
         counts = (report.compared[part]["en"], report.agreeing[part]["en"])
         assert counts == (len(same), sum(same))
         assert report.accuracy[part] == {"en": sum(same) / len(same)}
     assert report.accuracy["train"]["en"] == 5 / 6
     assert "unlabelled" not in report.accuracy
     assert (
-        "; what the model predicts is the treebank's for 83.3 % of the words of train, 66.7 % of the words of dev, "
+        "; model and treebank agree on 83.3 % of the words of train, 66.7 % of the words of dev, "
         in report.message()
     )
 
@@ -131,8 +135,8 @@ def test_each_language_has_its_model(tmp_path, model):
     labels["tags"] = [switched.get(tag, tag) for tag in labels["tags"]]
     rewritten(tmp_path / "pos_nl", "labels.json", json.dumps(labels).encode())
     for folders in (f"{tmp_path}/pos_{{lang}}", {"nl": f"{tmp_path}/pos_nl", "default": str(model)}):
-        asked = {"languages": ["en", "nl"], **parts, "predicted_pos": {"model": folders, "replace": True}}
-        corpus = read_corpus(config(tmp_path, **asked))
+        settings = {"languages": ["en", "nl"], **parts, "predicted_pos": {"model": folders, "replace": True}}
+        corpus = read_corpus(config(tmp_path, **settings))
         assert [pos for _, pos in pos_of(corpus, "train")] == [
             ["DET", "NOUN", "VERB"],
             ["DET", "VERB", "NOUN"],
@@ -142,34 +146,34 @@ def test_each_language_has_its_model(tmp_path, model):
         assert "100.0 % of the words of train en, 33.3 % of the words of train nl, " in report.message()
         dutch = corpus.select_languages(["nl"]).report.pos
         assert dutch.accuracy["train"] == {"nl": pytest.approx(1 / 3)}
-        assert "for 33.3 % of the words of train, " in dutch.message()
+        assert "agree on 33.3 % of the words of train, " in dutch.message()
 
 
 def rewritten(folder, name, content):
-    """Another file of an export, with the checksum that its card states."""
+    """Replace a file of an export, together with its checksum in the card."""
     (folder / name).write_bytes(content)
     card = json.loads((folder / "export.json").read_text())
     card["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (folder / "export.json").write_text(json.dumps(card))
 
 
-def refused(asked):
+def refused(config):
     """The same fault where the corpus is looked at, read and found in a store."""
-    found = []
+    faults = []
     for look in (
         glance,
         read_corpus,
-        lambda asked: find_corpus(asked, Storage(asked.root + "/store"), read_corpus),
+        lambda config: find_corpus(config, Storage(config.root + "/store"), read_corpus),
     ):
         with pytest.raises(CorpusError) as caught:
-            look(asked)
-        found.append((caught.value.file, caught.value.line, caught.value.problem, caught.value.hint))
-    assert len(set(found)) == 1
-    return found[0]
+            look(config)
+        faults.append((caught.value.file, caught.value.line, caught.value.problem, caught.value.hint))
+    assert len(set(faults)) == 1
+    return faults[0]
 
 
 def test_folders_without_a_model_of_parts_of_speech_are_refused(tmp_path, copied):
-    asked = treebank(tmp_path, copied)
+    config = treebank(tmp_path, copied)
     (tmp_path / "dev").write_text("this is not CoNLL-U and would be refused if it were read\n")
     hint = "set corpus.predicted_pos.model to a folder that raykd export wrote of a student of task pos"
     absent = treebank(tmp_path, tmp_path / "absent")
@@ -178,10 +182,10 @@ def test_folders_without_a_model_of_parts_of_speech_are_refused(tmp_path, copied
     )  # fmt: skip
     card = json.loads((copied / "export.json").read_text())
     (copied / "export.json").write_text(json.dumps({**card, "task": "ner"}))
-    assert refused(asked)[2:] == ("it has a model of task 'ner', not of 'pos'", hint)
+    assert refused(config)[2:] == ("it has a model of task 'ner', not of 'pos'", hint)
     for content in ("{", "[]", json.dumps({**card, "files": {}})):
         (copied / "export.json").write_text(content)
-        assert refused(asked)[2].startswith("export.json is damaged")
+        assert refused(config)[2].startswith("export.json is damaged")
 
 
 def test_a_reader_that_is_given_nothing_to_open_models_with_says_so(tmp_path, model):
@@ -193,15 +197,15 @@ def test_a_reader_that_is_given_nothing_to_open_models_with_says_so(tmp_path, mo
 
 
 def test_damaged_models_are_refused(tmp_path, copied):
-    asked = treebank(tmp_path, copied)
+    config = treebank(tmp_path, copied)
     for name in ("model.onnx", "labels.json", "vocabulary.json"):
         content = (copied / name).read_bytes()
         (copied / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        assert refused(asked)[2].startswith(f"{name} is damaged: its checksum is ")
+        assert refused(config)[2].startswith(f"{name} is damaged: its checksum is ")
         (copied / name).unlink()
-        assert refused(asked)[2:] == (f"it has no {name}", "copy the whole folder that raykd export wrote")
+        assert refused(config)[2:] == (f"it has no {name}", "copy the whole folder that raykd export wrote")
         (copied / name).write_bytes(content)
-    read_corpus(asked)
+    read_corpus(config)
 
 
 def test_labels_that_are_no_parts_of_speech_of_the_treebank_are_refused(tmp_path, model):
@@ -211,26 +215,26 @@ def test_labels_that_are_no_parts_of_speech_of_the_treebank_are_refused(tmp_path
     assert caught.value.problem.startswith(
         "it predicts 'DET', 'NOUN', 'NUM', 'PUNCT', 'VERB', and the treebank has xDET, xNOUN, "
     )
-    assert caught.value.hint.startswith("set corpus.pos to the column that it learnt from")
+    assert caught.value.hint.startswith("set corpus.pos to the column of the model's training")
 
 
 def test_another_model_makes_the_corpus_be_read_again(tmp_path, copied):
-    asked, store = treebank(tmp_path, copied), Storage(str(tmp_path / "store"))
+    config, store = treebank(tmp_path, copied), Storage(str(tmp_path / "store"))
     count = Counter()
 
     def read(config):
         count["read"] += 1
         return read_corpus(config)
 
-    name = find_corpus(asked, store, read)[1]
-    key = source_key(asked)
-    assert find_corpus(asked, store, read)[1] == name
-    assert (count["read"], source_key(asked)) == (1, key)
+    name = find_corpus(config, store, read)[1]
+    key = source_key(config)
+    assert find_corpus(config, store, read)[1] == name
+    assert (count["read"], source_key(config)) == (1, key)
     labels = json.loads((copied / "labels.json").read_text())
     labels["tags"] = ["X" if tag == "VERB" else tag for tag in labels["tags"]]
     rewritten(copied, "labels.json", json.dumps(labels).encode())
-    corpus, other = find_corpus(asked, store, read)
-    assert (count["read"], source_key(asked) == key, other == name) == (2, False, False)
+    corpus, other_id = find_corpus(config, store, read)
+    assert (count["read"], source_key(config) == key, other_id == name) == (2, False, False)
     assert pos_of(corpus, "unlabelled")[1] == (["sees", "the", "dog"], ["X", "DET", "NOUN"])
     stored = open_corpus(store, write_corpus(corpus, store))
     assert stored.report == corpus.report
@@ -239,24 +243,26 @@ def test_another_model_makes_the_corpus_be_read_again(tmp_path, copied):
 def test_blocks_are_filled_like_the_whole(tmp_path, model):
     corpus = read_corpus(treebank(tmp_path, model))
     table = pa.concat_tables([corpus.parts["unlabelled"], corpus.parts["train"]]).combine_chunks()
-    found = []
+    results = []
     for size in (1, 2, 10):
         taggers = PosTaggers(PredictedPos(model=str(model), replace=True), corpus.languages, open_pos_model)
         batches = taggers.filled(table.to_batches(max_chunksize=size), "train", corpus.pos)
-        found.append((pa.Table.from_batches(batches).combine_chunks(), taggers.agreeing, taggers.predicted))
-    assert found[0] == found[1] == found[2]
-    assert found[0][0].drop_columns("pos").equals(table.drop_columns("pos"))
+        results.append((pa.Table.from_batches(batches).combine_chunks(), taggers.agreeing, taggers.predicted))
+    assert results[0] == results[1] == results[2]
+    assert results[0][0].drop_columns("pos").equals(table.drop_columns("pos"))
 
 
 def test_what_is_predicted_is_shown(tmp_path, model):
-    asked = treebank(tmp_path, model)
-    plain = asked.model_dump(mode="json", exclude_none=True)
+    config = treebank(tmp_path, model)
+    plain = config.model_dump(mode="json", exclude_none=True)
     (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {json.dumps(plain)}\n")
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["show", str(tmp_path / "mine.yaml")])
-    said = f"parts of speech: gold, column UPOS, and where there are none predicted by {model}; predicted for"
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["show", str(tmp_path / "mine.yaml")])
+    sentence = (
+        f"parts of speech: gold, column UPOS, and where there are none predicted by {model}; predicted for"
+    )
     assert (
-        f"\n{said} 2 sentences of unlabelled; what the model predicts is the treebank's for 83.3 % of the words"
-        in done.output
+        f"\n{sentence} 2 sentences of unlabelled; model and treebank agree on 83.3 % of the words"
+        in result.output
     )
 
 

@@ -1,4 +1,4 @@
-"""A pruned tokenizer splits its own words as the whole one does, whatever kind it is."""
+"""Pruned tokenizers: known words are split as by the whole one."""
 
 from itertools import pairwise
 
@@ -48,8 +48,8 @@ def vocabularies():
 
 
 def rows(vocabulary, words):
-    found = vocabulary.pieces(words)
-    return [found.values[first:last].tolist() for first, last in pairwise(found.offsets)]
+    pieces = vocabulary.pieces(words)
+    return [pieces.values[first:last].tolist() for first, last in pairwise(pieces.offsets)]
 
 
 words_of_corpus = st.lists(
@@ -59,14 +59,14 @@ words_of_corpus = st.lists(
 
 @pytest.mark.parametrize("kind", ["Unigram", "WordPiece", "BPE"])
 @settings(deadline=None, max_examples=60)
-@given(words=words_of_corpus, others=words_of_corpus)
-def test_its_words_are_split_as_before(vocabularies, kind, words, others):
+@given(words=words_of_corpus, unused=words_of_corpus)
+def test_its_words_are_split_as_before(vocabularies, kind, words, unused):
     whole = vocabularies[kind]
     pruned = whole.for_words(words, prune=True)
     assert pruned.size == len(pruned.checkpoint_ids) == pruned.used <= whole.size == pruned.full_size
     assert [[pruned.checkpoint_ids[id] for id in row] for row in rows(pruned, words)] == rows(whole, words)
     # Other words are split into what is kept, or are unknown.
-    assert all(row and max(row) < pruned.size for row in rows(pruned, others))
+    assert all(row and max(row) < pruned.size for row in rows(pruned, unused))
     assert [pruned.checkpoint_ids[id] for id in (pruned.special.padding, pruned.special.unknown)] == [0, 3]
     assert [pruned.checkpoint_ids[id] for id in (*pruned.special.prefix, *pruned.special.suffix)] == [1, 2]
 
@@ -81,10 +81,14 @@ def test_pieces_that_no_word_needs_are_gone_and_others_are_split_smaller(vocabul
 
 def test_what_pruning_would_keep_is_known_without_it(vocabularies):
     for whole in vocabularies.values():
-        asked = whole.for_words(["abaab", "cd"], prune=False)
-        assert (asked.size, asked.checkpoint_ids, asked.definition) == (whole.size, None, whole.definition)
+        unpruned = whole.for_words(["abaab", "cd"], prune=False)
+        assert (unpruned.size, unpruned.checkpoint_ids, unpruned.definition) == (
+            whole.size,
+            None,
+            whole.definition,
+        )
         # What words are merged from, and the piece that unknown ones are counted from, is kept too.
-        assert 0 < asked.used <= whole.for_words(["abaab", "cd"], prune=True).size
+        assert 0 < unpruned.used <= whole.for_words(["abaab", "cd"], prune=True).size
 
 
 def test_without_text_nothing_is_known_of_pruning(vocabularies):
@@ -96,7 +100,7 @@ def test_it_comes_back_from_json_and_of_a_checkpoint(tmp_path):
     config = PretrainedConfig(kind="pretrained", path=make_checkpoint(tmp_path), pruned=True)
     pruned = config.build(["an", "abc", "zz"])
     assert [pruned.checkpoint_ids.index(id) for id in pruned.checkpoint_ids] == list(range(pruned.size))
-    again = vocabulary_from_json(pruned.to_json())
-    assert again == pruned
-    assert rows(again, ["an", "abc", "zz", "bo"]) == rows(pruned, ["an", "abc", "zz", "bo"])
+    reloaded = vocabulary_from_json(pruned.to_json())
+    assert reloaded == pruned
+    assert rows(reloaded, ["an", "abc", "zz", "bo"]) == rows(pruned, ["an", "abc", "zz", "bo"])
     assert np.array_equal(pruned.checkpoint_ids, sorted(pruned.checkpoint_ids))

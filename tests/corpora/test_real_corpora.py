@@ -1,4 +1,4 @@
-"""The corpora as their authors published them, read as they are."""
+"""Published corpora, as far as they are at hand."""
 
 import json
 from collections import Counter
@@ -43,8 +43,8 @@ def config(source, languages, **settings):
     [("uner", "conll", UNER), ("aspect", "conll", ASPECT), ("ud", "conllu", UD)],
 )
 def test_every_sentence_is_read(folder, source, settings):
-    asked = config(source, SENTENCES[folder], **settings)
-    parts = read(asked)
+    corpus_config = config(source, SENTENCES[folder], **settings)
+    parts = read(corpus_config)
     for part, place in (("train", 0), ("dev", 1), ("test", 2)):
         counts = Counter(sentence.language for sentence in parts[part])
         assert counts == {language: expected[place] for language, expected in SENTENCES[folder].items()}
@@ -73,11 +73,11 @@ def test_languages_of_two_collections_make_one_corpus():
         | dict.fromkeys(("da", "zh"), f"uner/{{lang}}_*-ud-{part}.iob2")
         for part, name in (("train", "train"), ("dev", "val"), ("test", "test"))
     }
-    asked = config(
+    corpus_config = config(
         "conll", ["en", "nl", "da", "zh"], columns={"token": 1, "tag": 2}, cap=300, test_cap=200, dev_cap=100,
         unlabelled_languages=["nl"], zero_shot_languages=["zh"], unlabelled_cap=500, **parts,
     )  # fmt: skip
-    corpus = read_corpus(asked)
+    corpus = read_corpus(corpus_config)
     assert (corpus.sources, corpus.targets) == (("en", "da"), ("nl", "zh"))
     assert corpus.report.sentences == {
         "train": {"en": 300, "nl": 0, "da": 300, "zh": 0},
@@ -96,10 +96,10 @@ def test_universal_dependencies_have_parts_of_speech():
 
 
 def test_wikiann_as_the_2021_paper_samples_it():
-    asked = config(
+    corpus_config = config(
         "conll", ["en", "de"], cap={"en": 12000, "default": 5000}, split={}, unlabelled="rest", **WIKIANN
     )
-    corpus = read_corpus(asked)
+    corpus = read_corpus(corpus_config)
     counts = corpus.report.sentences
     assert counts["dev"] == counts["test"] == {"en": 2400, "de": 1000}
     assert 7150 < counts["train"]["en"] <= 7200

@@ -1,4 +1,4 @@
-"""Which sentences become which part: caps, the drawn split, and no test sentence in training."""
+"""Selection of sentences: caps, the drawn split, and no test sentence in training."""
 
 import json
 
@@ -63,8 +63,8 @@ def test_nothing_asked_for_takes_all_in_reading_order():
 def test_caps_per_language():
     parts = {"train": pool(50) + pool(50, "sv"), "dev": pool(0), "test": sentences("sv", "abcdefgh")}
     parts["unlabelled"] = sentences("da", [f"u{i}" for i in range(9)])
-    asked = config(cap={"da": 20, "default": 7}, test_cap=3, unlabelled_cap={"da": 4})
-    selected, _ = select(parts, asked)
+    capped = config(cap={"da": 20, "default": 7}, test_cap=3, unlabelled_cap={"da": 4})
+    selected, _ = select(parts, capped)
     assert [s.language for s in selected["train"]] == ["da"] * 20 + ["sv"] * 7
     assert words(selected["train"]) == [w for w in words(parts["train"]) if w in words(selected["train"])]
     assert len(selected["test"]) == 3
@@ -74,9 +74,9 @@ def test_caps_per_language():
 
 def test_a_smaller_cap_takes_a_subset_and_the_seed_decides():
     parts = {"train": pool(200)}
-    taken = {cap: set(words(select(parts, config(cap=cap))[0]["train"])) for cap in (10, 50)}
-    assert taken[10] < taken[50]
-    assert set(words(select(parts, config(cap=50, seed=1))[0]["train"])) != taken[50]
+    words_by_cap = {cap: set(words(select(parts, config(cap=cap))[0]["train"])) for cap in (10, 50)}
+    assert words_by_cap[10] < words_by_cap[50]
+    assert set(words(select(parts, config(cap=50, seed=1))[0]["train"])) != words_by_cap[50]
 
 
 def test_a_language_is_drawn_alike_whatever_others_there_are():
@@ -91,15 +91,15 @@ def test_a_split_without_a_test_draws_dev_and_keeps_the_test_that_is_read():
     settings = config(cap=40, test_cap=7, split={"train": 3, "dev": 1, "test": 0}).model_copy(
         update={"test": "t"}
     )
-    own, given = pool(100), pool(120)[80:]
-    parts, dropped = select({"train": own, "test": given}, settings)
+    train, test = pool(100), pool(120)[80:]
+    parts, dropped = select({"train": train, "test": test}, settings)
     texts = {part: {tuple(sentence.tokens) for sentence in sentences} for part, sentences in parts.items()}
     assert [len(parts[part]) for part in ("train", "dev", "test")] == [30, 10, 7]
     assert not texts["train"] & texts["dev"]
     # What is tested on is read, and no sentence of it is drawn for training or dev.
-    assert texts["test"] <= {tuple(sentence.tokens) for sentence in given}
+    assert texts["test"] <= {tuple(sentence.tokens) for sentence in test}
     assert not texts["test"] & (texts["train"] | texts["dev"])
-    assert dropped.overlaps["train"] == len(texts["test"] & {tuple(sentence.tokens) for sentence in own})
+    assert dropped.overlaps["train"] == len(texts["test"] & {tuple(sentence.tokens) for sentence in train})
 
 
 def test_the_papers_draw_splits_the_cap_and_leaves_the_rest_unlabelled():
@@ -120,8 +120,8 @@ def test_shares_lose_nothing_and_keep_their_proportion(count, weights):
     split = Split(train=weights[0], dev=weights[1], test=weights[2])
     parts = split_sizes(count, split)
     assert sum(parts) == count
-    for got, weight in zip(parts[1:], weights[1:], strict=True):
-        assert 0 <= count * weight / sum(weights) - got < 1
+    for size, weight in zip(parts[1:], weights[1:], strict=True):
+        assert 0 <= count * weight / sum(weights) - size < 1
 
 
 def test_training_loses_what_stands_in_dev_or_test_of_any_language_before_the_cap_is_filled():
@@ -149,8 +149,8 @@ def test_repeated_text_is_dropped_within_its_language_unless_kept():
     assert words(selected["unlabelled"]) == ["c"]
     assert words(selected["dev"]) == ["x", "x"]
     assert dropped.duplicates == {"train": 1, "unlabelled": 2}
-    kept, dropped = select(parts, config(duplicates="keep"))
-    assert len(kept["train"]) == 4
+    repeated, dropped = select(parts, config(duplicates="keep"))
+    assert len(repeated["train"]) == 4
     assert dropped.duplicates == {"train": 0, "unlabelled": 0}
 
 
@@ -188,7 +188,7 @@ def test_targets_give_text_without_tags_or_nothing_and_have_no_dev():
         for part in PARTS:
             parts[part] += sentences(language, [f"{language}-{part}-{i}" for i in range(4)])
     selected, _ = select(parts, roles(cap=2, unlabelled_cap={"sv": 6}))
-    assert {language: len(found) for language, found in by_language(selected, "train").items()} == {
+    assert {language: len(texts) for language, texts in by_language(selected, "train").items()} == {
         "da": 2, "sv": 0, "nb": 0
     }  # fmt: skip
     text = by_language(selected, "unlabelled")
@@ -246,7 +246,7 @@ CAPS = st.one_of(st.none(), st.integers(1, 6))
 
 @st.composite
 def asked(draw):
-    """A configuration with any of its settings, for sentences with a class each."""
+    """Draw a configuration with any settings, for sentences with one class."""
     languages = ["da", "sv", "nb"][: draw(st.integers(1, 3))]
     roles = {name: draw(st.sampled_from(["labelled", "unlabelled", "zero-shot"])) for name in languages[1:]}
     plain = {

@@ -41,7 +41,9 @@ def slots(below):
     return st.builds(Node, st.sampled_from(SLOTS), st.lists(below, min_size=1, max_size=3).map(tuple))
 
 
-trees = intents(st.recursive(slots(places), lambda own: slots(st.one_of(places, intents(own))), max_leaves=8))
+trees = intents(
+    st.recursive(slots(places), lambda inner: slots(st.one_of(places, intents(inner))), max_leaves=8)
+)
 anything = st.lists(
     st.sampled_from((*INTENTS, *SLOTS, "]", *(f"@{i}" for i in range(WORDS + 2)))), max_size=8
 )
@@ -60,7 +62,7 @@ def test_a_tree_comes_back_from_its_steps(tree):
 @untimed
 @given(trees)
 def test_only_whole_trees_are_trees(tree):
-    """Nothing that begins a tree's steps is one, nor what goes on behind them: the last bracket is the end."""
+    """A prefix of a tree's steps is no tree, and neither are steps behind the last bracket."""
     steps = steps_from_tree(tree)
     assert all(tree_from_steps(steps[:end], WORDS) is None for end in range(len(steps)))
     assert all(tree_from_steps([*steps, more], WORDS) is None for more in ("]", "@0", *INTENTS, *SLOTS))
@@ -88,7 +90,7 @@ def test_what_is_no_tree(steps):
 @untimed
 @given(trees)
 def test_a_tree_comes_back_from_its_text(tree):
-    """Where no two words are the same the text says which are meant."""
+    """If all words differ, the text alone says which words are meant."""
     words = [f"w{i}" for i in range(WORDS)]
     text = bracket_text(steps_from_tree(tree), words)
     assert tree_of_text(text, words) == tree
@@ -144,17 +146,17 @@ def test_words_and_steps_of_the_files_of_mtop(tmp_path):
     quoted = line(['"', "go"], "[IN:GO ]").replace(r'["\""', '["""')
     (tmp_path / "t").write_text(RAIN + "\n" + CALL + quoted)
     (tmp_path / "d").write_text(CALL)
-    found = read(source(tmp_path, unlabelled="t"))
-    assert [each.tokens[1:] for each in found["train"]] == [
+    parts = read(source(tmp_path, unlabelled="t"))
+    assert [sentence.tokens[1:] for sentence in parts["train"]] == [
         ["will", "it", "rain", "in", "new", "york"], ["call", "her"], ['"', "go"]
     ]  # fmt: skip
-    assert [" ".join(each.tags) for each in found["train"]] == [
+    assert [" ".join(sentence.tags) for sentence in parts["train"]] == [
         "IN:GET_WEATHER SL:ATTRIBUTE @3 ] SL:LOCATION @5 @6 ] ]",
         "IN:CREATE_CALL SL:CONTACT IN:GET_CONTACT SL:NAME @2 ] ] ] ]", "IN:GO ]",
     ]  # fmt: skip
-    assert {each.tokens[0] for own in found.values() for each in own} == {UTTERANCE}
-    assert [each.origin for each in found["train"]] == [(str(tmp_path / "t"), n) for n in (1, 3, 4)]
-    assert [each.tags for each in found["unlabelled"]] == [None] * 3
+    assert {sentence.tokens[0] for sentences in parts.values() for sentence in sentences} == {UTTERANCE}
+    assert [sentence.origin for sentence in parts["train"]] == [(str(tmp_path / "t"), n) for n in (1, 3, 4)]
+    assert [sentence.tags for sentence in parts["unlabelled"]] == [None] * 3
 
 
 def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
@@ -167,17 +169,17 @@ def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
         "SL:NAME",
     )  # fmt: skip
     storage = Storage(str(tmp_path / "store"))
-    again = open_corpus(storage, write_corpus(corpus, storage))
-    assert again.tag_set == corpus.tag_set
-    (steps,) = again.parts["train"]["tags"].to_pylist()
-    found = " ".join(again.tag_set.decode(steps))
-    assert found == "IN:GET_WEATHER SL:ATTRIBUTE @3 ] SL:LOCATION @5 @6 ] ]"
+    reopened = open_corpus(storage, write_corpus(corpus, storage))
+    assert reopened.tag_set == corpus.tag_set
+    (steps,) = reopened.parts["train"]["tags"].to_pylist()
+    written_steps = " ".join(reopened.tag_set.decode(steps))
+    assert written_steps == "IN:GET_WEATHER SL:ATTRIBUTE @3 ] SL:LOCATION @5 @6 ] ]"
     assert example_sentences(corpus, words=3)["en"] == (
         "will it rain …\n[IN:GET_WEATHER [SL:ATTRIBUTE rain ] [SL:LOCATION new york ] ]"
     )
     # What train does not have cannot be learnt; words can be pointed to wherever they are.
-    unseen = [said for said in describe_corpus(corpus)["warnings"] if "cannot be learnt" in said]
-    assert {said.split("'")[1] for said in unseen} == {
+    unseen = [warning for warning in describe_corpus(corpus)["warnings"] if "cannot be learnt" in warning]
+    assert {warning.split("'")[1] for warning in unseen} == {
         "IN:CREATE_CALL",
         "IN:GET_CONTACT",
         "SL:CONTACT",
@@ -186,7 +188,7 @@ def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("1\tIN:X\n", "2 columns between tabs: expected 8"),
         (line(["a"], "[IN:A"), "column 7, '[IN:A': brackets are not closed: expected 1 more ]"),
@@ -204,12 +206,12 @@ def test_a_corpus_of_trees_is_stored_and_described(tmp_path):
         (line(["g\0"], "[IN:A ]"), "a zero byte"),
     ],
 )
-def test_faults_say_file_line_and_what_was_expected(tmp_path, text, said):
+def test_faults_say_file_line_and_what_was_expected(tmp_path, text, expected):
     (tmp_path / "t").write_text(CALL + text)
     (tmp_path / "d").write_text(CALL)
     with pytest.raises(CorpusError) as raised:
         read(source(tmp_path))
     message = str(raised.value)
     assert f"{tmp_path / 't'}:2" in message
-    assert said in message
+    assert expected in message
     assert len(read(source(tmp_path, on_error="skip"))["train"]) == 1

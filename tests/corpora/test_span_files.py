@@ -55,11 +55,11 @@ def annotation(spans=NAMES, name="label", **more):
         }
         for s, e, kind in spans
     ]  # fmt: skip
-    others = [
+    other_spans = [
         {"from_id": "0", "to_id": "13", "type": "relation", "direction": "right"},
         {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}},
     ]
-    return {"id": 7, "completed_by": 1, "result": [*results, *others], "was_cancelled": False, **more}
+    return {"id": 7, "completed_by": 1, "result": [*results, *other_spans], "was_cancelled": False, **more}
 
 
 TOKENS = [
@@ -164,13 +164,15 @@ def tags_of(folder, *records, **settings):
 def notes(folder, *records, **settings):
     """Note → (how often, the first example without its folder), and the sentences."""
     lines = [json.dumps(record) for record in records]
-    found = Faults()
-    own = config(folder, **settings)
-    stream = (("train", each) for each in parse(own, lines, file="f", language="en", part="train"))
-    kept = [sentence.tags for _, sentence in found.sentences(stream)]
+    faults = Faults()
+    source_config = config(folder, **settings)
+    stream = (
+        ("train", sentence) for sentence in parse(source_config, lines, file="f", language="en", part="train")
+    )
+    tags = [sentence.tags for _, sentence in faults.sentences(stream)]
     return {
-        note: (tally.total(), tally.examples["train"]["en"][0]) for note, tally in found.notes.items()
-    }, kept
+        note: (tally.total(), tally.examples["train"]["en"][0]) for note, tally in faults.notes.items()
+    }, tags
 
 
 def refusal(folder, *records, **settings):
@@ -219,8 +221,8 @@ def test_other_json_is_left_to_its_readers(tmp_path):
 def test_two_names_that_touch_and_one_of_several_words(tmp_path):
     text = "Ada Lovelace/Bo."
     spans = [[13, 15, "PER"], [0, 12, "PER"], [12, 13, "MARK"]]
-    (found,) = sentences(tmp_path, {"text": text, "label": spans})
-    assert list(zip(found.tokens, found.tags, strict=True)) == [
+    (sentence,) = sentences(tmp_path, {"text": text, "label": spans})
+    assert list(zip(sentence.tokens, sentence.tags, strict=True)) == [
         ("Ada", "B-PER"), ("Lovelace", "I-PER"), ("/", "B-MARK"), ("Bo", "B-PER"), (".", "O"),
     ]  # fmt: skip
 
@@ -231,8 +233,8 @@ def test_tokens_of_the_record_are_its_words(tmp_path):
         {"text": " ", "start": 5, "end": 6}, {"text": "go", "start": 6, "end": 8},
     ]  # fmt: skip
     record = {"text": "don't go", "tokens": tokens, "spans": [{"start": 3, "end": 5, "label": "NEG"}]}
-    (found,) = sentences(tmp_path, record)
-    assert (found.tokens, found.tags) == (["don", "'t", "go"], ["O", "B-NEG", "O"])
+    (sentence,) = sentences(tmp_path, record)
+    assert (sentence.tokens, sentence.tags) == (["don", "'t", "go"], ["O", "B-NEG", "O"])
     wrong = {**record, "tokens": [tokens[0], {"text": "'s", "start": 3, "end": 5}]}
     assert 'train.jsonl:1: in tokens: the span [3, 5]  says "\'s"' in refusal(tmp_path, wrong)
     assert "tokens are not in order" in refusal(tmp_path, {**record, "tokens": tokens[1::-1]})
@@ -268,7 +270,7 @@ def test_overlaps_are_refused_or_the_longest_span_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("label", "message"),
+    ("label", "expected"),
     [
         ([[0, 99, "A"]], "the span [0, 99] A ends behind the text, which has 19 characters"),
         ([[3, 0, "A"]], "the ends of the span [3, 0] A are swapped"),
@@ -288,10 +290,10 @@ def test_overlaps_are_refused_or_the_longest_span_is_read(tmp_path):
         ("PER", "'label' is no list of spans: 'PER'"),
     ],
 )
-def test_spans_that_cannot_be_are_named_with_their_line(tmp_path, label, message):
-    found = refusal(tmp_path, {"text": "fine", "label": []}, {"text": TEXT, "label": label})
-    assert f"train.jsonl:2: {message}" in found
-    assert "; " in found, "a hint"
+def test_spans_that_cannot_be_are_named_with_their_line(tmp_path, label, expected):
+    message = refusal(tmp_path, {"text": "fine", "label": []}, {"text": TEXT, "label": label})
+    assert f"train.jsonl:2: {expected}" in message
+    assert "; " in message, "a hint"
     assert tags_of(tmp_path, {"text": TEXT, "label": label}, {"text": "b", "label": []}, on_error="skip") == [
         ["O"]
     ]
@@ -358,8 +360,8 @@ def test_offsets_of_code_units_and_bytes_are_noticed_and_read(tmp_path):
     ways = {"characters": (4, 7), "utf-16": (5, 8), "utf-8": (8, 11)}
     for offsets, (start, end) in ways.items():
         record = {"text": text, "spans": [{"start": start, "end": end, "label": "PER", "text": "Ada"}]}
-        (found,) = sentences(tmp_path, record, offsets=offsets)
-        assert found.tags == ["O", "O", "B-PER"]
+        (sentence,) = sentences(tmp_path, record, offsets=offsets)
+        assert sentence.tags == ["O", "O", "B-PER"]
         expected = {} if offsets == "characters" else {"offsets": offsets}
         assert detect_format(Storage(str(tmp_path)), "train.jsonl").settings == expected
         if expected:
@@ -382,8 +384,8 @@ def test_ends_that_count_are_noticed_and_read(tmp_path):
     assert "says 'Ada', and the text has 'Ad' there" in refusal(tmp_path, record)
     from_one = {"text": TEXT, "spans": [{"start": 14, "end": 20, "label": "LOC", "text": "London"}]}
     assert "behind the text" in refusal(tmp_path, from_one)
-    other = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "PER", "text": "Bob"}]}
-    assert "correct the offsets, or the text" in refusal(tmp_path, other)
+    exclusive = {"text": TEXT, "spans": [{"start": 0, "end": 3, "label": "PER", "text": "Bob"}]}
+    assert "correct the offsets, or the text" in refusal(tmp_path, exclusive)
     folded = {"text": "New\nYork", "spans": [{"start": 0, "end": 8, "label": "LOC", "text": "New\\nYork"}]}
     assert tags_of(tmp_path, folded) == [["B-LOC", "I-LOC"]], "as Label Studio writes line ends"
 
@@ -412,14 +414,14 @@ def test_texts_that_nobody_annotated_may_be_unlabelled_text(tmp_path):
     for part in ("dev", "test"):
         (tmp_path / f"{part}.jsonl").write_text(json.dumps({"text": part, "label": [[0, 3, "X"]]}))
     parts = {part: f"{part}.jsonl" for part in ("dev", "test")}
-    own = SpanSource(
+    source_config = SpanSource(
         source="spans", root=str(tmp_path), languages=("en",), train="t.jsonl", unlabelled="t.jsonl", **parts
     )
-    corpus = read_corpus(own)
+    corpus = read_corpus(source_config)
     assert corpus.parts["train"]["tokens"].to_pylist() == [["a", "b"]]
     assert corpus.parts["unlabelled"]["tokens"].to_pylist() == [["c", "d"], ["e"]]
     assert corpus.parts["unlabelled"]["text"].to_pylist() == ["c d", "e"]
-    (warning,) = [each for each in corpus.report.warnings() if "no annotations" in each]
+    (warning,) = [message for message in corpus.report.warnings() if "no annotations" in message]
     assert warning.startswith("2 records of train en have no annotations and were left out")
     assert f"for example {tmp_path}/t.jsonl:2: 'c d'" in warning
 
@@ -428,10 +430,10 @@ def test_marks_inside_of_texts_count_as_places_do(tmp_path):
     lines = [json.dumps({"text": "x\ufeffy in Charles", "label": [[7, 14, "PER"]]}, ensure_ascii=False)] * 3
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
     parts = dict.fromkeys(("train", "dev", "test"), "t.jsonl")
-    own = SpanSource(
+    source_config = SpanSource(
         source="spans", root=str(tmp_path), languages=("en",), duplicates="keep", overlaps="keep", **parts
     )
-    corpus = read_corpus(own)
+    corpus = read_corpus(source_config)
     tags = corpus.tag_set.decode(corpus.parts["test"]["tags"].to_pylist()[0])
     words = corpus.parts["test"]["tokens"].to_pylist()[0]
     assert words[tags.index("S-PER")] == "Charles"
@@ -442,27 +444,29 @@ DOCUMENT = "Ada Lovelace met Mr. Babbage.  He was in London!\n\nShe wrote. A not
 
 def test_documents_are_split_into_sentences_with_their_spans(tmp_path):
     spans = [[0, 12, "PER"], [17, 28, "PER"], [41, 47, "LOC"], [54, 67, "WORK"]]
-    found = sentences(tmp_path, {"text": DOCUMENT, "label": spans}, form="documents")
-    shown = [[(word, tag) for word, tag in zip(s.tokens, s.tags, strict=True) if tag != "O"] for s in found]
-    assert shown == [
+    split = sentences(tmp_path, {"text": DOCUMENT, "label": spans}, form="documents")
+    tagged_words = [
+        [(word, tag) for word, tag in zip(s.tokens, s.tags, strict=True) if tag != "O"] for s in split
+    ]
+    assert tagged_words == [
         [("Ada", "B-PER"), ("Lovelace", "I-PER"), ("Mr", "B-PER"), (".", "I-PER"), ("Babbage", "I-PER")],
         [("London", "B-LOC")],
         [("wrote", "B-WORK"), (".", "I-WORK"), ("A", "I-WORK"), ("note", "I-WORK")],
     ], "no sentence ends inside of a span"
-    for sentence in found:
+    for sentence in split:
         assert [sentence.text[start:end] for start, end in sentence.offsets] == sentence.tokens
-    assert " ".join(sentence.text for sentence in found).split() == DOCUMENT.split()
+    assert " ".join(sentence.text for sentence in split).split() == DOCUMENT.split()
     (whole,) = sentences(tmp_path, {"text": DOCUMENT, "label": spans})
-    assert [*whole.tokens] == [word for sentence in found for word in sentence.tokens]
-    assert [*whole.tags] == [tag for sentence in found for tag in sentence.tags]
+    assert [*whole.tokens] == [word for sentence in split for word in sentence.tokens]
+    assert [*whole.tags] == [tag for sentence in split for tag in sentence.tags]
 
 
 def test_long_texts_are_doubted(tmp_path):
-    for words, doubts in ((60, 0), (110, 1)):
+    for words, count in ((60, 0), (110, 1)):
         record = {"text": "Ada " * words, "label": [[0, 3, "PER"]]}
         (tmp_path / "train.jsonl").write_text(json.dumps(record))
-        found = detect_format(Storage(str(tmp_path)), "train.jsonl").doubts
-        assert len([doubt for doubt in found if "form: documents" in doubt]) == doubts
+        doubts = detect_format(Storage(str(tmp_path)), "train.jsonl").doubts
+        assert len([doubt for doubt in doubts if "form: documents" in doubt]) == count
 
 
 def test_several_annotations_of_one_text(tmp_path):
@@ -516,33 +520,35 @@ def test_words_of_a_span_are_those_that_share_a_character_with_it(case):
         with pytest.raises(SpanError, match="has no word in it"):
             align(text, places, spans)
         return
-    same = {(tuple(own), span.label) for span, own in inside.items()}
-    clash = any(one != other and {*one[0]} & {*other[0]} for one, other in product(same, same))
+    same = {(tuple(span_words), span.label) for span, span_words in inside.items()}
+    clash = any(first != second and {*first[0]} & {*second[0]} for first, second in product(same, same))
     if clash:
         with pytest.raises(SpanError, match=r"overlap|in one word"):
             align(text, places, spans)
-    found = align(text, places, spans, keep_outermost=True)
-    read_back = {(tuple(range(start, end)), kind) for start, end, kind in read_spans(found.tags)}
+    aligned = align(text, places, spans, keep_outermost=True)
+    read_back = {(tuple(range(start, end)), kind) for start, end, kind in read_spans(aligned.tags)}
     assert read_back <= same
-    assert not clash or found.inner
-    for span, own in inside.items():
+    assert not clash or aligned.inner
+    for span, span_words in inside.items():
         # Each span is read, or one that is at least as long stands in its place.
-        longer = [other for other in inside if other.end - other.start >= span.end - span.start]
-        taken = {
+        longer = [
+            candidate for candidate in inside if candidate.end - candidate.start >= span.end - span.start
+        ]
+        span_kept = {
             word
-            for other in longer
-            for word in inside[other]
-            if (tuple(inside[other]), other.label) in read_back
+            for candidate in longer
+            for word in inside[candidate]
+            if (tuple(inside[candidate]), candidate.label) in read_back
         }
-        assert (tuple(own), span.label) in read_back or {*own} & taken
+        assert (tuple(span_words), span.label) in read_back or {*span_words} & span_kept
     cut = {
-        span for span, own in inside.items()
-        if {*range(places[own[0]][0], places[own[-1]][1])} - {*range(*span[:2])}
+        span for span, span_words in inside.items()
+        if {*range(places[span_words[0]][0], places[span_words[-1]][1])} - {*range(*span[:2])}
     }  # fmt: skip
-    assert {*found.widened} == cut
+    assert {*aligned.widened} == cut
     if not clash:
         assert read_back == same
-        assert align(text, places, spans) == found
+        assert align(text, places, spans) == aligned
 
 
 values = st.recursive(
@@ -562,7 +568,7 @@ def test_the_values_of_a_file_however_it_is_laid_out(records, indent, array, pla
     text = json.dumps(records, indent=indent, ensure_ascii=plain) if array else "\n".join(dumped)
     items = list(read_items(text.split("\n"), "f", "en"))
     assert [item.value for item in items] == records
-    heights = [0, *accumulate(one.count("\n") + 1 for one in dumped)]
+    heights = [0, *accumulate(lines.count("\n") + 1 for lines in dumped)]
     if array:
         assert [item.number for item in items] == [*range(1, len(records) + 1)]
         assert [item.line for item in items] == (
@@ -575,7 +581,7 @@ def test_the_values_of_a_file_however_it_is_laid_out(records, indent, array, pla
 @settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_damaged_files_end_in_a_sentence(data):
-    """Whatever is cut out of a file or put into it."""
+    """Random cuts and insertions in a file."""
     shape = data.draw(st.sampled_from([*SHAPES.values()]))
     text = json.dumps(
         data.draw(st.sampled_from([shape, [shape], [shape, shape]])),
@@ -587,25 +593,25 @@ def test_damaged_files_end_in_a_sentence(data):
         | st.sampled_from(["null", "NaN", "1e9", '"', "[", "}", "-1", "{}", "[]", "\\ud800"])
     )
     text = text[:start] + inserted + text[end:]
-    own = SpanSource(source="spans", languages=("en",), train="f", split=SPLIT, nested="outermost")
-    for found in parse(own, text.split("\n"), file="f", language="en", part="train"):
-        if isinstance(found, Faulty):
-            assert all(fault.line and fault.problem and fault.hint for fault in found.faults)
-        elif hasattr(found, "tokens"):
-            assert len(found.tokens) == len(found.tags) > 0
-            assert [found.text[start:end] for start, end in found.offsets] == found.tokens
+    source_config = SpanSource(source="spans", languages=("en",), train="f", split=SPLIT, nested="outermost")
+    for item in parse(source_config, text.split("\n"), file="f", language="en", part="train"):
+        if isinstance(item, Faulty):
+            assert all(fault.line and fault.problem and fault.hint for fault in item.faults)
+        elif hasattr(item, "tokens"):
+            assert len(item.tokens) == len(item.tags) > 0
+            assert [item.text[start:end] for start, end in item.offsets] == item.tokens
 
 
 def corpus_files(folder, sizes):
-    """Files of doccano in which names are where the tags say; the second text of each part has a name that is cut."""
+    """Write files of doccano with names where the tags say; the second text of each part has a name that is cut."""
     people, places = ("Ada", "Bo Li", "Cy", "Dora Smith"), ("London", "New York", "Rome")
     for part, size in sizes.items():
         lines = []
         for number in range(size):
-            one, other = people[number % 4], places[number % 3]
-            text = f"{one} lives in {other}, {part} {number}"
-            start = text.index(other)
-            spans = [[0, len(one), "PER"], [start, start + len(other) - (number == 1), "LOC"]]
+            person, city = people[number % 4], places[number % 3]
+            text = f"{person} lives in {city}, {part} {number}"
+            start = text.index(city)
+            spans = [[0, len(person), "PER"], [start, start + len(city) - (number == 1), "LOC"]]
             lines.append(json.dumps({"id": number, "text": text, "label": spans}))
         (folder / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
 
@@ -618,15 +624,15 @@ def folder(tmp_path):
 
 
 def test_init_finds_them_and_show_counts_what_was_changed(folder):
-    found = detect(str(folder))
-    assert found.settings["source"] == "spans"
-    corpus = read_corpus(found.config)
+    detected = detect(str(folder))
+    assert detected.settings["source"] == "spans"
+    corpus = read_corpus(detected.config)
     assert corpus.report.schemes == {"en": "iob2"}
     assert corpus.labels == ("LOC", "PER")
-    (folder / "sweep.yaml").write_text(json.dumps({"task": "ner", "corpus": found.settings}))
-    shown = corpus_command("show", folder / "sweep.yaml").output
-    assert "1 span of train en cuts a word and was extended to whole words" in shown
-    assert "train.jsonl:2: 'New Yor' [15, 22] LOC is read as 'New York'" in shown
+    (folder / "sweep.yaml").write_text(json.dumps({"task": "ner", "corpus": detected.settings}))
+    output = corpus_command("show", folder / "sweep.yaml").output
+    assert "1 span of train en cuts a word and was extended to whole words" in output
+    assert "train.jsonl:2: 'New Yor' [15, 22] LOC is read as 'New York'" in output
 
 
 def test_raw_text_and_offsets_are_stored_and_other_corpora_have_none(folder):
@@ -669,12 +675,12 @@ def test_a_labelled_file_is_read_as_training_reads_it(folder):
 
 def test_the_score_of_a_run_is_that_of_its_export_on_the_file(folder, capsys):
     """From the files to a trained student, its export, and `raykd evaluate` on the same test file."""
-    asked = recipe(
+    run_recipe = recipe(
         corpus={**detect(str(folder)).settings, "languages": ("en",), "unlabelled": None}, objective={"kind": "gold"},
         schedule={"epochs": 10}, training={"batch_tokens": 40, "learning_rate": 2e-2, "dropout": 0.0},
     )  # fmt: skip
-    ready = prepare(asked, Storage(str(folder / "store")))
-    run = student_of(ready, asked)
+    ready = prepare(run_recipe, Storage(str(folder / "store")))
+    run = student_of(ready, run_recipe)
     executed(ready, run)
     trained = ready.storage.child(*run.folder)
     export_run(trained, Storage(str(folder / "student")), store=ready.storage)

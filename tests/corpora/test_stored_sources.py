@@ -1,4 +1,4 @@
-"""Corpora that are found by the files that they came from."""
+"""Stored corpora, found by their files."""
 
 import json
 import os
@@ -48,12 +48,12 @@ class Reader:
 def test_unchanged_files_are_not_read_again(root, tmp_path):
     store, read = Storage(str(tmp_path / "store")), Reader()
     first, name = find_corpus(config(root), store, read)
-    again, same = find_corpus(config(root, sampling_alpha=0.5), store, read)
+    reopened, same = find_corpus(config(root, sampling_alpha=0.5), store, read)
     assert (read.count, same) == (1, name)
-    assert name == corpus_id(first) == corpus_id(again) == corpus_id(read_corpus(config(root)))
-    assert again.report == first.report == read_corpus(config(root)).report
+    assert name == corpus_id(first) == corpus_id(reopened) == corpus_id(read_corpus(config(root)))
+    assert reopened.report == first.report == read_corpus(config(root)).report
     for part, table in first.parts.items():
-        assert again.parts[part].equals(table)
+        assert reopened.parts[part].equals(table)
 
 
 def change(root):
@@ -68,12 +68,12 @@ def add(root):
     (root / "da.train2").write_text("Ida B-PER\n")
 
 
-@pytest.mark.parametrize(("changed", "other"), [(change, True), (touch, False), (add, True)])
-def test_changed_files_are_read_again(root, tmp_path, changed, other):
+@pytest.mark.parametrize(("edit", "new_corpus"), [(change, True), (touch, False), (add, True)])
+def test_changed_files_are_read_again(root, tmp_path, edit, new_corpus):
     store, read = Storage(str(tmp_path / "store")), Reader()
     _, name = find_corpus(config(root), store, read)
-    changed(root)
-    assert (find_corpus(config(root), store, read)[1] != name) == other
+    edit(root)
+    assert (find_corpus(config(root), store, read)[1] != name) == new_corpus
     assert read.count == 2
     find_corpus(config(root), store, read)
     assert read.count == 2
@@ -104,9 +104,9 @@ def test_the_built_in_corpus_is_made_again_where_its_rules_changed(tmp_path, mon
 
 def test_the_same_text_elsewhere_is_the_same_corpus(root, tmp_path):
     store = Storage(str(tmp_path / "store"))
-    other = written(tmp_path / "other")
-    assert find_corpus(config(root), store)[1] == find_corpus(config(other), store)[1]
-    assert source_key(config(root)) != source_key(config(other))
+    copied_root = written(tmp_path / "other")
+    assert find_corpus(config(root), store)[1] == find_corpus(config(copied_root), store)[1]
+    assert source_key(config(root)) != source_key(config(copied_root))
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(root, tmp_path):
@@ -141,9 +141,9 @@ def test_a_corpus_that_is_gone_is_read_again_and_a_damaged_one_is_refused(root, 
 def test_languages_are_taken_from_a_corpus_once(root, tmp_path, monkeypatch):
     store = Storage(str(tmp_path / "store"))
     corpus, name = find_corpus(config(root), store)
-    swedish, own = restricted_corpus(corpus, name, ("sv",), store)
-    assert own == corpus_id(swedish) == corpus_id(corpus.select_languages(["sv"]))
+    swedish, swedish_id = restricted_corpus(corpus, name, ("sv",), store)
+    assert swedish_id == corpus_id(swedish) == corpus_id(corpus.select_languages(["sv"]))
     assert swedish.parts["train"].equals(corpus.select_languages(["sv"]).parts["train"])
     monkeypatch.setattr(stored_sources, "write_corpus", lambda *_: pytest.fail("written again"))
-    assert restricted_corpus(corpus, name, ("sv",), store)[1] == own
+    assert restricted_corpus(corpus, name, ("sv",), store)[1] == swedish_id
     assert restricted_corpus(corpus, name, ("sv", "da"), store) == (corpus, name)

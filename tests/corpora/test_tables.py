@@ -76,9 +76,9 @@ AS_TEXT = {"columns": {"text": "text"}, "scheme": "flat"}
 )
 @pytest.mark.parametrize("source", ["parquet", "huggingface"])
 def test_texts_with_a_class_each(tmp_path, source, labels, names):
-    named = isinstance(labels, datasets.ClassLabel)
-    table = datasets.Dataset.from_dict({**TEXTS, "label": [1, 0, 0] if named else labels})
-    if named:
+    has_names = isinstance(labels, datasets.ClassLabel)
+    table = datasets.Dataset.from_dict({**TEXTS, "label": [1, 0, 0] if has_names else labels})
+    if has_names:
         table = table.cast_column("label", labels)
     if source == "parquet":
         table.to_parquet(tmp_path / "t.parquet")
@@ -87,11 +87,11 @@ def test_texts_with_a_class_each(tmp_path, source, labels, names):
         splits = {"train": table, "validation": table, "test": table}
         datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
         config = huggingface(tmp_path / "saved", **AS_TEXT, tag_names=names)
-    found = read(config)["train"]
+    sentences = read(config)["train"]
     assert config.unit == "sentence"
-    expected = CLASSES if named or labels[0] != 7 else [["7"], ["3"], ["3"]]
-    assert words_and_tags(found) == ([["it", "is", "good"], ["bad"], ["no"]], expected)
-    assert {sentence.unit for sentence in found} == {"sentence"}
+    expected = CLASSES if has_names or labels[0] != 7 else [["7"], ["3"], ["3"]]
+    assert words_and_tags(sentences) == ([["it", "is", "good"], ["bad"], ["no"]], expected)
+    assert {sentence.unit for sentence in sentences} == {"sentence"}
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_faults_of_texts(tmp_path, columns, settings, message):
 @pytest.mark.parametrize("classes", [[["neg"], ["pos"], ["neg"]], [[0], [1], [0]]])
 def test_a_list_of_one_class_is_that_class(tmp_path, classes):
     pq.write_table(pa.table({**TEXTS, "label": classes}), tmp_path / "t.parquet")
-    found = read(parquet(tmp_path, **AS_TEXT, tag_names=["neg", "pos"]))["train"]
-    assert [sentence.tags for sentence in found] == [["neg"], ["pos"], ["neg"]]
+    sentences = read(parquet(tmp_path, **AS_TEXT, tag_names=["neg", "pos"]))["train"]
+    assert [sentence.tags for sentence in sentences] == [["neg"], ["pos"], ["neg"]]
 
 
 @pytest.mark.parametrize("source", ["parquet", "huggingface"])
@@ -138,8 +138,8 @@ def test_a_split_without_labels_is_refused_in_one_sentence(tmp_path, source):
         table.to_parquet(tmp_path / "t.parquet")
         config, place = parquet(tmp_path), "t.parquet: "
     else:
-        named = datasets.Dataset.from_dict(rows | {"ner_tags": NUMBERS}, features=features)
-        splits = {"train": named, "validation": named, "test": table}
+        with_names = datasets.Dataset.from_dict(rows | {"ner_tags": NUMBERS}, features=features)
+        splits = {"train": with_names, "validation": with_names, "test": table}
         datasets.DatasetDict(splits).save_to_disk(tmp_path / "saved")
         config, place = huggingface(tmp_path / "saved"), "[test]: "
     with pytest.raises(CorpusError) as refused:
@@ -316,16 +316,16 @@ def test_faults_of_a_data_set(tmp_path):
 
 
 def test_a_data_set_of_the_hub_is_asked_for_by_name_subset_and_revision(monkeypatch):
-    asked = []
+    calls = []
 
     def load_dataset(path, name=None, *, revision=None):
-        asked.append((path, name, revision))
+        calls.append((path, name, revision))
         return datasets.DatasetDict(dict.fromkeys(("train", "validation", "test"), dataset()))
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     settings = {"subset": "{lang}", "revision": "abc", "languages": ["nl", "de"]}
     parts = read(huggingface("an-owner/a-data-set-of-the-hub", **settings))
-    assert asked == [("an-owner/a-data-set-of-the-hub", lang, "abc") for lang in ("nl", "de")]
+    assert calls == [("an-owner/a-data-set-of-the-hub", lang, "abc") for lang in ("nl", "de")]
     assert [s.language for s in parts["train"]] == ["nl", "nl", "de", "de"]
 
 

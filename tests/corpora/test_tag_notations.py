@@ -1,6 +1,4 @@
-"""How files write their tags: every scheme and spelling gives the same spans to training, `init`, `corpus show` and
-`evaluate`, or a sentence says what to set; nothing is left out in bulk.
-"""
+"""The notations of tags in files."""
 
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ LABELS = {"LOC": 12, "PER": 8}
 
 
 def text(*, scheme="iob2", tag=lambda tag: tag, part="", copies=4, more=""):
-    """Sentences of which no two are equal, in a scheme and a spelling; then `more`, with the part for PART."""
+    """Return sentences, all different, in a scheme and a spelling; then `more`, with the part for PART."""
     blocks = []
     for copy in range(copies):
         for sentence in SENTENCES:
             words, tags = zip(*(row.split() for row in sentence), strict=True)
             written = from_bioes(to_bioes(tags, "iob2")[0], scheme)
             rows = zip(words, written, strict=True)
-            blocks.append("".join(f"{word}{copy}{part}\t{tag(own)}\n" for word, own in rows))
+            blocks.append("".join(f"{word}{copy}{part}\t{tag(word_tag)}\n" for word, word_tag in rows))
     return "\n".join(blocks) + "\n" + more.replace("PART", part)
 
 
@@ -87,20 +85,20 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_is_read_alike_by_all_who_read_it(tmp_path, spelling):
-    spelled, scheme, said = SPELLINGS[spelling]
+    spelled, scheme, notes = SPELLINGS[spelling]
     read = corpus(tmp_path, **spelled)
     if spelling == "IOE1":  # touching spans of one type are the mark of it
         assert read.report.schemes == {"en": "ioe1"}
     assert read.report.schemes == {"en": scheme}
     assert not any(read.report.repairs.values())
     assert labels(read) == labels(read, "test") == LABELS
-    assert read.report.describe_tags() == [f"scheme: {scheme}", *(f"tags of en: {each}" for each in said)]
+    assert read.report.describe_tags() == [f"scheme: {scheme}", *(f"tags of en: {note}" for note in notes)]
     # In a sweep file, by init, and by evaluate.
     assert labels(read_corpus(config(tmp_path, scheme=scheme))) == LABELS
     assert labels(read_corpus(detect(str(tmp_path)).config)) == LABELS
     labelled = read_labelled([LabelledFile(str(tmp_path / "test.conll"), ("en",))], unit="word")
     assert sum(tag[0] in "BS" for tags in labelled.labels for tag in tags) == sum(LABELS.values())
-    assert all(any(each in line for line in labelled.read_as) for each in said)
+    assert all(any(note in line for line in labelled.read_as) for note in notes)
     assert preview(config(tmp_path)).notes == ()
 
 
@@ -165,7 +163,7 @@ def test_a_tag_of_another_spelling_is_named_with_its_line(tmp_path):
         return tag.replace("-", "_")
 
     with pytest.raises(
-        CorpusError, match=r"train.conll:961: tag 'B-PER' is not spelled as the others \(B_PER, O\)"
+        CorpusError, match=r"train.conll:961: tag 'B-PER' is spelled differently from the others \(B_PER, O\)"
     ):
         corpus(tmp_path, tag=under, copies=40, more="xPART\tB-PER\n")
     skipped = read_corpus(config(tmp_path, on_error="skip"))
@@ -227,14 +225,14 @@ def test_nested_labels_are_refused_unless_the_outermost_is_asked_for(tmp_path, u
     read = read_corpus(config(tmp_path, nested="outermost"))
     assert labels(read) == LABELS | {"ORG": 1}
     assert read.report.notes["inner"] == {part: {"en": 1} for part in ("train", "dev", "test")}
-    warning = next(each for each in read.report.warnings() if "overlaps a longer one" in each)
+    warning = next(message for message in read.report.warnings() if "overlaps a longer one" in message)
     assert warning == (
         "1 span of train en overlaps a longer one and was left out (nested: outermost), for example "
         f"{tmp_path}/train.conll:97"
     )
-    given = ["corpus.nested=outermost"]
+    overrides = ["corpus.nested=outermost"]
     labelled = read_labelled(
-        [LabelledFile(str(tmp_path / "test.conll"), ("en",))], unit="word", overrides=given
+        [LabelledFile(str(tmp_path / "test.conll"), ("en",))], unit="word", overrides=overrides
     )
     assert "1 span overlaps a longer one and was left out (nested: outermost)" in labelled.read_as
 
@@ -260,10 +258,10 @@ def test_no_more_than_the_share_that_is_allowed_is_left_out(tmp_path):
     allowed = read_corpus(config(tmp_path, **skip, most_skipped=0.08))
     assert allowed.report.skipped == {part: {"en": 1} for part in ("train", "dev", "test")}
     assert corpus(tmp_path, copies=40, more=more, config_more=skip).report.skipped["train"] == {"en": 1}
-    one = [LabelledFile(str(tmp_path / "test.conll"), ("en",))]
-    assert read_labelled(one, unit="word", overrides=["corpus.on_error=skip"]).skipped == 1
+    files = [LabelledFile(str(tmp_path / "test.conll"), ("en",))]
+    assert read_labelled(files, unit="word", overrides=["corpus.on_error=skip"]).skipped == 1
     with pytest.raises(CorpusError, match="1 sentence of train en with faults would be left out"):
-        read_labelled(one, unit="word", overrides=["corpus.on_error=skip", "corpus.most_skipped=0.001"])
+        read_labelled(files, unit="word", overrides=["corpus.on_error=skip", "corpus.most_skipped=0.001"])
 
 
 def test_nothing_but_o_is_refused(tmp_path):
@@ -276,14 +274,14 @@ def test_a_part_without_a_span_is_reported(tmp_path):
     assert read.report.warnings() == []
     plain = "".join(f"w{number}\tO\n\n" for number in range(150))
     (tmp_path / "dev.conll").write_text(plain, encoding="utf-8")
-    assert read_corpus(config(tmp_path)).report.warnings() == [
-        "dev en has no span: a score on it says nothing"
-    ]
+    assert read_corpus(config(tmp_path)).report.warnings() == ["dev en has no span: its scores mean nothing"]
     assert preview(config(tmp_path)).notes == ("none of the first 100 sentences of dev en has a span",)
     (tmp_path / "train.conll").write_text(plain.replace("w", "v"), encoding="utf-8")
     warnings = read_corpus(config(tmp_path)).report.warnings()
-    assert "train en has no span: from its sentences nothing but O is learnt" in warnings
-    assert not any("train" in each for each in read_corpus(config(tmp_path)).report.warnings(tags=False))
+    assert "train en has no span: a model learns nothing but O from its sentences" in warnings
+    assert not any(
+        "train" in message for message in read_corpus(config(tmp_path)).report.warnings(tags=False)
+    )
 
 
 def words(count, tag):
@@ -293,14 +291,14 @@ def words(count, tag):
 def test_sentences_of_thousands_of_words_are_reported_or_refused(tmp_path):
     read = corpus(tmp_path, more=words(MANY_WORDS + 1, "\tO"))
     warning = next(
-        each for each in read.report.warnings() if each.startswith("1 sentence of train en has more")
+        message for message in read.report.warnings() if message.startswith("1 sentence of train en has more")
     )
     assert f"{tmp_path}/train.conll:97: 1,001 words" in warning
     assert warning in preview(config(tmp_path)).notes
     assert not [
-        each
-        for each in corpus(tmp_path, more=words(MANY_WORDS, "\tO")).report.warnings()
-        if "more than" in each
+        message
+        for message in corpus(tmp_path, more=words(MANY_WORDS, "\tO")).report.warnings()
+        if "more than" in message
     ]
     for reader in (read_corpus, preview):
         for part in ("train", "dev", "test"):

@@ -1,4 +1,4 @@
-"""The encoding of text that is not UTF-8, as `init` finds it and as errors name it."""
+"""Text in encodings other than UTF-8, as found by `init` and named in errors."""
 
 from __future__ import annotations
 

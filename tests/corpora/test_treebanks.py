@@ -99,7 +99,7 @@ def test_the_column_of_parts_of_speech_and_the_relations_are_chosen(tmp_path):
 
 
 def test_heads_count_words_alone(tmp_path):
-    """Multi-word tokens and empty nodes have no number of their own."""
+    """Multi-word tokens and empty nodes are not counted."""
     lines = text(ADA).splitlines(keepends=True)
     lines.insert(1, "1.1\tnobody\t_\tNOUN\t_\t_\t_\t_\t2:nsubj\t_\n")
     lines.insert(2, "2-3\tsawit\t_\t_\t_\t_\t_\t_\t_\t_\n")
@@ -152,18 +152,18 @@ def with_heads(*heads, relations=None):
     ],
 )
 def test_faults_are_reported_with_file_and_line(tmp_path, train, line, problem):
-    asked = config(files(tmp_path, train=train))
+    treebank = config(files(tmp_path, train=train))
     for look in (read_corpus, preview):
         with pytest.raises(CorpusError) as caught:
-            look(asked)
+            look(treebank)
         assert (caught.value.file, caught.value.line) == (f"{tmp_path}/train", line)
         assert problem in f"{caught.value.problem}; {caught.value.hint}"
 
 
 def test_ten_faults_are_reported_together(tmp_path):
-    asked = config(files(tmp_path, train="\n".join([with_heads(0, 9)] * 12)))
+    treebank = config(files(tmp_path, train="\n".join([with_heads(0, 9)] * 12)))
     with pytest.raises(CorpusError) as caught:
-        read_corpus(asked)
+        read_corpus(treebank)
     assert [fault.line for fault in (caught.value, *caught.value.more_errors)] == list(range(2, 32, 3))
     assert "these are the first 10 faults" in str(caught.value)
     assert "set corpus.on_error: skip" in str(caught.value)
@@ -211,11 +211,11 @@ def test_restricted_and_cut_corpora_keep_their_trees(tmp_path):
     for language, words in (("en", ADA), ("nl", RAIN)):
         for part in ("train", "dev", "test"):
             (tmp_path / f"{language}.{part}").write_text(text([(f"{part}", "X", 0, "root")], words))
-    asked = config(
+    treebank = config(
         tmp_path, languages=["en", "nl"], overlaps="keep",
         **{part: f"{{lang}}.{part}" for part in ("train", "dev", "test")},
     )  # fmt: skip
-    corpus = read_corpus(asked)
+    corpus = read_corpus(treebank)
     dutch = corpus.select_languages(["nl"])
     assert dutch.pos == corpus.pos
     assert rows(dutch, "train")[1] == (["rain", "!"], ["root", "punct"], [0, 1], ["NOUN", "PUNCT"])
@@ -224,19 +224,19 @@ def test_restricted_and_cut_corpora_keep_their_trees(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [
         [("Ada", "PROPN", 2, "nsubj:pass"), ("saw", "VERB", 0, "root"), ("it", "PRON", 1, "obj")],
         [("Ada", "PROPN", 2, "nsubj:pass"), ("saw", "VERB", 0, "root"), ("it", "VERB", 2, "obj")],
         [("Ada", "PROPN", 2, "obj"), ("saw", "VERB", 0, "root"), ("it", "PRON", 2, "obj")],
     ],
 )
-def test_every_difference_gives_another_identity(tmp_path, other):
-    known = text(ADA, RAIN, [("so", "PRON", 0, "nsubj:pass")])
-    files(tmp_path, test=known, train=text(ADA), dev=text(ADA))
+def test_every_difference_gives_another_identity(tmp_path, changed):
+    sentences = text(ADA, RAIN, [("so", "PRON", 0, "nsubj:pass")])
+    files(tmp_path, test=sentences, train=text(ADA), dev=text(ADA))
     settings = {"overlaps": "keep"}
     before = corpus_id(read_corpus(config(tmp_path, **settings)))
-    files(tmp_path, test=known, train=text(other), dev=text(ADA))
+    files(tmp_path, test=sentences, train=text(changed), dev=text(ADA))
     assert corpus_id(read_corpus(config(tmp_path, **settings))) != before
 
 
@@ -251,35 +251,38 @@ def test_a_treebank_is_described_and_shown(tmp_path):
     dev = text([("go", "VERB", 0, "root"), ("it", "X", 1, "obj")], ADA)
     files(tmp_path, train=text(ADA, crossing, RAIN), dev=dev, unlabelled="so .\n")
     settings = {"unlabelled": "unlabelled", "unlabelled_form": "sentences", "overlaps": "keep"}
-    asked = config(tmp_path, **settings)
-    figures = json.loads(json.dumps(describe_corpus(read_corpus(asked))))
+    treebank = config(tmp_path, **settings)
+    figures = json.loads(json.dumps(describe_corpus(read_corpus(treebank))))
     assert [row.get("projective") for row in figures["parts"]] == [2, None, 2, 1]
     encodings = figures["trees"]["encodings"]
     sentences = {
-        part: [([h for _, _, h, _ in own], [r for *_, r in own], [p for _, p, _, _ in own]) for own in words]
+        part: [
+            ([h for _, _, h, _ in sentence], [r for *_, r in sentence], [p for _, p, _, _ in sentence])
+            for sentence in words
+        ]
         for part, words in (("train", [ADA, crossing, RAIN]), ("dev", [[*GO, ("it", "X", 1, "obj")], ADA]))
     }
-    for name, own in encodings.items():
-        train = {label for each in sentences["train"] for label in encode_tree(*each, name)}
-        dev_labels = [label for each in sentences["dev"] for label in encode_tree(*each, name)]
+    for name, counts in encodings.items():
+        train = {label for example in sentences["train"] for label in encode_tree(*example, name)}
+        dev_labels = [label for example in sentences["dev"] for label in encode_tree(*example, name)]
         missing = sum(label not in train for label in dev_labels)
-        assert own == {"labels": len(train), "not_in_train": pytest.approx(missing / len(dev_labels))}
-    plain = asked.model_dump(mode="json", exclude_none=True)
+        assert counts == {"labels": len(train), "not_in_train": pytest.approx(missing / len(dev_labels))}
+    plain = treebank.model_dump(mode="json", exclude_none=True)
     (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {json.dumps(plain)}\n")
-    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["show", str(tmp_path / "mine.yaml")])
-    assert "trees with 5 relations" in done.output
-    assert "\nparts of speech: gold, column UPOS\n" in done.output
-    assert "heads as labels by relative_position: " in done.output
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["show", str(tmp_path / "mine.yaml")])
+    assert "trees with 5 relations" in result.output
+    assert "\nparts of speech: gold, column UPOS\n" in result.output
+    assert "heads as labels by relative_position: " in result.output
     tree = "  ┌──   a  dep\n  │ ┌── b  dep\n──┤ │   c  root\n  └─┘   d  dep\n"
-    assert f"a tree of en:\n{tree}" in done.output
-    assert "66.7 %" in done.output
+    assert f"a tree of en:\n{tree}" in result.output
+    assert "66.7 %" in result.output
 
 
 @pytest.mark.parametrize("language", SENTENCES["ud"])
 def test_real_treebanks_read_as_the_conllu_package_reads_them(language):
     root = corpora_root("ud")
-    asked = config(root.parent, languages=[language], **UD)
-    for part, sentences in read(asked).items():
+    treebank = config(root.parent, languages=[language], **UD)
+    for part, sentences in read(treebank).items():
         count = SENTENCES["ud"][language][("train", "dev", "test").index(part)]
         assert len(sentences) == count
         path = next(root.glob(f"{language}_*-ud-{part}.conllu"))
@@ -295,34 +298,34 @@ def test_real_treebanks_read_as_the_conllu_package_reads_them(language):
 
 
 def test_the_treebanks_have_what_is_no_word():
-    """Otherwise the counts of words above would not show that it is left out."""
-    found = Counter(
+    """Without such lines, the counts of words above would not show that they are left out."""
+    counts = Counter(
         "-" if "-" in line.partition("\t")[0] else "."
         for path in corpora_root("ud").glob("*-train.conllu")
         for line in path.read_text(encoding="utf-8").split("\n")
         if line and line[0] != "#" and not line.partition("\t")[0].isdecimal()
     )
-    assert found["-"] > 1000
-    assert found["."] > 10
+    assert counts["-"] > 1000
+    assert counts["."] > 10
 
 
 def test_the_treebanks_together():
     languages = list(SENTENCES["ud"])
-    asked = config(
+    treebanks = config(
         corpora_root(), languages=languages, relations="universal", overlaps="keep", duplicates="keep", **UD
     )
-    corpus = read_corpus(asked)
+    corpus = read_corpus(treebanks)
     for place, part in enumerate(("train", "dev", "test")):
-        counts = {language: own[place] for language, own in SENTENCES["ud"].items()}
+        counts = {language: lengths[place] for language, lengths in SENTENCES["ud"].items()}
         assert corpus.report.sentences[part] == counts
         assert corpus.report.pos is not None
         assert corpus.report.pos.sentences[part] == counts
         table = corpus.parts[part]
-        tokens, *others = (
+        tokens, *columns = (
             table[name].combine_chunks().value_lengths().to_numpy()
             for name in ("tokens", "heads", "pos", "tags")
         )
-        assert all(np.array_equal(own, tokens) for own in others)
+        assert all(np.array_equal(lengths, tokens) for lengths in columns)
     assert not [label for label in corpus.labels if ":" in label]
     assert len(corpus.labels) <= 37  # of Universal Dependencies
     assert len(corpus.pos) == 17

@@ -25,9 +25,9 @@ def trees(draw: st.DrawFn) -> list[int]:
 
 
 def leads_to_the_root(heads: list[int], word: int) -> bool:
-    seen = set()
-    while heads[word] and word not in seen:
-        seen.add(word)
+    visited = set()
+    while heads[word] and word not in visited:
+        visited.add(word)
         word = heads[word] - 1
     return heads[word] == 0
 
@@ -116,4 +116,4 @@ def words_above(heads: list[int], word: int) -> int:
 
 def test_a_line_is_as_wide_as_the_deepest_word():
     lines = draw_tree([0, 1, 2, 3], ["x"] * 4)
-    assert all(len(one) == len(other) for one, other in pairwise(lines))
+    assert all(len(line) == len(next_line) for line, next_line in pairwise(lines))

@@ -56,7 +56,7 @@ def test_faults_are_reported_with_file_and_line(tmp_path, text, line, problem):
 
 
 def written(tmp_path, **parts):
-    """A corpus folder with `count` texts of each class in each part, in turns: one class is three times as common."""
+    """Write a corpus folder with `count` texts per class and part, in turns: one class is three times as common."""
     for part, count in parts.items():
         lines = [f"{part} {i}\t{'pos' if i % 4 else 'neg'}\n" for i in range(4 * count)]
         (tmp_path / part).write_text("".join(lines))
@@ -145,16 +145,18 @@ def test_a_cap_per_class_holds_in_train_alone_beside_cap(tmp_path, split):
 
 def test_a_smaller_cap_per_class_takes_a_subset(tmp_path):
     names = written(tmp_path, train=50, dev=1, test=1)
-    taken = {
-        (cap, most): texts(read_corpus(source(tmp_path, **names, cap=cap, cap_per_class=most)), "train")
+    texts_by_cap = {
+        (cap, class_cap): texts(
+            read_corpus(source(tmp_path, **names, cap=cap, cap_per_class=class_cap)), "train"
+        )
         for cap in (60, 120)
-        for most in (5, 20)
+        for class_cap in (5, 20)
     }
-    assert taken[60, 5] == taken[120, 5]  # both caps follow one order
-    assert taken[120, 5] < taken[120, 20]
-    assert taken[60, 5] < taken[60, 20] <= taken[120, 20]
-    other = read_corpus(source(tmp_path, **names, cap_per_class=5, seed=1))
-    assert texts(other, "train") != taken[120, 5]
+    assert texts_by_cap[60, 5] == texts_by_cap[120, 5]  # both caps follow one order
+    assert texts_by_cap[120, 5] < texts_by_cap[120, 20]
+    assert texts_by_cap[60, 5] < texts_by_cap[60, 20] <= texts_by_cap[120, 20]
+    other_seed = read_corpus(source(tmp_path, **names, cap_per_class=5, seed=1))
+    assert texts(other_seed, "train") != texts_by_cap[120, 5]
 
 
 def test_a_cap_per_class_of_each_language(tmp_path):
@@ -191,7 +193,7 @@ def test_sst2_is_read_as_published():
     assert corpus.parts["test"].num_rows == 1821
     train = corpus.parts["train"]
     dropped = sum(
-        sum(found["train"].values()) for found in (corpus.report.overlaps, corpus.report.duplicates)
+        sum(counts["train"].values()) for counts in (corpus.report.overlaps, corpus.report.duplicates)
     )
     assert train.num_rows + dropped == 6920
     assert train["tokens"][0].as_py()[:4] == ["a", "stirring", ",", "funny"]
@@ -231,7 +233,7 @@ def test_cells_of_csv_stand_in_quotation_marks(tmp_path):
     assert (good.tokens, good.tags, good.origin[1]) == (["A", '"good",', "long", "text"], ["GOOD"], 1)
     assert (bad.tokens, bad.tags, bad.origin[1]) == (["Bad", "one"], ["BAD"], 4)
     (fault,) = broken.faults
-    assert (fault.line, fault.problem) == (5, "the line is no CSV (unexpected end of data)")
+    assert (fault.line, fault.problem) == (5, "the line is not CSV (unexpected end of data)")
     (tmp_path / "t").write_text("a;b;c\na, b;c\n")
     with pytest.raises(CorpusError, match="2 columns between semicolons where the first line has 3"):
         read(source(tmp_path, separator="semicolon"))

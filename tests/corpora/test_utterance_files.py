@@ -41,9 +41,11 @@ def test_every_format_has_an_example():
 def test_intent_words_and_slots(tmp_path, kind):
     (tmp_path / "t").write_text(FILES[kind])
     sentences = read(source(tmp_path, kind))["train"]
-    assert [each.tokens for each in sentences] == WORDS
-    assert [each.tags for each in sentences] == TAGS
-    assert [each.origin for each in sentences] == [(str(tmp_path / "t"), line) for line in LINES[kind]]
+    assert [sentence.tokens for sentence in sentences] == WORDS
+    assert [sentence.tags for sentence in sentences] == TAGS
+    assert [sentence.origin for sentence in sentences] == [
+        (str(tmp_path / "t"), line) for line in LINES[kind]
+    ]
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -51,9 +53,11 @@ def test_without_labels_there_are_words_alone(tmp_path, kind):
     (tmp_path / "t").write_text(FILES[kind])
     (tmp_path / "plain").write_text("Fares to New York, please.\n")
     parts = read(source(tmp_path, kind, unlabelled="t"))
-    assert [(each.tokens, each.tags) for each in parts["unlabelled"]] == [(words, None) for words in WORDS]
+    assert [(sentence.tokens, sentence.tags) for sentence in parts["unlabelled"]] == [
+        (words, None) for words in WORDS
+    ]
     plain = read(source(tmp_path, kind, unlabelled="plain", unlabelled_form="sentences"))["unlabelled"]
-    assert [each.tokens for each in plain] == [
+    assert [sentence.tokens for sentence in plain] == [
         ["<utterance>", "Fares", "to", "New", "York", ",", "please", "."]
     ]
 
@@ -161,16 +165,27 @@ def test_atis():
         part: f"atis{two}.{part}.w-intent.iob" for part, two in (("train", "-2"), ("dev", "-2"), ("test", ""))
     }
     parts = read(source(corpora_root("atis"), "atis", **names))
-    assert {part: len(own) for part, own in parts.items()} == {"train": 4478, "dev": 500, "test": 893}
-    assert len({tag for own in parts["train"] for tag in own.tags if tag.startswith("intent:")}) == 21
+    assert {part: len(sentences) for part, sentences in parts.items()} == {
+        "train": 4478,
+        "dev": 500,
+        "test": 893,
+    }
+    assert (
+        len({tag for sentence in parts["train"] for tag in sentence.tags if tag.startswith("intent:")}) == 21
+    )
 
 
 def test_xsid():
     languages = ["ar", "da", "de", "en", "id", "it", "ja", "nl", "tr", "zh"]
     split = {"train": 4, "dev": 1, "test": 0}
-    asked = {"languages": languages, "train": "{lang}.valid.conll", "test": "{lang}.test.conll", "dev": None}
-    asked |= {"split": split, "on_error": "skip", "most_skipped": 1}
-    parts = read(source(corpora_root("xsid"), "xsid", **asked))
+    settings = {
+        "languages": languages,
+        "train": "{lang}.valid.conll",
+        "test": "{lang}.test.conll",
+        "dev": None,
+    }
+    settings |= {"split": split, "on_error": "skip", "most_skipped": 1}
+    parts = read(source(corpora_root("xsid"), "xsid", **settings))
     # Of Chinese seven utterances have a word of no characters; of Japanese half are there.
     assert len(parts["test"]) == 9 * 500 + 250 - 6
     assert len(parts["train"]) == 9 * 300 + 150 - 1

@@ -121,12 +121,12 @@ def test_wordpiece_training_is_the_same_in_every_process_and_order():
         "import sys; from raykd.corpora.vocabulary import WordPieceVocabulary as V;"
         "print(V.build(sys.argv[1].split() * 3, size=100).to_json())"
     )
-    here = WordPieceVocabulary.build(reversed(text.split() * 3), size=100).to_json()
+    vocabulary_json = WordPieceVocabulary.build(reversed(text.split() * 3), size=100).to_json()
     for _ in range(2):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", script, text], capture_output=True, text=True, check=True
         )
-        assert done.stdout.strip() == here
+        assert process.stdout.strip() == vocabulary_json
 
 
 def test_characters_keep_both_ends_of_a_long_word():
@@ -152,11 +152,11 @@ def test_every_word_has_a_first_piece_and_ids_stay_below_size(vocabularies, word
 @given(words)
 def test_json_gives_the_same_vocabulary_back(vocabularies, words):
     for vocabulary in vocabularies:
-        again = vocabulary_from_json(vocabulary.to_json())
-        assert type(again) is type(vocabulary)
-        assert (again.size, again.special) == (vocabulary.size, vocabulary.special)
-        assert encoded(again, words) == encoded(vocabulary, words)
-        assert again.to_json() == vocabulary.to_json()
+        reloaded = vocabulary_from_json(vocabulary.to_json())
+        assert type(reloaded) is type(vocabulary)
+        assert (reloaded.size, reloaded.special) == (vocabulary.size, vocabulary.special)
+        assert encoded(reloaded, words) == encoded(vocabulary, words)
+        assert reloaded.to_json() == vocabulary.to_json()
 
 
 def test_pretrained_splits_as_its_own_tokenizer_does(checkpoint):
@@ -220,13 +220,13 @@ FORMS = ["Bönen", unicodedata.normalize("NFD", "Bönen")]
 def test_the_forms_of_unicode_have_the_same_pieces_in_training_and_served(kind):
     built = [BUILT[kind](["Anna", word, word, word]) for word in FORMS]
     assert built[0] == built[1]
-    one, other = (built[0].pieces([word]).values.tolist() for word in FORMS)
-    assert one == other
-    assert 1 not in one
+    composed, decomposed = (built[0].pieces([word]).values.tolist() for word in FORMS)
+    assert composed == decomposed
+    assert 1 not in composed
     unknown = built[0].special.unknown
     served = {"character": lambda text, **_: speller(text), "roberta": with_package}.get(kind, splitter)
     split = served(built[0].to_json(), unknown=unknown)
-    assert [split(word) for word in FORMS] == [one, one]
+    assert [split(word) for word in FORMS] == [composed, composed]
 
 
 @pytest.mark.parametrize("kind", ["word", "wordpiece", "character"])
@@ -257,7 +257,7 @@ def test_byte_pairs_give_every_text_pieces_and_are_read_by_transformers(tmp_path
     """RoBERTa's special pieces, bytes for what was never seen, and the same pieces in running text."""
     from transformers import PreTrainedTokenizerFast
 
-    text = [word for own in SENTENCES for word in own] * 3
+    text = [word for sentence in SENTENCES for word in sentence] * 3
     vocabulary = RobertaConfig(kind="roberta", size=300).build(text)
     assert vocabulary == RobertaConfig(kind="roberta", size=300).build(reversed(text))
     assert vocabulary.size <= 300

@@ -26,15 +26,17 @@ CONLLU = "# text = don't go\n1-2\tdon't\t_\n1\tdo\t_\n2\tn't\t_\n2.1\tnot\t_\n3\
     ],
 )
 def test_the_word_is_the_first_column_or_behind_its_number(tmp_path, written, expected):
-    found = text(tmp_path, written, unlabelled_form="columns")
-    assert [sentence.tokens for sentence in found] == expected
-    assert {sentence.tags for sentence in found} == {None}
+    sentences = text(tmp_path, written, unlabelled_form="columns")
+    assert [sentence.tokens for sentence in sentences] == expected
+    assert {sentence.tags for sentence in sentences} == {None}
 
 
 def test_the_lines_that_are_looked_at_first_are_read_like_the_others(tmp_path):
     written = "".join(f"0\tword{i}\tO\n1\t.\tO\n\n" for i in range(1500))
-    found = text(tmp_path, written, unlabelled_form="columns")
-    assert [(s.tokens, s.origin[1]) for s in found] == [([f"word{i}", "."], 3 * i + 1) for i in range(1500)]
+    sentences = text(tmp_path, written, unlabelled_form="columns")
+    assert [(s.tokens, s.origin[1]) for s in sentences] == [
+        ([f"word{i}", "."], 3 * i + 1) for i in range(1500)
+    ]
 
 
 def test_faults_name_the_line(tmp_path):
@@ -62,20 +64,20 @@ def test_a_treebank_with_text_of_a_corpus_of_names(tmp_path):
 def test_real_text_beside_a_real_treebank():
     root = corpora_root("wikineural").parent
     pattern = "wikineural/{lang}/*.conllu"
-    asked = config(
+    corpus_config = config(
         root, languages=["en", "ta"], unlabelled={"en": pattern}, unlabelled_form="columns",
         unlabelled_cap=3000, **UD,
     )  # fmt: skip
-    corpus = read_corpus(asked)
+    corpus = read_corpus(corpus_config)
     assert corpus.report.sentences["unlabelled"] == {"en": 3000, "ta": 0}
     assert "3,000 sentences of unlabelled en have no parts of speech" in corpus.report.warnings()
-    known = {
+    treebank_words = {
         tuple(line.split("\t")[1] for line in block.splitlines())
         for path in root.glob("wikineural/en/*.conllu")
         for block in path.read_text().split("\n\n")
         if block.strip()
     }
-    assert known.issuperset(tuple(words) for words, *_ in rows(corpus, "unlabelled"))
+    assert treebank_words.issuperset(tuple(words) for words, *_ in rows(corpus, "unlabelled"))
 
 
 def test_a_document_without_empty_lines_is_cut_behind_a_sentence_and_counted(tmp_path):
@@ -83,10 +85,10 @@ def test_a_document_without_empty_lines_is_cut_behind_a_sentence_and_counted(tmp
     (tmp_path / "doc").write_text("".join(f"{word}\tO\n" for word in words) + "\nEnd\tO\n")
     files(tmp_path, train="1\tran\t_\tVERB\t_\t_\t0\troot\t_\t_\n")
     corpus = read_corpus(config(tmp_path, unlabelled="doc", unlabelled_form="columns"))
-    found = [tokens for tokens, *_ in rows(corpus, "unlabelled")]
-    assert found == [words[:901], words[901:1901], words[1901:], ["End"]]
+    pieces = [tokens for tokens, *_ in rows(corpus, "unlabelled")]
+    assert pieces == [words[:901], words[901:1901], words[1901:], ["End"]]
     assert corpus.report.notes["endless"]["unlabelled"] == {"en": 1}
-    (warning,) = (each for each in corpus.report.warnings() if "no empty lines" in each)
+    (warning,) = (message for message in corpus.report.warnings() if "no empty lines" in message)
     assert (
         "1 document of unlabelled en has no empty lines and was cut into sentences of at most 1,000 words"
         in warning

@@ -14,17 +14,21 @@ RELATIONS = ("obj", "nsubj", "root")
 
 
 @st.composite
-def sentences(draw: st.DrawFn, known: tuple[str, ...] = POS) -> list[tuple[list[int], list[str], list[str]]]:
+def sentences(
+    draw: st.DrawFn, parts_of_speech: tuple[str, ...] = POS
+) -> list[tuple[list[int], list[str], list[str]]]:
     """(heads, relations, parts of speech); heads are any other word or the root, trees or not."""
-    found = []
+    drawn_sentences = []
     for length in draw(st.lists(st.integers(1, 7), min_size=1, max_size=4)):
         heads = [
             draw(st.integers(0, length).filter(lambda head, word=word: head != word + 1))
             for word in range(length)
         ]
         relations = [draw(st.sampled_from(RELATIONS)) for _ in range(length)]
-        found.append((heads, relations, [draw(st.sampled_from(known)) for _ in range(length)]))
-    return found
+        drawn_sentences.append(
+            (heads, relations, [draw(st.sampled_from(parts_of_speech)) for _ in range(length)])
+        )
+    return drawn_sentences
 
 
 def by_definition(word: int, head: int, pos: list[str], encoding: str) -> str:
@@ -74,11 +78,11 @@ def test_a_code_and_a_relation_are_the_number_of_their_label(encoding, given_sen
     codes_BTH = labels.codes(pos_BT, lengths_B)
     for number, (heads, relations, _) in enumerate(given_sentences):
         codes_T = codes_BTH[number, np.arange(len(heads)), heads]
-        found_T = labels.label_numbers(
+        numbers_T = labels.label_numbers(
             codes_T, np.array([RELATIONS.index(relation) for relation in relations])
         )
-        known = [labels.tags.index(tag) if tag in labels.tags else NONE for tag in written[number]]
-        assert found_T.tolist() == known
+        expected = [labels.tags.index(tag) if tag in labels.tags else NONE for tag in written[number]]
+        assert numbers_T.tolist() == expected
 
 
 def test_labels_are_read_back_as_they_were_written():
@@ -97,26 +101,30 @@ def test_codes_and_heads_agree_for_every_word_and_every_label(encoding, given_se
     assert (codes_BTH[~allowed_BTH] == NONE).all()
     for (batch, word, head), code in np.ndenumerate(codes_BTH):
         if code != NONE:
-            meant = heads_BTY[batch, word, labels.codes_Y == code]
-            assert (meant == head).all()
+            heads = heads_BTY[batch, word, labels.codes_Y == code]
+            assert (heads == head).all()
     for (batch, word, label), head in np.ndenumerate(heads_BTY):
         if head != NONE:
             assert codes_BTH[batch, word, head] == labels.codes_Y[label]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@given(sentences(), sentences(known=(*POS, "INTJ", "SCONJ", "SYM", "X")))
+@given(sentences(), sentences(parts_of_speech=(*POS, "INTJ", "SCONJ", "SYM", "X")))
 def test_a_head_has_a_code_where_a_label_names_it_whatever_part_of_speech_it_is(encoding, learnt, read):
-    """Of a treebank that lacks some universal parts of speech, the sentences that have them."""
+    """Labels of a treebank without some universal parts of speech, for sentences with these."""
     labels = labels_of((encode_tree(*sentence, encoding) for sentence in learnt), encoding)
-    named = {tag.rpartition("@")[0]: code for tag, code in zip(labels.tags, labels.codes_Y, strict=True)}
+    codes_by_name = {
+        tag.rpartition("@")[0]: code for tag, code in zip(labels.tags, labels.codes_Y, strict=True)
+    }
     pos_BT, lengths_B = padded(read, labels.known_pos)
     codes_BTH = labels.codes(pos_BT, lengths_B)
     for number, (heads, _, pos) in enumerate(read):
         for word in range(len(heads)):
-            others = [head for head in range(len(heads) + 1) if head != word + 1]
-            expected = [named.get(by_definition(word, head, pos, encoding), NONE) for head in others]
-            assert codes_BTH[number, word, others].tolist() == expected
+            possible = [head for head in range(len(heads) + 1) if head != word + 1]
+            expected = [
+                codes_by_name.get(by_definition(word, head, pos, encoding), NONE) for head in possible
+            ]
+            assert codes_BTH[number, word, possible].tolist() == expected
 
 
 def test_a_label_of_no_word_has_no_head():
@@ -136,7 +144,7 @@ def labels_of(sentences, encoding) -> TreeLabels:
 
 
 def padded(given_sentences: list, names: tuple[str, ...] = POS) -> tuple[np.ndarray, np.ndarray]:
-    """Parts of speech with padding that must not matter, and lengths."""
+    """Pad parts of speech with numbers that must not matter; return lengths too."""
     lengths_B = np.array([len(pos) for _, _, pos in given_sentences])
     pos_BT = np.full((len(lengths_B), lengths_B.max()), 1)
     for row, (_, _, pos) in zip(pos_BT, given_sentences, strict=True):

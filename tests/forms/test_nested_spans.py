@@ -15,7 +15,7 @@ LENGTH = 9
 
 @st.composite
 def nests(draw):
-    """Spans of which two are apart or one inside the other; those of equal bounds have several types."""
+    """Draw nested spans: any two are apart or nested; those of equal bounds have several types."""
     spans = []
     for _ in range(draw(st.integers(0, 6))):
         start = draw(st.integers(0, LENGTH - 1))
@@ -27,7 +27,7 @@ def nests(draw):
 
 
 def written(spans, letters):
-    """One label of each span for each of its words, the outer spans first."""
+    """Return the labels of spans at their words, the outer spans first."""
     labels = [[] for _ in range(LENGTH)]
     begin, inside, end, single = letters
     for start, stop, kind in spans:
@@ -35,26 +35,26 @@ def written(spans, letters):
             first, last = place == start, place == stop - 1
             letter = single if first and last else begin if first else end if last else inside
             labels[place].append(f"{letter}-{kind}")
-    return ["|".join(own) or "O" for own in labels]
+    return ["|".join(word_labels) or "O" for word_labels in labels]
 
 
 @given(nests(), st.sampled_from([("bioes", "BIES"), ("bilou", "BILU"), ("bmes", "BMES"), ("bmewo", "BMEW")]))
 def test_the_outermost_spans_are_those_inside_no_other(spans, scheme):
     name, letters = scheme
-    found = keep_outermost(written(spans, letters), name)
+    result = keep_outermost(written(spans, letters), name)
     outer = []
     for span in spans:
         if not any(start <= span[0] and span[1] <= end for start, end, _ in outer):
             outer.append(span)
-    assert read_spans(to_bioes(found.tags, name)[0]) == outer
-    assert found.left_out == len(spans) - len(outer)
-    assert to_bioes(found.tags, name)[1] == 0
+    assert read_spans(to_bioes(result.tags, name)[0]) == outer
+    assert result.left_out == len(spans) - len(outer)
+    assert to_bioes(result.tags, name)[1] == 0
 
 
 @given(nests())
 def test_iob2_has_the_same_bounds(spans):
-    found = keep_outermost(written(spans, "BIIB"), "iob2")
-    bounds = [(start, end) for start, end, _ in read_spans(to_bioes(found.tags, "iob2")[0])]
+    outer = keep_outermost(written(spans, "BIIB"), "iob2")
+    bounds = [(start, end) for start, end, _ in read_spans(to_bioes(outer.tags, "iob2")[0])]
     assert bounds == [(s, e) for s, e, _ in read_spans(keep_outermost(written(spans, "BIES"), "bioes").tags)]
 
 

@@ -1,4 +1,4 @@
-"""How trees are decoded, of parsers and of students: against every tree of short sentences."""
+"""Decoding of trees."""
 
 from itertools import product
 
@@ -24,14 +24,20 @@ RELATIONS = FLAT.tag_set(["nsubj", "obj", "root"])
 
 def columns(lengths, labels, pos):
     rows = [
-        {"tokens": ["w"] * length, "tags": None, "language": "en", "heads": None, "pos": own[:length]}
-        for length, own in zip(lengths, pos, strict=True)
+        {
+            "tokens": ["w"] * length,
+            "tags": None,
+            "language": "en",
+            "heads": None,
+            "pos": sentence_pos[:length],
+        }
+        for length, sentence_pos in zip(lengths, pos, strict=True)
     ]
     return TREE.targets(pa.Table.from_pylist(rows, schema=TREES), pos=POS, labels=labels)
 
 
 def best_tree(scores_TH) -> tuple[int, ...]:
-    """By trying all of them; scores are drawn, so no two trees are equally good."""
+    """Find the best tree by enumeration; scores are random, so no two trees are equally good."""
     words = len(scores_TH)
     trees = [heads for heads in product(range(words + 1), repeat=words) if is_dependency_tree(heads)]
     return max(trees, key=lambda heads: sum(float(scores_TH[t, h]) for t, h in enumerate(heads)))
@@ -47,12 +53,14 @@ def test_a_parsers_tree_is_its_best_one_with_the_best_relations(lengths, seed):
     arcs = torch.where(possible, scores, FORBIDDEN).log_softmax(2)
     chain = LabelledArcs(arcs, relations, lengths_B).chain()
     column = columns(lengths, RELATIONS, [[0] * time] * len(lengths))
-    found = TREE.best_labellings(column, Output(chain), np.arange(len(lengths)))
-    for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
-        own = arcs[b, :length, : length + 1]
-        heads = best_tree(own)
+    parses = TREE.best_labellings(column, Output(chain), np.arange(len(lengths)))
+    for b, (parse, length) in enumerate(zip(parses, lengths, strict=True)):
+        scores_TH = arcs[b, :length, : length + 1]
+        heads = best_tree(scores_TH)
         assert tuple(parse.heads_T.tolist()) == heads
-        assert parse.repaired_T.tolist() == [h != best for h, best in zip(heads, own.argmax(1), strict=True)]
+        assert parse.repaired_T.tolist() == [
+            h != best for h, best in zip(heads, scores_TH.argmax(1), strict=True)
+        ]
         best = [int(relations[b, t, h].argmax()) for t, h in enumerate(heads)]
         assert parse.relations_T.tolist() == best
 
@@ -67,26 +75,28 @@ def test_a_students_tree_is_that_of_its_best_labels(encoding, data):
     column, rows = columns(lengths, labels, pos), np.arange(len(lengths))
     draw = torch.Generator().manual_seed(data.draw(st.integers(0, 2**16)))
     scores = 3 * torch.randn(len(lengths), time, len(labels), generator=draw)
-    found = TREE.best_labellings(column, Output(Chain(scores, torch.tensor(lengths))), rows)
-    meant = column.label_heads(rows)
-    for b, (parse, length) in enumerate(zip(found, lengths, strict=True)):
+    parses = TREE.best_labellings(column, Output(Chain(scores, torch.tensor(lengths))), rows)
+    heads_BTY = column.label_heads(rows)
+    for b, (parse, length) in enumerate(zip(parses, lengths, strict=True)):
         logs = scores[b].log_softmax(1)
         by_head = torch.full((length, length + 1), FORBIDDEN)
         for t, y in product(range(length), range(len(labels))):
-            if meant[b, t, y] != NONE:
-                by_head[t, meant[b, t, y]] = max(by_head[t, meant[b, t, y]], logs[t, y])
+            if heads_BTY[b, t, y] != NONE:
+                by_head[t, heads_BTY[b, t, y]] = max(by_head[t, heads_BTY[b, t, y]], logs[t, y])
         heads = best_tree(by_head)
         assert tuple(parse.heads_T.tolist()) == heads
         for t, head in enumerate(heads):
             best = int(logs[t].argmax())
-            assert parse.repaired_T[t] == (meant[b, t, best] != head)
-            own = [y for y in range(len(labels)) if meant[b, t, y] == head]
-            if own:
-                assert parse.relations_T[t] == labels.relations_Y[max(own, key=lambda y: float(logs[t, y]))]
+            assert parse.repaired_T[t] == (heads_BTY[b, t, best] != head)
+            matching = [y for y in range(len(labels)) if heads_BTY[b, t, y] == head]
+            if matching:
+                assert (
+                    parse.relations_T[t] == labels.relations_Y[max(matching, key=lambda y: float(logs[t, y]))]
+                )
 
 
 def every_label(encoding) -> TreeLabels:
-    """Of every tree of up to three words, with every relation."""
+    """Return the labels of all trees of up to three words, with all relations."""
     sentences = [
         encode_tree(heads, [relation] * words, pos, encoding)
         for words in (1, 2, 3)

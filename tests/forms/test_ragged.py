@@ -30,11 +30,12 @@ def test_take_and_padded_are_what_lists_give(rows, picks):
     chosen = [rows[i] for i in indices]
     width = max(map(len, chosen), default=0)
 
-    taken = ragged.take(indices)
+    rows_taken = ragged.take(indices)
     padded, lengths = ragged.pad(indices, fill=-9)
 
     assert [
-        taken.values[a:b].tolist() for a, b in zip(taken.offsets, taken.offsets[1:], strict=False)
+        rows_taken.values[a:b].tolist()
+        for a, b in zip(rows_taken.offsets, rows_taken.offsets[1:], strict=False)
     ] == chosen
     assert padded.shape == (len(chosen), width)
     assert padded.tolist() == [row + [-9] * (width - len(row)) for row in chosen]

@@ -25,7 +25,7 @@ SPELLED = {
 
 
 def spelled(write, outside="O"):
-    """The tags of READ as another spelling has them, with their words."""
+    """Return the tags of READ in a spelling, with their words."""
     return {tag if tag == "O" else write(tag[0], tag[2:]): count for tag, count in READ.items()} | (
         {} if outside == "O" else {outside: READ["O"]}
     )
@@ -37,13 +37,15 @@ def test_each_spelling_is_found_and_read(example, outside):
     counts = spelled(SPELLED[example], outside)
     if outside != "O":
         del counts["O"]
-    found = find_spelling(counts, "auto")
-    assert found.example == example
-    assert [found.read(tag) for tag in counts if tag != outside] == [tag for tag in READ if tag != "O"]
-    assert found.read(outside) == "O"
-    said = found.describe()
-    assert said.startswith(f"tags as {example} are read as B-")
-    assert (f"{outside} is read as O" in said) == (outside != "O")
+    spelling_found = find_spelling(counts, "auto")
+    assert spelling_found.example == example
+    assert [spelling_found.read(tag) for tag in counts if tag != outside] == [
+        tag for tag in READ if tag != "O"
+    ]
+    assert spelling_found.read(outside) == "O"
+    description = spelling_found.describe()
+    assert description.startswith(f"tags as {example} are read as B-")
+    assert (f"{outside} is read as O" in description) == (outside != "O")
 
 
 @given(
@@ -52,9 +54,9 @@ def test_each_spelling_is_found_and_read(example, outside):
     )
 )
 def test_tags_of_the_usual_spelling_stay_as_they_are(spans):
-    found = find_spelling({"O": 50} | spans, "auto")
-    assert all(found.read(tag) == tag for tag in (*spans, "O"))
-    assert found.describe() == ""
+    spelling = find_spelling({"O": 50} | spans, "auto")
+    assert all(spelling.read(tag) == tag for tag in (*spans, "O"))
+    assert spelling.describe() == ""
 
 
 @pytest.mark.parametrize(
@@ -74,9 +76,9 @@ def test_tags_of_the_usual_spelling_stay_as_they_are(spans):
     ],
 )
 def test_tags_of_which_nobody_can_be_sure_stay_as_they_are(tags):
-    found = find_spelling(dict.fromkeys(tags.split(), 5), "auto")
-    assert [found.read(tag) for tag in tags.split()] == tags.split()
-    assert found.describe() == ""
+    spelling = find_spelling(dict.fromkeys(tags.split(), 5), "auto")
+    assert [spelling.read(tag) for tag in tags.split()] == tags.split()
+    assert spelling.describe() == ""
 
 
 @pytest.mark.parametrize(
@@ -91,15 +93,15 @@ def test_tags_of_which_nobody_can_be_sure_stay_as_they_are(tags):
     ],
 )
 def test_letters_alone_are_spans_of_one_type(tags, read):
-    found = find_spelling(dict.fromkeys(tags.split(), 5), "auto")
-    assert [found.read(tag) for tag in tags.split()] == read.split()
+    spelling = find_spelling(dict.fromkeys(tags.split(), 5), "auto")
+    assert [spelling.read(tag) for tag in tags.split()] == read.split()
 
 
 def test_a_spelling_fits_almost_all_and_names_none_of_the_others():
     counts = {"B_PER": 150, "I_PER": 48, "O": 900}
     for odd in ("B-PER", "PER", "b_PER"):
-        found = find_spelling(counts | {odd: 2}, "auto")
-        assert (found.example, found.read(odd), found.read("B_LOC")) == ("B_PER", None, "B-LOC")
+        spelling = find_spelling(counts | {odd: 2}, "auto")
+        assert (spelling.example, spelling.read(odd), spelling.read("B_LOC")) == ("B_PER", None, "B-LOC")
         assert find_spelling(counts | {odd: 50}, "auto").example == "B-PER"
 
 
@@ -114,14 +116,14 @@ def test_files_that_say_their_scheme_are_spelled_in_its_letters():
 
 @pytest.mark.parametrize("scheme", ["auto", "flat", "iob2", "io"])
 def test_white_space_around_tags_is_left_out_and_said(scheme):
-    found = find_spelling({"B-PER ": 1, "I-PER": 2, " O": 3}, scheme)
-    assert [found.read(tag) for tag in ("B-PER ", "I-PER", " O")] == ["B-PER", "I-PER", "O"]
-    assert found.describe() == "white space around tags is left out"
+    spelling = find_spelling({"B-PER ": 1, "I-PER": 2, " O": 3}, scheme)
+    assert [spelling.read(tag) for tag in ("B-PER ", "I-PER", " O")] == ["B-PER", "I-PER", "O"]
+    assert spelling.describe() == "white space around tags is left out"
 
 
 def test_several_labels_of_a_word_are_read_one_by_one():
-    found = find_spelling({"B_ORG|B_LOC": 1, "I_ORG|O": 1, "B_a|b": 1, "O": 3}, "auto")
-    assert [found.read(tag) for tag in ("B_ORG|B_LOC", "I_ORG|O", "B_a|b")] == [
+    spelling = find_spelling({"B_ORG|B_LOC": 1, "I_ORG|O": 1, "B_a|b": 1, "O": 3}, "auto")
+    assert [spelling.read(tag) for tag in ("B_ORG|B_LOC", "I_ORG|O", "B_a|b")] == [
         "B-ORG|B-LOC",
         "I-ORG|O",
         "B-a|b",

@@ -28,7 +28,7 @@ def segmentations(draw):
 
 
 def written(spans, length, scheme):
-    """Tags by each scheme's definition, token by token: an oracle sharing no code with the package."""
+    """Write tags by the definition of a scheme, token by token: an oracle sharing no code with the package."""
     tags = []
     for token in range(length):
         inside = [(s, e, k) for s, e, k in spans if s <= token < e]
@@ -96,7 +96,7 @@ any_tags = st.lists(st.sampled_from(BIOES.tags), max_size=8)
 
 
 def is_valid(tags):
-    """Whether a sequence obeys BIOES, by the tag set's own constraints."""
+    """Check a sequence against BIOES, by the tag set's constraints."""
     numbers = BIOES.encode(tags)
     if not len(numbers):
         return True
@@ -160,8 +160,12 @@ def test_utterances_are_an_intent_and_then_what_spans_can_write(length):
             assert later_Y[numbers[1:]].all()
             assert small.form.read(small.form.write(tags, "utterance"), "utterance") == ([*tags], 0)
     slots = SPANS.tag_set(["A"]).tags
-    spans = [own for own in itertools.product(slots, repeat=length - 1) if to_bioes(own, "bioes")[1] == 0]
-    assert admitted == {(intent, *own) for intent in ("intent:x", "intent:y") for own in spans}
+    spans = [
+        span_tags
+        for span_tags in itertools.product(slots, repeat=length - 1)
+        if to_bioes(span_tags, "bioes")[1] == 0
+    ]
+    assert admitted == {(intent, *span_tags) for intent in ("intent:x", "intent:y") for span_tags in spans}
 
 
 def test_a_tag_set_of_utterances():

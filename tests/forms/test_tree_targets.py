@@ -18,12 +18,12 @@ RELATIONS = FLAT.tag_set([f"r{number}" for number in range(7)])
 
 @st.composite
 def sentences(draw: st.DrawFn) -> dict:
-    """A sentence as a table has it: with a tree or without, with parts of speech or without."""
+    """Draw a table row: with or without a tree, with or without parts of speech."""
     words = draw(st.integers(1, 5))
     labelled = draw(st.booleans())
 
-    def of(most: int) -> list[int]:
-        return draw(st.lists(st.integers(0, most), min_size=words, max_size=words))
+    def of(limit: int) -> list[int]:
+        return draw(st.lists(st.integers(0, limit), min_size=words, max_size=words))
 
     return {
         "tokens": [f"w{i}" for i in range(words)],
@@ -80,14 +80,14 @@ def test_a_students_targets_are_its_labels_and_mean_the_heads_that_they_were_mad
     assert list(encode_part(table, **names, encoding="relative_pos")) == written
     labels = TreeLabels.from_sentences([*written, ["-1@ROOT@r0"]], **names, encoding="relative_pos")
     column = TreeColumn.from_table(table, POS, labels)
-    targets, meant = column.gather(picked), column.label_heads(picked)
+    targets, heads_BTY = column.gather(picked), column.label_heads(picked)
     for b, row in enumerate(rows[row] for row in picked):
         if row["heads"] is not None:
-            own = targets.tags_BT[b, : len(row["heads"])].tolist()
-            assert [labels.tags[number] for number in own] == written[
-                [other["heads"] is not None for other in rows[: picked[b]]].count(True)
+            labels_T = targets.tags_BT[b, : len(row["heads"])].tolist()
+            assert [labels.tags[number] for number in labels_T] == written[
+                [earlier["heads"] is not None for earlier in rows[: picked[b]]].count(True)
             ]
-            assert [meant[b, t, number] for t, number in enumerate(own)] == row["heads"]
+            assert [heads_BTY[b, t, number] for t, number in enumerate(labels_T)] == row["heads"]
 
 
 def test_relations_alone_mean_no_heads():
@@ -106,7 +106,7 @@ def test_rows_also_of_chunked_and_sliced_tables(rows, chunks, start):
     assert column.lengths.tolist() == [len(row["heads"] or []) for row in expected]
     trees = [(heads.tolist(), relations.tolist()) for heads, relations, _, _ in column.trees()]
     assert trees == [(row["heads"] or [], row["tags"] or []) for row in expected]
-    assert [[POS.index(name) for name in own.pos] for own in column.trees()] == [
+    assert [[POS.index(name) for name in tree.pos] for tree in column.trees()] == [
         row["pos"] or [] for row in expected
     ]
-    assert [own.words for own in column.trees()] == [row["tokens"] for row in expected]
+    assert [tree.words for tree in column.trees()] == [row["tokens"] for row in expected]
