@@ -14,7 +14,7 @@ from rich.syntax import Syntax
 from ruamel.yaml import YAML, CommentedMap
 
 from raykd.cli.console import stderr, stdout, warn
-from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.options import Overrides, Small, SweepPath, Variants, file_arguments, load_document
 from raykd.corpora import CorpusConfig
 from raykd.corpora.preview import preview
 from raykd.deploy.pos_models import open_pos_model
@@ -30,36 +30,38 @@ from raykd.sweep.spec import plain_sweep
 from raykd.sweep.sweep_faults import check_sweep
 
 WIDTH = 100
-"""Of the lines in which the resolved file is shown, in a terminal and in a file alike."""
+"""Columns of the resolved file, the same in a terminal and in a file."""
 CORPUS: TypeAdapter[CorpusConfig] = TypeAdapter(CorpusConfig)
 
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Validate FILE, every alternative and, where none is named, every variant, look at its corpus, show the first."""
-    loaded = document(file, set_, variant, small)
+    """Validate FILE with all its alternatives and variants, read samples of its corpus, and show the first setting."""
+    loaded = load_document(file, set_, variant, small)
     check_sweep(loaded)
     misfits = [] if variant or small else _check_variants(file, loaded)
     size = grid_size(loaded.tree)
     settings = "infinitely many settings" if size is None else pluralise(size, "setting")
-    heading = f"check: {settings}; the first, with defaults, without what is null or empty:"
+    heading = f"check: {settings}; the first one, with defaults, without null and empty values:"
     stdout.print(heading)
-    shown = as_yaml(plain_sweep(covering_trees(loaded.tree)[0].tree).model_dump(mode="json"))
-    stdout.print(Syntax(redact(shown), "yaml", background_color="default"), soft_wrap=True)
+    resolved = as_yaml(plain_sweep(covering_trees(loaded.tree)[0].tree).model_dump(mode="json"))
+    stdout.print(Syntax(redact(resolved), "yaml", background_color="default"), soft_wrap=True)
     files, notes = _look_at_files(loaded)
     notes += [
         *check_named_files(loaded),
         *slow_precision(loaded),
-        *_larger(loaded, file, set_, variant, small),
+        *_larger_settings_note(loaded, file, set_, variant, small),
     ]
     for note in (*misfits, *notes):
         warn(note, stderr)
     if files:
         stdout.print(f"corpus: the first sentences of {pluralise(files, 'file')} can be read")
-    stdout.print(f"check: {file} is valid, {settings}. Next: raykd plan {again(file, variant, small, set_)}")
+    stdout.print(
+        f"check: {file} is valid, {settings}. Next: raykd plan {file_arguments(file, variant, small, set_)}"
+    )
 
 
 def as_yaml(resolved: PlainObject) -> str:
-    """A resolved sweep file as people read it: the name first, each section on as few lines as it takes."""
+    """Return a resolved sweep file as YAML for people: the name first, each section on as few lines as possible."""
     sections = CommentedMap({"name": resolved["name"], **_filled(resolved)})
     for section in sections.values():
         if isinstance(section, CommentedMap):
@@ -71,17 +73,17 @@ def as_yaml(resolved: PlainObject) -> str:
 
 
 def _filled(value: Any) -> Any:
-    """Without keys whose value is null or empty."""
+    """The value without keys that are null or empty."""
     if not isinstance(value, Mapping):
         return value
-    filled = {key: _filled(each) for key, each in value.items()}
-    kept = [(key, each) for key, each in filled.items() if each not in (None, [], {})]
-    # Its kind is what the other values belong to.
-    return CommentedMap(sorted(kept, key=lambda each: each[0] not in ("kind", "source")))
+    filled = {key: _filled(item) for key, item in value.items()}
+    non_empty = [(key, pair) for key, pair in filled.items() if pair not in (None, [], {})]
+    # The kind comes first: the other values belong to it.
+    return CommentedMap(sorted(non_empty, key=lambda pair: pair[0] not in ("kind", "source")))
 
 
 def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
-    """Read the beginnings of all files of every alternative of the corpus: how many there are, and what to know."""
+    """Read the beginning of all corpus files; return their number, and notes on them."""
     alternatives = dict.fromkeys(json.dumps(plain.tree) for plain in covering_trees(loaded.tree["corpus"]))
     looks = [preview(CORPUS.validate_json(text), open_pos_model) for text in alternatives]
     return sum(look.files for look in looks), list(
@@ -89,15 +91,15 @@ def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
     )
 
 
-def _larger(
+def _larger_settings_note(
     loaded: Document, file: Path, set_: list[str] | None, variants: list[str] | None, small: bool
 ) -> list[str]:
-    """A warning of what the variant `small` does not shrink; with other variants it may be of another sweep."""
+    """A warning about settings that the variant `small` does not shrink; none with other variants."""
     if set_ or variants or small or SMALL not in loaded.variants:
         return []
     try:
-        larger = larger_settings(loaded, document(file, None, [SMALL]))
-    except SpecError:  # an inherited one that does not fit, which is said apart
+        larger = larger_settings(loaded, load_document(file, None, [SMALL]))
+    except SpecError:  # an inherited variant that does not fit has its own warning
         return []
     return [f"variants.{SMALL} is larger than the file: {'; '.join(larger)}"] if larger else []
 
@@ -106,33 +108,33 @@ def _check_variants(file: Path, loaded: Document) -> list[str]:
     """Validate the variants of a sweep file, without `--set`: a variant may have another corpus.
 
     Returns:
-        A warning for each inherited variant that does not fit: the file may have changed what the variant was
-        written for, and need not use it.
+        A warning for each inherited variant that does not fit. It is no error: the file may have changed the sections
+        that the variant was written for, and need not use it.
 
     Raises:
-        SpecError: with the faults of all variants that the file writes itself.
+        SpecError: The file's own variants have faults.
     """
     faults: list[Fault] = []
     warnings = []
     for name in loaded.variants:
         try:
-            check_sweep(document(file, None, [name]))
+            check_sweep(load_document(file, None, [name]))
         except SpecError as error:
             if loaded.inherits(name):
-                warnings.append(_misfit(name, error.faults, file))
+                warnings.append(_misfit_note(name, error.faults, file))
             else:
                 faults += (
-                    replace(each, message=f"{each.message} (in variant {name})") for each in error.faults
+                    replace(fault, message=f"{fault.message} (in variant {name})") for fault in error.faults
                 )
     if faults:
         raise SpecError(loaded.ordered(faults))
     return warnings
 
 
-def _misfit(variant: str, faults: Sequence[Fault], file: Path) -> str:
-    others = f"; {pluralise(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
-    command = f"raykd check {again(file, [variant], False)}"
+def _misfit_note(variant: str, faults: Sequence[Fault], file: Path) -> str:
+    more = f"; {pluralise(len(faults) - 1, 'other fault')}" if len(faults) > 1 else ""
+    command = f"raykd check {file_arguments(file, [variant], False)}"
     return (
-        f"the inherited variant {variant} does not fit this file, and is refused when you ask for it: {faults[0]}"
-        f"{others}; {command} shows all of it. To use it, write what it lacks below variants.{variant}"
+        f"the inherited variant {variant} does not fit this file and cannot be used: {faults[0]}"
+        f"{more}; {command} shows all faults. To use it, write what it lacks below variants.{variant}"
     )

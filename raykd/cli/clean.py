@@ -1,4 +1,4 @@
-"""`raykd clean`: remove what no sweep of a store uses, or one sweep with what only it used."""
+"""`raykd clean`: remove the parts of a store that no sweep uses, or one sweep with the parts that only it used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raykd.cli.console import stderr, stdout
-from raykd.cli.list import DEFAULT, StorePath, opened
+from raykd.cli.list import DEFAULT, StorePath, open_store
 from raykd.errors import Fault, SpecError
 from raykd.report.readable_numbers import size
 
@@ -19,24 +19,25 @@ if TYPE_CHECKING:
 
 AGE = re.compile(r"(\d+)(h|d|w)")
 HOURS = {"h": 1, "d": 24, "w": 168}
-SHOWN = 40
-"""Most parts that are listed by name."""
+MOST_PARTS = 40
+"""Largest number of parts listed by name."""
 
 
 def clean(
     store: StorePath = DEFAULT,
     sweep: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Remove this sweep, and what no other sweep uses of it."),
+        typer.Option(metavar="NAME", help="Remove this sweep, with all parts that no other sweep uses."),
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Only parts that did not change for so long: 12h, 30d, 8w."),
+        typer.Option(metavar="AGE", help="Remove only parts unchanged for this long: 12h, 30d or 8w."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
 ) -> None:
-    """Remove what no sweep in STORE (default: .raykd) uses, what distill and precompute made included, after asking."""
-    storage, before = opened(store), _changed_before(older_than, sweep)
+    """Remove all parts of STORE (default: .raykd) that no sweep uses, results of distill and "
+    "precompute included; asks first."""
+    storage, before = open_store(store), _changed_before(older_than, sweep)
     with stderr.status("reading …") as status:
         from raykd.sweep.removal import nothing_runs, plan_removal, remove  # torch takes seconds to import
 
@@ -47,45 +48,45 @@ def clean(
                 stdout.print(
                     "clean: every part is used by a sweep"
                     if before is None
-                    else "clean: no unused part is as old"
+                    else "clean: no unused part is that old"
                 )
                 return
             _show(planned)
             total = size(planned.bytes)
             if not yes and not typer.confirm(f"Remove this ({total})?"):
-                stdout.print("clean: nothing is removed")
+                stdout.print("clean: nothing was removed")
                 return
             remove(storage, planned, note=stdout.print)
     stdout.print(f"clean: {total} freed. Next: raykd list{'' if store == DEFAULT else f' {store}'}")
 
 
 def _changed_before(age: str | None, sweep: str | None) -> int | None:
-    """The time before which a part is old enough, in ns."""
+    """The time before which a part is old enough, in ns since 1970."""
     if age is None:
         return None
     if sweep is not None:
-        raise SpecError((Fault("--older-than", None, age, "it is of unused parts; omit it, or --sweep"),))
-    found = AGE.fullmatch(age)
-    if found is None:
+        raise SpecError((Fault("--older-than", None, age, "it cannot be combined with --sweep; omit one"),))
+    match = AGE.fullmatch(age)
+    if match is None:
         raise SpecError((Fault("--older-than", None, age, "write hours, days or weeks: 12h, 30d, 8w"),))
-    return time.time_ns() - int(found[1]) * HOURS[found[2]] * 3600 * 10**9
+    return time.time_ns() - int(match[1]) * HOURS[match[2]] * 3600 * 10**9
 
 
 def _show(planned: Removal) -> None:
-    """Every part with its bytes; where there are many, the largest, and the rest by kind."""
+    """Print each part with its bytes; of many parts the largest, and the rest by kind."""
     if planned.records:
         number = sum(stamp.bytes for stamp in planned.records.values())
         stdout.print(f"sweeps/{planned.sweep}: {size(number)}")
-    largest = sorted(planned.parts, key=lambda part: -part.bytes)[:SHOWN]
+    largest = sorted(planned.parts, key=lambda part: -part.bytes)[:MOST_PARTS]
     for part in largest:
         stdout.print(f"{part.kind}/{part.name}: {size(part.bytes)}")
-    if others := [part for part in planned.parts if part not in largest]:
-        kinds = Counter(part.kind for part in others)
+    if rest := [part for part in planned.parts if part not in largest]:
+        kinds = Counter(part.kind for part in rest)
         counted = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        stdout.print(f"… and {counted}: {size(sum(part.bytes for part in others))}")
+        stdout.print(f"… and {counted}: {size(sum(part.bytes for part in rest))}")
     for name in planned.kept:
-        stdout.print(f"{name} stays: raykd did not write it")
+        stdout.print(f"{name} stays, as raykd did not write it")
     if planned.sweep is None and any(part.kind == "runs" for part in planned.parts):
         stdout.print(
-            "Runs of raykd distill belong to no sweep, and are among these; raykd list --kind runs shows what they are"
+            "Runs of raykd distill belong to no sweep and are among these; raykd list --kind runs describes them"
         )

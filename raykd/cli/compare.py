@@ -1,4 +1,4 @@
-"""`raykd compare`: whether the settings of finished sweeps beat a baseline, over their seeds."""
+"""`raykd compare`: test whether the settings of finished sweeps beat a baseline, over their seeds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 import typer
 
 from raykd.cli.console import stderr, stdout
-from raykd.cli.options import Small, Variants, again, at, sweep_names
-from raykd.cli.records import records_of
+from raykd.cli.options import Small, Variants, file_arguments, store_argument, sweep_names
+from raykd.cli.records import find_records
 from raykd.metrics.significance import THRESHOLD
 from raykd.report.compare import FEWEST, GOLD, Comparison, reasons_not_compared
 from raykd.report.compare import compare as compared
@@ -26,7 +26,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SWEEP...",
-            help="Sweeps' names, or their files.",
+            help="Names of sweeps, or their files.",
             show_default=False,
             autocompletion=sweep_names,
         ),
@@ -34,46 +34,52 @@ def compare(
     baseline: Annotated[
         str,
         typer.Option(
-            help="gold (the same student on gold labels alone), an objective (its best on dev), a trial's number, "
-            "or SWEEP:number."
+            help="Compare with: gold (the same student on gold labels alone), an objective (its best setting on dev), "
+            "the number of a trial, or SWEEP:number."
         ),
     ] = GOLD,
     score: Annotated[
         Literal["test", "dev", "target"],
-        typer.Option(help="Which score is compared; target: on test, over languages without labels."),
+        typer.Option(help="Score to compare; target is the test score over languages without labels."),
     ] = "test",
     metric: Annotated[
         str,
         typer.Option(
-            help="A metric beside the task's score (slot_f1, uas).", show_default="the score itself"
+            help="Compare a metric beside the task's score (slot_f1, uas).", show_default="the score itself"
         ),
     ] = "",
     by: Annotated[
         Literal["setting", "objective"],
-        typer.Option(help="Every setting, or each objective's best on dev."),
+        typer.Option(help="Compare all settings, or the best setting of each objective on dev."),
     ] = "setting",
     alpha: Annotated[
-        float, typer.Option(min=1e-6, max=0.5, help="Nominal level of all comparisons together.")
+        float, typer.Option(min=1e-6, max=0.5, help="Level of significance, for all comparisons together.")
     ] = 0.05,
     threshold: Annotated[
         float,
-        typer.Option(min=0.0, max=0.5, help="ε_min below which dominance is claimed; Dror et al. take 0.5."),
+        typer.Option(min=0.0, max=0.5, help="Claim dominance if ε_min is below this; Dror et al. use 0.5."),
     ] = THRESHOLD,
     bonferroni: Annotated[
-        bool, typer.Option("--bonferroni/--no-bonferroni", help="Share alpha out among comparisons, or not.")
+        bool, typer.Option("--bonferroni/--no-bonferroni", help="Divide alpha by the number of comparisons.")
     ] = True,
-    languages: Annotated[bool, typer.Option("--languages", help="Show each language's mean.")] = False,
-    form: Annotated[Format, typer.Option("--format", help="How to print.")] = "table",
-    store: Annotated[str | None, typer.Option(help="Store of the sweeps, if names are given.")] = None,
+    languages: Annotated[
+        bool, typer.Option("--languages", help="Show the mean of each language too.")
+    ] = False,
+    form: Annotated[Format, typer.Option("--format", help="Format of the output.")] = "table",
+    store: Annotated[str | None, typer.Option(help="Store of the sweeps, if you give names.")] = None,
     variant: Variants = None,
     small: Small = False,
 ) -> None:
     """Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance."""
-    records = [records_of(sweep, store, variant, small) for sweep in sweeps]
-    trials = {each.name: each.trials() for each in records}
-    corpora = [record.resolved.get("corpus") for each in records for record in each.load()[:1]]
+    records = [find_records(sweep, store, variant, small) for sweep in sweeps]
+    trials = {record.name: record.trials() for record in records}
+    corpora = [
+        record.resolved.get("corpus") for sweep_records in records for record in sweep_records.load()[:1]
+    ]
     if any(corpus != corpora[0] for corpus in corpora):
-        stderr.print("warning: the sweeps differ in their corpus: their scores may be of different sentences")
+        stderr.print(
+            "warning: the sweeps have different corpora, so their scores may be of different sentences"
+        )
     comparisons = compared(
         trials, baseline=baseline, score=score, metric=metric, by=by, alpha=alpha,
         threshold=threshold, bonferroni=bonferroni,
@@ -83,7 +89,7 @@ def compare(
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:
         stdout.print(_text(form, comparisons, baseline, languages, skipped))
-    # Data for other programs stands alone on standard output.
+    # Standard output holds nothing but the data, for other programs.
     console = stdout if form == "table" else stderr
     for line in skipped:
         console.print(f"left out: {line}")
@@ -113,13 +119,13 @@ def _next(
     small: bool,
     store: str | None,
 ) -> str:
-    """More seeds for the first sweep where they would decide (runs in the store are found), otherwise its front."""
-    one, name = again(sweeps[0], variant, small), names[0]
-    own = [each for each in comparisons if each.sweep == name]
-    needed = max((each.needed for each in own if each.needed), default=None)
-    if any(each.verdict == "too few seeds" for each in own):
+    """The next command: more seeds for the first sweep if they would decide, otherwise its front."""
+    arguments, name = file_arguments(sweeps[0], variant, small), names[0]
+    of_first_sweep = [comparison for comparison in comparisons if comparison.sweep == name]
+    needed = max((comparison.needed for comparison in of_first_sweep if comparison.needed), default=None)
+    if any(comparison.verdict == "too few seeds" for comparison in of_first_sweep):
         needed = max(FEWEST, needed or 0)
     if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):
-        return f"raykd front {one}{at(store)}"
+        return f"raykd front {arguments}{store_argument(store)}"
     elsewhere = f" --set {shlex.quote(f'store={store}')}" if store else ""
-    return f"raykd sweep {one} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds{elsewhere}"
+    return f"raykd sweep {arguments} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds{elsewhere}"

@@ -1,4 +1,4 @@
-"""The consoles that verbs print to, and how phases are shown in a log."""
+"""The consoles that commands print to, and the display of phases in a log."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from raykd.redact import redact
 from raykd.sweep.status import PhaseStatus
 
 
-class _Redacting(Console):
-    """A console that breaks no sentence into lines, and prints no password of a URI."""
+class _RedactingConsole(Console):
+    """A console without line breaks in sentences and without passwords of URIs."""
 
-    def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
-        sentences = all(isinstance(each, str | Text) for each in objects)
-        shown = (redact(each) if isinstance(each, str) else each for each in objects)
-        how = {"highlight": not sentences, **how}  # numbers are coloured in tables alone
-        super().print(*shown, soft_wrap=sentences if soft_wrap is None else soft_wrap, **how)
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """Print objects; strings are redacted and not wrapped."""
+        sentences = all(isinstance(item, str | Text) for item in objects)
+        redacted = (redact(item) if isinstance(item, str) else item for item in objects)
+        options = {"highlight": not sentences, **options}  # only tables have coloured numbers
+        super().print(*redacted, soft_wrap=sentences if soft_wrap is None else soft_wrap, **options)
 
 
 # No markup: what users name (tags, files, sweeps) may look like it.
-stdout = _Redacting(markup=False)
-stderr = _Redacting(stderr=True, markup=False)
+stdout = _RedactingConsole(markup=False)
+stderr = _RedactingConsole(stderr=True, markup=False)
 
-# Without a terminal (a job's log), one line per phase every few seconds.
+# Without a terminal, as in a job's log, there is one line per phase every few seconds.
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Lines:
-    """A view for logs: a line when a phase with something to do begins, when it ends, and every few seconds between."""
+class LogView:
+    """A view for logs: a line when a phase begins, one when it ends, and one every few seconds in between."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._printed = time.monotonic()
-        """When the last line was."""
+        """Time of the last line."""
 
     def begin(self, phase: PhaseStatus) -> None:
+        """Print a line for a phase that has something to do."""
         if phase.total:
             self._print(f"{phase.name}: {phase.done} of {phase.total} done")
 
     def moved(self, phase: PhaseStatus) -> None:
         # Workers report through a thread of their own.
+        """Print the progress of a phase, unless a line was printed a moment ago."""
         with self._lock:
             if time.monotonic() - self._printed < SECONDS_BETWEEN_LINES:
                 return
@@ -54,12 +57,15 @@ class Lines:
         )
 
     def end(self, phase: PhaseStatus) -> None:
+        """Print a line for a phase that has ended."""
         self._print(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
 
     def note(self, text: str) -> None:
+        """Print a message."""
         self._print(text)
 
     def warn(self, text: str) -> None:
+        """Print a warning."""
         self._print(f"warning: {text}")
 
     def _print(self, text: str) -> None:
@@ -72,29 +78,29 @@ def phase_line(phase: PhaseStatus) -> str:
     """Return the state of a phase as a sentence: `trials: 5 of 40, about 12 min left (#07: epoch 3/12, 20 %)`."""
     facts = [f"{phase.done} of {phase.total}"] if phase.total else []
     if phase.left_s is not None:
-        facts.append(f"about {span(phase.left_s)} left")
+        facts.append(f"about {duration(phase.left_s)} left")
     elif not phase.ended:
-        facts.append(f"{span(phase.seconds)} gone")
+        facts.append(f"{duration(phase.seconds)} gone")
     return f"{phase.name}: {', '.join(facts)}" + (f" ({phase.detail})" if phase.detail else "")
 
 
-def span(duration_s: float) -> str:
-    """A duration to about its tenth: `40 s`, `12 min`, `3.5 h`."""
+def duration(duration_s: float) -> str:
+    """Return a duration to about a tenth: `40 s`, `12 min`, `3.5 h`."""
     if duration_s < 90:
         return f"{duration_s:.0f} s"
     return f"{duration_s / 60:.0f} min" if duration_s < 5400 else f"{duration_s / 3600:.1f} h"
 
 
-def draws(*, plain: bool = False) -> bool:
-    """Whether standard output can be drawn on: a terminal that can move its cursor, and nobody asked for lines."""
+def can_draw(*, plain: bool = False) -> bool:
+    """Return whether standard output is a terminal with a movable cursor, and lines were not requested."""
     return stdout.is_terminal and not stdout.is_dumb_terminal and not plain
 
 
-def marked(word: Literal["error", "warning"], text: object) -> Text:
-    """A message with its first word in colour."""
+def tagged_message(word: Literal["error", "warning"], text: object) -> Text:
+    """Return a message with its first word in colour."""
     return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redact(str(text))}")
 
 
 def warn(text: object, console: Console = stdout) -> None:
     """Print a warning."""
-    console.print(marked("warning", text))
+    console.print(tagged_message("warning", text))

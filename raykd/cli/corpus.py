@@ -1,4 +1,4 @@
-"""`raykd corpus`: make and look at corpora."""
+"""`raykd corpus`: make corpora and look at them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raykd.cli.console import stderr, stdout, warn
-from raykd.cli.options import Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.options import Overrides, Small, SweepPath, Variants, file_arguments, load_document
 from raykd.corpora import PARTS, CorpusConfig, read_corpus
 from raykd.corpora.builtin import BuiltinSource
 from raykd.corpora.conll import conll_text
@@ -31,11 +31,11 @@ from raykd.tasks import TASKS
 
 DEFAULTS = {name: field.default for name, field in BuiltinSource.model_fields.items()}
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make and look at corpora.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make corpora and look at them.")
 
 
 class CorpusFile(Frozen):
-    """What of a sweep file says what is read."""
+    """The sections of a sweep file needed to read its corpus."""
 
     task: TaskName = Recipe.model_fields["task"].default
     corpus: CorpusConfig
@@ -43,13 +43,13 @@ class CorpusFile(Frozen):
 
 @app.command()
 def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
-    """Read the corpus of FILE and show its sentences, labels and warnings. FILE may have `task` and `corpus` alone."""
-    loaded = document(file, set_, variant, small)
+    """Read the corpus of FILE and show its sentences, labels and warnings. FILE may have only `task` and `corpus`."""
+    loaded = load_document(file, set_, variant, small)
     sections = {name: value for name, value in loaded.tree.items() if name in CorpusFile.model_fields}
     loaded = replace(loaded, tree=sections, unused={})
     check(loaded, CorpusFile)
-    found = CorpusFile.model_validate_json(json.dumps(covering_trees(loaded.tree)[0].tree))
-    corpus = read_corpus(found.corpus, open_pos_model)
+    config = CorpusFile.model_validate_json(json.dumps(covering_trees(loaded.tree)[0].tree))
+    corpus = read_corpus(config.corpus, open_pos_model)
     figures = describe_corpus(corpus)
     stdout.print(summary_table(figures))
     for line in (*figures["tags_in_words"], *tree_lines(figures)):
@@ -60,28 +60,32 @@ def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, smal
     for warning in figures["warnings"]:
         warn(warning, stderr)
     try:
-        TASKS[found.task].check(corpus, str(file))
+        TASKS[config.task].check(corpus, str(file))
     except CorpusError as error:
         warn(error, stderr)
-    stdout.print(f"corpus: {file} can be read. Next: raykd check {again(file, variant, small, set_)}")
+    stdout.print(
+        f"corpus: {file} can be read. Next: raykd check {file_arguments(file, variant, small, set_)}"
+    )
 
 
 @app.command()
 def make(
     folder: Annotated[
-        Path, typer.Argument(help="The files are {lang}/{part}.conll in it.", show_default=False)
+        Path, typer.Argument(help="Folder to write {lang}/{part}.conll into.", show_default=False)
     ],
-    languages: Annotated[str, typer.Option(help="Codes, separated by commas.")] = ",".join(
+    languages: Annotated[str, typer.Option(help="Codes of languages, separated by commas.")] = ",".join(
         DEFAULTS["languages"]
     ),
-    train: int = DEFAULTS["train"],
-    dev: int = DEFAULTS["dev"],
-    test: int = DEFAULTS["test"],
-    unlabelled: int = DEFAULTS["unlabelled"],
-    seed: int = DEFAULTS["seed"],
+    train: Annotated[int, typer.Option(help="Sentences of each language in train.")] = DEFAULTS["train"],
+    dev: Annotated[int, typer.Option(help="Sentences of each language in dev.")] = DEFAULTS["dev"],
+    test: Annotated[int, typer.Option(help="Sentences of each language in test.")] = DEFAULTS["test"],
+    unlabelled: Annotated[int, typer.Option(help="Sentences of each language without labels.")] = DEFAULTS[
+        "unlabelled"
+    ],
+    seed: Annotated[int, typer.Option(help="Seed of the generated sentences.")] = DEFAULTS["seed"],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Write the built-in corpus as CoNLL files, as an example of the format."""
+    """Write the built-in corpus as CoNLL files, an example of the format."""
     settings: dict[str, Any] = {
         "source": "builtin", "languages": tuple(code.strip() for code in languages.split(",")), "train": train,
         "dev": dev, "test": test, "unlabelled": unlabelled, "seed": seed,
@@ -110,7 +114,7 @@ def make(
 
 
 def summary_table(figures: PlainObject) -> Table:
-    """The figures of `describe` as one line per part and language."""
+    """Return the figures of `describe` with one line per part and language."""
     scheme = figures["scheme"] if figures["unit"] == "word" else "one class per sentence"
     trees = "trees" in figures
     if trees:
@@ -133,18 +137,16 @@ def summary_table(figures: PlainObject) -> Table:
 
 
 def _projective(row: PlainObject) -> str:
-    """The share of projective trees; nothing of a part without trees."""
+    """The share of projective trees; empty for a part without trees."""
     return share(row["projective"] / row["sentences"], 1) if "projective" in row else ""
 
 
 def tree_lines(figures: PlainObject) -> list[str]:
-    """Of the figures of a treebank its parts of speech, and what its heads are as labels, a line for each encoding; of
-    others nothing.
-    """
+    """Return lines on a treebank's parts of speech and on its heads as labels; none for other corpora."""
     if "trees" not in figures:
         return []
     return figures["trees"]["pos"] + [
-        f"heads as labels by {name}: {pluralise(own['labels'], 'label')} in train; "
-        f"{share(own['not_in_train'], 2)} of the words of dev need another one"
-        for name, own in figures["trees"]["encodings"].items()
+        f"heads as labels by {name}: {pluralise(counts['labels'], 'label')} in train; "
+        f"{share(counts['not_in_train'], 2)} of the words of dev need another one"
+        for name, counts in figures["trees"]["encodings"].items()
     ]

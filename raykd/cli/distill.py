@@ -1,10 +1,19 @@
-"""`raykd distill`: one setting of a sweep file, its first."""
+"""`raykd distill`: train the first setting of a sweep file."""
 
 from __future__ import annotations
 
-from raykd.cli.cluster import at_work
+from raykd.cli.cluster import cluster_session
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
+from raykd.cli.options import (
+    Address,
+    Overrides,
+    Plain,
+    Small,
+    SweepPath,
+    Variants,
+    file_arguments,
+    load_document,
+)
 from raykd.figures.trial import Teacher, format_scores
 from raykd.pluralise import pluralise
 from raykd.sweep.driver import run_phases, transfer_phases
@@ -17,7 +26,7 @@ from raykd.training.execute import find_result
 
 
 class Distillation(RunsPhase):
-    """Trains the runs of one setting."""
+    """The phase that trains the runs of one setting."""
 
     name, role = "distill", "students"
 
@@ -30,11 +39,11 @@ def distill(
     address: Address = None,
     plain: Plain = False,
 ) -> None:
-    """Train one student: the first alternative of every search in FILE (choose others with --set)."""
-    sweep = Sweep(document(file, set_, variant, small))
+    """Train one student: the first alternative of each search in FILE (choose others with --set)."""
+    sweep = Sweep(load_document(file, set_, variant, small))
     with (
         hold_working_lease(sweep.storage, "distill"),
-        at_work(sweep, address, plain=plain) as (cluster, listener),
+        cluster_session(sweep, address, plain=plain) as (cluster, listener),
     ):
         context = PhaseContext(sweep, cluster, listener)
         run_phases(context, transfer_phases(context))
@@ -47,5 +56,5 @@ def distill(
             stdout.print(f"{name}: {format_scores(scored)}, best epoch {result.best_epoch + 1}")
     stdout.print(
         f"distill: {pluralise(len(runs), 'run')} in {sweep.storage.child('runs').address}. "
-        f"Next: raykd sweep {again(file, variant, small, set_)}"
+        f"Next: raykd sweep {file_arguments(file, variant, small, set_)}"
     )

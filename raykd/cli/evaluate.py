@@ -1,4 +1,4 @@
-"""`raykd evaluate`: how well an exported model labels labelled files, and what it takes for what."""
+"""`raykd evaluate`: score an exported model on labelled files, and show its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.options import ExportDir, Int8, Overwrite, Threads, refuse_existing
-from raykd.cli.predict import refuse_no_export
+from raykd.cli.predict import check_export
 from raykd.corpora.detect.file_names import UNKNOWN
 from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labelled
 from raykd.corpora.sentence import display_words
@@ -34,33 +34,33 @@ if TYPE_CHECKING:
     from raykd.metrics.confusions import Confusion, Example
 
 LANGUAGE = re.compile(r"([^\W\d_][\w-]*)=(.+)")
-SHOWN = 10
-"""Most confusions that are shown; JSON has all."""
-AROUND = 8
-"""Words of a sentence that are shown on each side."""
+MOST_CONFUSIONS = 10
+"""Largest number of confusions printed; JSON has all."""
+CONTEXT_WORDS = 8
+"""Words of a sentence printed on each side of an error."""
 
 
 def evaluate(
     folder: ExportDir,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Labelled files; LANG=FILE names the language.", show_default=False),
+        typer.Argument(metavar="FILE...", help="Labelled files; LANG=FILE states the language.", show_default=False),
     ],
     language: Annotated[
         str | None,
-        typer.Option(help="Of the files that do not name theirs; several, with commas, where a column names them."),
+        typer.Option(help="Language of files given without LANG=; several, with commas, if a column of the file has it."),
     ] = None,
     against: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DIR", help="Another export, shown beside it: the teacher's, the gold twin's. May be repeated."
+            metavar="DIR", help="Another export to compare with, such as the teacher's. May be repeated."
         ),
     ] = None,
     pos: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", show_default=False,
-            help="Of parsers: an export of a student of task pos, which gives the parts of speech. Default: those of "
+            help="For parsers: an exported student of task pos that predicts the parts of speech. Default: those in "
             "the files.",
         ),
     ] = None,
@@ -68,60 +68,63 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--set", metavar="KEY=VALUE",
-            help="How the files are read, as in a sweep file: --set corpus.columns.token=1. Default: as raykd init "
-            "recognises them, and of several columns of tags the one with the model's labels.",
+            help="Setting for reading the files, as in a sweep file: --set corpus.columns.token=1. "
+            "By default the format "
+            "is detected as in raykd init, and the column with the model's labels is read.",
         ),
     ] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Sentences that are shown of each confusion.")] = 2,
+    examples: Annotated[int, typer.Option(min=0, help="Example sentences for each confusion.")] = 2,
     int8: Int8 = False,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")] = 32,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences in one batch.")] = 32,
     threads: Threads = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the JSON there too.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
     overwrite: Overwrite = False,
 ) -> None:  # fmt: skip
     """Score the exported model in DIR on labelled files: figures by label and language, and its errors."""
     refuse_existing(out, overwrite)
-    for each in (folder, *(against or ()), *([pos] if pos else ())):
-        if not any(each.glob(f"*/{CARD}")):  # one for each language is read together
-            refuse_no_export(each, f"raykd evaluate {{}} {shlex.join(files)}")
+    for directory in (folder, *(against or ()), *([pos] if pos else ())):
+        if not any(directory.glob(f"*/{CARD}")):  # a folder with one export per language is read as one model
+            check_export(directory, f"raykd evaluate {{}} {shlex.join(files)}")
     with stderr.status("reading …") as status:
         from raykd.deploy.export_scores import LoadedExport  # torch takes seconds to import
         from raykd.deploy.export_scores import evaluate as evaluated
 
-        models = [LoadedExport(each, int8=int8, threads=threads) for each in (folder, *(against or ()))]
+        models = [LoadedExport(export, int8=int8, threads=threads) for export in (folder, *(against or ()))]
         task, tagger = models[0].task, pos and LoadedExport(pos, int8=int8, threads=threads)
         _refuse_other_tasks(models, tagger)
         text = read_labelled(
-            [_file(each, language) for each in files],
+            [_file(labelled_file, language) for labelled_file in files],
             unit=task.unit, scheme=task.form.file_scheme, labels=models[0].known_labels,
             settings=_tree_settings(models[0], tagger) if task.form.reads_heads else {}, overrides=set_ or (),
             open_model=open_pos_model,
         )  # fmt: skip
         total = f"{len(text.sentences):,}"
-        found = [
+        evaluations = [
             evaluated(
                 model, text, pos=tagger, batch=batch, examples=examples,
-                on_progress=lambda done, model=model: status.update(f"{model.folder}: {done:,} of {total} sentences"),
+                on_progress=lambda count, model=model: status.update(f"{model.folder}: {count:,} of {total} sentences"),
             )
             for model in models
         ]  # fmt: skip
     if json_ or out:
-        written = json.dumps(_plain(found, text, task.score_name), ensure_ascii=False, indent=2) + "\n"
+        written = json.dumps(_plain(evaluations, text, task.score_name), ensure_ascii=False, indent=2) + "\n"
         if out:
             out.write_text(written, encoding="utf-8")
         if json_:
             print(written, end="")
             return
-    _print(found, text, task.score_label)
+    _print(evaluations, text, task.score_label)
 
 
 def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | None) -> None:
-    """Raise StoreError where some models parse and others do not, or a tagger has no effect."""
+    """Raise StoreError if only some models parse, or if a tagger has no effect."""
     for model in models:
         if model.task.form.reads_heads != models[0].task.form.reads_heads:
-            problem = f"it is of task {model.task.name!r}, and {models[0].folder} of {models[0].task.name!r}"
-            raise StoreError(str(model.folder), problem, "give models that predict the same to --against")
+            problem = (
+                f"its task is {model.task.name!r}, but that of {models[0].folder} is {models[0].task.name!r}"
+            )
+            raise StoreError(str(model.folder), problem, "give --against models of the same task")
     if tagger is not None and not any(model.reads_pos for model in models):
         problem = (
             f"--pos has no effect: {models[0].folder} (task {models[0].task.name}) reads no parts of speech"
@@ -130,105 +133,115 @@ def _refuse_other_tasks(models: Sequence[LoadedExport], tagger: LoadedExport | N
 
 
 def _tree_settings(model: LoadedExport, tagger: LoadedExport | None) -> dict[str, Any]:
-    """How files of trees are read. With a tagger they need no parts of speech of their own."""
+    """Settings for reading trees. With a tagger the files need no parts of speech."""
     predicted = {} if tagger is None else {"predicted_pos": {"model": str(tagger.folder)}}
     return {**model.tree_settings, **predicted}
 
 
 def _file(written: str, languages: str | None) -> LabelledFile:
     """`LANG=FILE`, or a file whose language is `languages`."""
-    own = LANGUAGE.fullmatch(written)
-    if own and not Path(written).is_file():
-        languages, written = own[1], own[2]
+    match = LANGUAGE.fullmatch(written)
+    if match and not Path(written).is_file():
+        languages, written = match[1], match[2]
     folder, slash, name = written.rpartition("/")
     if not Storage((folder or slash) or ".").exists(name):
         raise CorpusError(written, None, "there is no such file", "give a labelled file, or LANG=FILE")
     return LabelledFile(written, tuple(code.strip() for code in (languages or UNKNOWN).split(",")))
 
 
-def _print(found: Sequence[Evaluation], text: LabelledText, score_label: str) -> None:
-    first, words = found[0], _words(text)
+def _print(evaluations: Sequence[Evaluation], text: LabelledText, score_label: str) -> None:
+    first, words = evaluations[0], _words(text)
     for read_as in text.read_as:
         stdout.print(f"read: {read_as}")
-    stdout.print(_table(found, "relation" if text.heads else "label"))
+    stdout.print(_table(evaluations, "relation" if text.heads else "label"))
     if first.score.beside:
-        stdout.print(_scores(found, score_label))
-    for origin in dict.fromkeys(each.pos for each in found if each.pos):
+        stdout.print(_scores(evaluations, score_label))
+    for origin in dict.fromkeys(evaluation.pos for evaluation in evaluations if evaluation.pos):
         stdout.print(f"parts of speech: {origin}")
     for note in text.notes:
         warn(note)
     if text.skipped:
-        warn(f"{text.skipped:,} sentences could not be read and were left out")
+        warn(f"{text.skipped:,} sentences cannot be read and are left out")
     if text.repairs:
-        warn(f"{text.repairs:,} tags were not valid in the files' scheme and were repaired, as for training")
-    for each in found:
-        if each.unknown_labels:
-            named = ", ".join(f"{label} {count:,}" for label, count in each.unknown_labels.items())
-            warn(f"{each.address} does not know labels of the files, so these count as not found: {named}")
+        warn(f"{text.repairs:,} tags are not valid in the files' scheme and are repaired, as for training")
+    for evaluation in evaluations:
+        if evaluation.unknown_labels:
+            counts = ", ".join(f"{label} {count:,}" for label, count in evaluation.unknown_labels.items())
+            warn(
+                f"{evaluation.address} does not have these labels of the files, so they count as missed: {counts}"
+            )
     _print_confusions(first.confusions, text)
     twin = "its gold twin" if text.heads else "its teacher or gold twin"
-    other = "" if len(found) > 1 else f" Next: --against DIR shows the export of {twin} beside it"
-    for each in found:
+    hint = "" if len(evaluations) > 1 else f" Next: --against DIR shows the export of {twin} beside it"
+    for evaluation in evaluations:
         stdout.print(
-            f"{each.address} ({', '.join(each.run_ids)}): {score_label} {percent(each.score.mean)}"
-            f"{_beside(each)}{_over(each)}"
+            f"{evaluation.address} ({', '.join(evaluation.run_ids)}): {score_label} {percent(evaluation.score.mean)}"
+            f"{_beside(evaluation)}{_over(evaluation)}"
         )
-    stdout.print(
-        f"evaluate: {pluralise(len(text.sentences), 'sentence')}, {pluralise(words, 'word')}.{other}"
-    )
+    stdout.print(f"evaluate: {pluralise(len(text.sentences), 'sentence')}, {pluralise(words, 'word')}.{hint}")
 
 
 def _words(text: LabelledText) -> int:
-    """How many words the files have."""
+    """Number of words in the files."""
     return sum(map(len, text.sentences)) - text.form.words_in_front * len(text.sentences)
 
 
-def _beside(found: Evaluation) -> str:
-    own = [f"{BESIDE[name]} {percent(score.mean)}" for name, score in found.score.beside.items()]
-    return "".join(f", {each}" for each in own)
+def _beside(evaluation: Evaluation) -> str:
+    metrics = [
+        f"{METRIC_LABELS[name]} {percent(score.mean)}" for name, score in evaluation.score.beside.items()
+    ]
+    return "".join(f", {metric}" for metric in metrics)
 
 
-def _over(found: Evaluation) -> str:
-    count = len(found.by_language)
+def _over(evaluation: Evaluation) -> str:
+    count = len(evaluation.by_language)
     return f", mean over {count} languages" if count > 1 else ""
 
 
-def _scores(found: Sequence[Evaluation], score_label: str) -> Table:
-    """The score and those beside it of every language and export."""
+def _scores(evaluations: Sequence[Evaluation], score_label: str) -> Table:
+    """The score and the metrics beside it for each language and export."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("language", no_wrap=True)
-    several = len(found) > 1
-    for each in found:
-        names = (score_label, *(BESIDE[name] for name in each.score.beside))
+    several = len(evaluations) > 1
+    for evaluation in evaluations:
+        names = (score_label, *(METRIC_LABELS[name] for name in evaluation.score.beside))
         for name in names:
-            table.add_column(f"{name} of {Path(each.address).name}" if several else name, justify="right")
-    scores = [score for each in found for score in (each.score, *each.score.beside.values())]
-    for language in found[0].by_language:
+            table.add_column(
+                f"{name} of {Path(evaluation.address).name}" if several else name, justify="right"
+            )
+    scores = [
+        score for evaluation in evaluations for score in (evaluation.score, *evaluation.score.beside.values())
+    ]
+    for language in evaluations[0].by_language:
         table.add_row(language, *(percent(score.by_language[language]) for score in scores))
-    if len(found[0].by_language) > 1:
+    if len(evaluations[0].by_language) > 1:
         table.add_section()
         table.add_row("mean of languages", *(percent(score.mean) for score in scores))
     return table
 
 
-def _table(found: Sequence[Evaluation], label: str) -> Table:
-    """Every language with its labels and averages, the figures of the first export, and F1 of the others."""
-    several = len(found[0].by_language) > 1
+def _table(evaluations: Sequence[Evaluation], label: str) -> Table:
+    """Labels and averages of each language: all figures of the first export, and F1 of the others."""
+    several = len(evaluations[0].by_language) > 1
     table = Table(box=box.SIMPLE_HEAD)
     if several:
         table.add_column("language", no_wrap=True)
     table.add_column(label, overflow="fold")
     for title in ("support", "precision", "recall", "F1"):
         table.add_column(title, justify="right", no_wrap=True)
-    for other in found[1:]:
-        table.add_column(f"F1 of {Path(other.address).name}", justify="right")
+    for evaluation in evaluations[1:]:
+        table.add_column(f"F1 of {Path(evaluation.address).name}", justify="right")
         table.add_column("±", justify="right", no_wrap=True)
-    for language in found[0].by_language:
-        _add(table, [each.by_language[language] for each in found], [language] if several else [])
+    for language in evaluations[0].by_language:
+        _add(
+            table,
+            [evaluation.by_language[language] for evaluation in evaluations],
+            [language] if several else [],
+        )
     if several:
-        _add(table, [each.overall for each in found], ["all sentences"])
-        if not found[0].score.beside:  # the next table has them
-            _add_means(table, found)
+        _add(table, [each.overall for each in evaluations], ["all sentences"])
+        if not evaluations[0].score.beside:  # the next table has them
+            _add_means(table, evaluations)
     return table
 
 
@@ -236,59 +249,63 @@ def _add(table: Table, sides: Sequence[ScoresByLabel], before: Sequence[str]) ->
     names = sorted({name for side in sides for name in side.labels})
     rows = [(name, tuple(side.labels.get(name) for side in sides)) for name in names]
     rows += [("micro", tuple(side.micro for side in sides)), ("macro", tuple(side.macro for side in sides))]
-    for place, (name, own) in enumerate(rows):
+    for place, (name, counts) in enumerate(rows):
         head = [*before] if place == 0 else [""] * len(before)
-        table.add_row(*head, name, *_cells(own), end_section=place == len(rows) - 1)
+        table.add_row(*head, name, *_cells(counts), end_section=place == len(rows) - 1)
 
 
-def _cells(own: Sequence[LabelScores | None]) -> list[str]:
-    first = own[0]
-    if first is None:  # the first never says such a label, and none is there
+def _cells(counts: Sequence[LabelScores | None]) -> list[str]:
+    first = counts[0]
+    if first is None:  # the label is neither predicted by the first export nor in the files
         cells = ["0", *["–"] * 3]
     else:
         cells = [f"{first.support:,}", percent(first.precision), percent(first.recall), percent(first.f1)]
-    for other in own[1:]:
-        both = other is not None and first is not None
-        cells += [percent(other.f1 if other else None), gain(other.f1 - first.f1) if both else "–"]  # type: ignore[union-attr]
+    for count in counts[1:]:
+        both = count is not None and first is not None
+        cells += [percent(count.f1 if count else None), gain(count.f1 - first.f1) if both else "–"]  # type: ignore[union-attr]
     return cells
 
 
-def _add_means(table: Table, found: Sequence[Evaluation]) -> None:
-    """The score that a sweep has: the mean of the languages' own."""
-    scores = [each.score.mean for each in found]
+def _add_means(table: Table, evaluations: Sequence[Evaluation]) -> None:
+    """Add the mean over languages, which is the score of a sweep."""
+    scores = [evaluation.score.mean for evaluation in evaluations]
     cells = ["", "", "", percent(scores[0])]
-    for other in scores[1:]:
-        cells += [percent(other), gain(other - scores[0])]
+    for mean in scores[1:]:
+        cells += [percent(mean), gain(mean - scores[0])]
     table.add_row("mean of languages", "", *cells)
 
 
 def _print_confusions(confusions: Sequence[Confusion], text: LabelledText) -> None:
     kinds = Counter[str]()
-    for each in confusions:
-        kinds[each.kind] += each.count
-    counted = ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in kinds.most_common())
+    for confusion in confusions:
+        kinds[confusion.kind] += confusion.count
+    counted = ", ".join(f"{count:,} {ERROR_KINDS[kind]}" for kind, count in kinds.most_common())
     stdout.print(f"errors: {counted}" if confusions else "errors: none")
-    for each in confusions[:SHOWN]:
-        stdout.print(f"{each.count:7,}  {each.gold} → {each.predicted}  ({KINDS[each.kind]})")
-        for example in each.examples:
-            stdout.print(f"         {_shown(example, each, text)}")
-    if len(confusions) > SHOWN:
-        stdout.print(f"         … and {len(confusions) - SHOWN} more kinds of confusion: --json has all")
+    for confusion in confusions[:MOST_CONFUSIONS]:
+        stdout.print(
+            f"{confusion.count:7,}  {confusion.gold} → {confusion.predicted}  ({ERROR_KINDS[confusion.kind]})"
+        )
+        for example in confusion.examples:
+            stdout.print(f"         {_example_line(example, confusion, text)}")
+    if len(confusions) > MOST_CONFUSIONS:
+        stdout.print(
+            f"         … and {len(confusions) - MOST_CONFUSIONS} more kinds of confusion: --json has all"
+        )
 
 
-KINDS: Mapping[str, str] = {
+ERROR_KINDS: Mapping[str, str] = {
     "type": "wrong type", "boundary": "wrong boundary", "both": "wrong type and boundary", "missed": "missed",
     "spurious": "spurious", "label": "wrong label", "head": "wrong head", "relation": "wrong relation",
     "arc": "wrong head and relation",
 }  # fmt: skip
-BESIDE: Mapping[str, str] = {
+METRIC_LABELS: Mapping[str, str] = {
     "uas": "UAS", "repairs": "repaired heads", "intent_accuracy": "intent accuracy", "slot_f1": "slot F1",
 }  # fmt: skip
-"""What is shown beside the score of a parser, and of intents and slots."""
+"""Labels of the metrics shown beside the score of a parser, and of intents and slots."""
 
 
-def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
-    """File and line, the gold span and the predicted one, and the words around."""
+def _example_line(example: Example, confusion: Confusion, text: LabelledText) -> str:
+    """File and line, gold and predicted span, and the words around them."""
     words = text.sentences[example.sentence]
     sides = []
     if example.heads is not None:
@@ -297,17 +314,17 @@ def _shown(example: Example, confusion: Confusion, text: LabelledText) -> str:
         sides = [f"{label} of {head}" for label, head in zip(labels, heads, strict=True)]
     elif text.unit == "word":
         for place, label in ((example.gold, confusion.gold), (example.predicted, confusion.predicted)):
-            named = " ".join(words[place.start : place.end]) if place else ""
-            named = "the utterance" if named == UTTERANCE else named
-            sides.append(f"{named} ({label})" if place else "nothing")
-    own = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
-    start = max(0, min((place.start for place in own), default=0) - AROUND)
-    end = max((place.end for place in own), default=2 * AROUND) + AROUND
+            words_of_span = " ".join(words[place.start : place.end]) if place else ""
+            words_of_span = "the utterance" if words_of_span == UTTERANCE else words_of_span
+            sides.append(f"{words_of_span} ({label})" if place else "nothing")
+    spans = [place for place in (example.gold, example.predicted) if place and text.unit == "word"]
+    start = max(0, min((place.start for place in spans), default=0) - CONTEXT_WORDS)
+    end = max((place.end for place in spans), default=2 * CONTEXT_WORDS) + CONTEXT_WORDS
     around = f"{'… ' if start else ''}{display_words(words[start:end])}{' …' if end < len(words) else ''}"
-    said = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
+    comparison = f"gold {sides[0]}, predicted {sides[1]}: " if sides else ""
     if example.heads is not None and example.gold is not None:
-        said = f"{words[example.gold.start]}: {said}"
-    return f"{_origin(text, example.sentence)}: {said}{around}"
+        comparison = f"{words[example.gold.start]}: {comparison}"
+    return f"{_origin(text, example.sentence)}: {comparison}{around}"
 
 
 def _origin(text: LabelledText, sentence: int) -> str:
@@ -315,52 +332,52 @@ def _origin(text: LabelledText, sentence: int) -> str:
     return file if line is None else f"{file}:{line}"
 
 
-def _plain(found: Sequence[Evaluation], text: LabelledText, score_name: str) -> dict[str, Any]:
+def _plain(evaluations: Sequence[Evaluation], text: LabelledText, score_name: str) -> dict[str, Any]:
     return {
         "score": score_name, "sentences": len(text.sentences), "words": _words(text), "repairs": text.repairs,
         "skipped": text.skipped,
-        "exports": [_plain_one(each, text) for each in found],
+        "exports": [_plain_one(each, text) for each in evaluations],
     }  # fmt: skip
 
 
-def _plain_one(found: Evaluation, text: LabelledText) -> dict[str, Any]:
+def _plain_one(evaluation: Evaluation, text: LabelledText) -> dict[str, Any]:
     return {
-        "folder": found.address,
-        "runs": list(found.run_ids),
-        "mean": found.score.mean,
-        **{name: score.mean for name, score in found.score.beside.items()},
-        **({"pos": found.pos} if found.pos else {}),
+        "folder": evaluation.address,
+        "runs": list(evaluation.run_ids),
+        "mean": evaluation.score.mean,
+        **{name: score.mean for name, score in evaluation.score.beside.items()},
+        **({"pos": evaluation.pos} if evaluation.pos else {}),
         "by_language": {
             language: {
-                "score": found.score.by_language[language],
-                **{name: score.by_language[language] for name, score in found.score.beside.items()},
-                **_plain_labels(own),
+                "score": evaluation.score.by_language[language],
+                **{name: score.by_language[language] for name, score in evaluation.score.beside.items()},
+                **_plain_labels(counts),
             }
-            for language, own in found.by_language.items()
+            for language, counts in evaluation.by_language.items()
         },
-        "together": _plain_labels(found.overall),
-        "unknown_labels": dict(found.unknown_labels),
+        "together": _plain_labels(evaluation.overall),
+        "unknown_labels": dict(evaluation.unknown_labels),
         "confusions": [
             {
-                "gold": each.gold, "predicted": each.predicted, "kind": each.kind, "count": each.count,
-                "examples": list(_plain_examples(each.examples, text)),
+                "gold": confusion.gold, "predicted": confusion.predicted, "kind": confusion.kind, "count": confusion.count,
+                "examples": list(_plain_examples(confusion.examples, text)),
             }
-            for each in found.confusions
+            for confusion in evaluation.confusions
         ],
     }  # fmt: skip
 
 
-def _plain_labels(own: ScoresByLabel) -> dict[str, Any]:
-    labels = {name: row._asdict() for name, row in own.labels.items()}
-    return {"labels": labels, "micro": own.micro._asdict(), "macro": own.macro._asdict()}
+def _plain_labels(counts: ScoresByLabel) -> dict[str, Any]:
+    labels = {name: row._asdict() for name, row in counts.labels.items()}
+    return {"labels": labels, "micro": counts.micro._asdict(), "macro": counts.macro._asdict()}
 
 
 def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator[dict[str, Any]]:
-    """Spans as their first word and the one after their last."""
-    for each in examples:
-        file, line = text.origins[each.sentence]
+    """Examples with spans as their first word and the word after their last one."""
+    for example in examples:
+        file, line = text.origins[example.sentence]
         yield {
-            "file": file, "line": line, "tokens": list(text.sentences[each.sentence]),
-            "gold": each.gold, "predicted": each.predicted,
-            **({"heads": list(each.heads)} if each.heads else {}),
+            "file": file, "line": line, "tokens": list(text.sentences[example.sentence]),
+            "gold": example.gold, "predicted": example.predicted,
+            **({"heads": list(example.heads)} if example.heads else {}),
         }  # fmt: skip

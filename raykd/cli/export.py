@@ -1,4 +1,4 @@
-"""`raykd export`: a trained model as files that are served without raykd."""
+"""`raykd export`: write a trained model as files that are served without raykd."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 
 from raykd.cli.console import stderr, stdout, warn
 from raykd.cli.predict import RUN
-from raykd.cli.records import records_of
+from raykd.cli.records import find_records
 from raykd.deploy.export import FILES, ONNX, ONNX_INT8, Agreement, Export, export_run
 from raykd.errors import Fault, SpecError, StoreError
 from raykd.figures.front import pareto_front
@@ -40,92 +40,98 @@ KINDS = {"run": "runs", "teacher": "teachers"}
 
 @dataclass(frozen=True)
 class _Source:
-    """One model to export."""
+    """A model to export."""
 
     folder: Storage
-    """Of its run."""
+    """Folder of the model's run."""
     store: Storage | None
-    """That has the run's corpus; None: not known."""
+    """Store with the run's corpus; None if unknown."""
     card: Callable[[Export], str]
     name: str = ""
-    """Below which folder it is written, where several are."""
+    """Subfolder to write to, if several models are exported."""
 
 
 def export(
-    what: Annotated[
+    source: Annotated[
         str,
         typer.Argument(
             metavar="SWEEP#TRIAL|SWEEP|RUN", show_default=False,
-            help="A trial of a sweep, for example quickstart#7, or quickstart#ship for the one of the verdict and "
-            "quickstart#best for the best on dev; a sweep, with --all; the id of a run (run-…, teacher-…); or a run's "
-            "folder.",
+            help="The model: a trial of a sweep (quickstart#7), the one to ship (quickstart#ship), the best on dev "
+            "(quickstart#best), a whole sweep with --all (quickstart), the id of a run (run-…, teacher-…), or the "
+            "folder of a run.",
         ),
     ],
-    to: Annotated[str, typer.Argument(metavar="DIR", help="Where to write, a folder or URI.", show_default=False)],
+    to: Annotated[str, typer.Argument(metavar="DIR", help="Folder or URI to write to.", show_default=False)],
     all_: Annotated[
-        bool, typer.Option("--all", help="Every student on the front of SWEEP, each in a folder of its own.")
+        bool, typer.Option("--all", help="Export all students on the front of SWEEP, each to its own folder.")
     ] = False,
     store: Annotated[
-        str | None, typer.Option(help="Store of the sweep or run. Default: .raykd, or the store that a folder is in.")
+        str | None, typer.Option(help="Store of the sweep or run. Default: .raykd, or the store around a run's folder.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of a trial with several seeds, which one: 0, 1, … Default: 0.")
+        int | None, typer.Option(min=0, help="Number of the seed, for a trial with several: 0, 1, … Default: 0.")
     ] = None,
     license_: Annotated[
         str | None,
         typer.Option(
-            "--license", help="Of the model, for its card. Default: card.license of the sweep file.", show_default=False
+            "--license", help="Licence of the model, for its card. Default: card.license of the sweep file.",
+            show_default=False,
         ),
     ] = None,
     data_license: Annotated[
-        str | None, typer.Option(help="Of the corpus, for the card. Default: card.data_license.", show_default=False)
+        str | None,
+        typer.Option(help="Licence of the corpus, for the card. Default: card.data_license.", show_default=False),
     ] = None,
     checkpoint: Annotated[
         bool,
         typer.Option(
             "--checkpoint",
-            help="Of fine-tuned checkpoints: write a checkpoint of Transformers instead, for example to teach other "
-            "sweeps (teachers.path). Pretrained encoders are written so anyway.",
+            help="Write a fine-tuned model as a checkpoint of Transformers, for example as the "
+            "teacher of another sweep "
+            "(teachers.path). Pretrained encoders always have this form.",
         ),
     ] = False,
     split: Annotated[
         Literal["signs", "whitespace"] | None,
         typer.Option(
-            help="How the exported model splits texts into words: signs, at white space and at signs, or whitespace, "
-            "at white space alone (for texts with a space between all words). Default: signs; whitespace of a task "
-            "that labels whole texts.",
+            help="Split texts into words at white space and punctuation (signs), or only at white "
+            "space (whitespace), for "
+            "texts with a space between all words. Default: signs, or whitespace for tasks that label whole texts.",
             show_default=False,
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an export in DIR.")] = False,
 ) -> None:  # fmt: skip
-    """Write models as ONNX (float32 and 8-bit, decoding included), safetensors, vocabulary, labels and model card."""
+    """Write models as ONNX (float32 and 8-bit, with decoding), safetensors, vocabulary, labels and model card."""
     target = Storage(to)
-    given = {"license": license_, "data_license": data_license}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    licences = {"license": license_, "data_license": data_license}
+    options: dict[str, Any] = {name: value for name, value in licences.items() if value is not None}
     for name in (name for name, value in options.items() if not value.strip()):
         message = "is empty; name a licence as Hugging Face does (cc-by-4.0), or omit it"
         raise SpecError((Fault(f"--{name.replace('_', '-')}", None, "", message),))
-    if all_ or _is_sweep(what, store):
-        sources = _of_sweep(what, store, seed, options, every=all_)
+    if all_ or _is_sweep(source, store):
+        models = _sweep_sources(source, store, seed, options, whole_front=all_)
     elif seed is not None:
-        raise SpecError((Fault("--seed", None, "", "only a trial (SWEEP#TRIAL) has seeds; omit --seed"),))
+        raise SpecError(
+            (Fault("--seed", None, "", "only a trial has several seeds; give SWEEP#TRIAL, or omit --seed"),)
+        )
     else:
-        sources = [_of_run(what, store, CardConfig(**options))]
-    targets = [target.child(source.name) if source.name else target for source in sources]
+        models = [_run_source(source, store, CardConfig(**options))]
+    targets = [target.child(model.name) if model.name else target for model in models]
     if not overwrite:
         _refuse_files(targets)
-    for source, own in zip(sources, targets, strict=True):
-        run = source.folder.find_json(MODEL, Run.from_plain)
+    for model, folder in zip(models, targets, strict=True):
+        run = model.folder.find_json(MODEL, Run.from_plain)
         if checkpoint or (run is not None and run.task == MASKED_LM.name):
-            for name, bytes_ in export_checkpoint(source.folder, own).items():
-                stdout.print(f"{own.address}/{name}: {size(bytes_)}")
+            for name, bytes_ in export_checkpoint(model.folder, folder).items():
+                stdout.print(f"{folder.address}/{name}: {size(bytes_)}")
         else:
-            _print(_exported(source, own, split))
-    count = pluralise(len(sources), "model")
+            _print(_export_with_progress(model, folder, split))
+    count = pluralise(len(models), "model")
     if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
         stdout.print(
-            f"export: {count} in {target.address}. Next: from_pretrained of Transformers, or path: of a teacher"
+            f"export: {count} in {target.address}. Next: load it with from_pretrained of Transformers, or set "
+            "teachers.path to it"
         )
         return
     stdout.print(
@@ -134,69 +140,73 @@ def export(
     )
 
 
-def _exported(source: _Source, target: Storage, split: str | None) -> Export:
-    """Write one model, and show meanwhile what is done."""
+def _export_with_progress(source: _Source, target: Storage, split: str | None) -> Export:
+    """Write one model, and show the progress."""
     name = f"{target.address}: "
     with stderr.status(f"{name}exporting …") as status:
 
-        def show(done: float | None, doing: str) -> None:
-            status.update(f"{name}{doing}{'' if done is None else f', {share(done)}'}")
+        def show(fraction: float | None, doing: str) -> None:
+            status.update(f"{name}{doing}{'' if fraction is None else f', {share(fraction)}'}")
 
         with listen_to_progress(show):
             return export_run(source.folder, target, store=source.store, card=source.card, split=split)
 
 
 def _refuse_files(targets: list[Storage]) -> None:
-    """Raises StoreError where one of the files to write is there already; what else lies there is not looked at."""
+    """Raise StoreError if a file to write exists; other files in the folder do not matter."""
     for target in targets:
-        if there := next((name for name in (*FILES, *CHECKPOINT_FILES) if target.exists(name)), None):
+        if existing := next((name for name in (*FILES, *CHECKPOINT_FILES) if target.exists(name)), None):
             hint = "give another folder, or --overwrite"
-            raise StoreError(target.address, f"holds {there} already", hint)
+            raise StoreError(target.address, f"holds {existing} already", hint)
 
 
-def _is_sweep(what: str, store: str | None) -> bool:
-    """Whether a name that is no run's, and no folder, is a sweep's or a trial's."""
-    if RUN.fullmatch(what) or Storage(what).exists(MODEL):
+def _is_sweep(name: str, store: str | None) -> bool:
+    """True if a name belongs to a sweep or a trial, not to a run or a folder."""
+    if RUN.fullmatch(name) or Storage(name).exists(MODEL):
         return False
-    if "#" in what.rpartition("/")[2]:
+    if "#" in name.rpartition("/")[2]:
         return True
     with suppress(StoreError):
-        records_of(what, store, None, False)
+        find_records(name, store, None, False)
         return True
     return False
 
 
-def _trial_of(what: str) -> tuple[str, str]:
-    """`SWEEP#TRIAL` as its two names; folders above a file may have the sign too."""
-    folder, slash, name = what.rpartition("/")
+def _split_trial(name_of_trial: str) -> tuple[str, str]:
+    """Split `SWEEP#TRIAL`; the folders of a sweep file may contain the sign too."""
+    folder, slash, name = name_of_trial.rpartition("/")
     sweep, sign, number = name.rpartition("#")
-    return (f"{folder}{slash}{sweep}", number) if sign else (what, "")
+    return (f"{folder}{slash}{sweep}", number) if sign else (name_of_trial, "")
 
 
-def _of_sweep(
-    what: str, store: str | None, seed: int | None, options: dict[str, str], *, every: bool
+def _sweep_sources(
+    name: str, store: str | None, seed: int | None, options: dict[str, str], *, whole_front: bool
 ) -> list[_Source]:
-    """The models of one trial, or of the whole front, each trial in a folder of its own."""
-    sweep, number = _trial_of(what)
-    if every and number:
+    """The models of one trial, or of the whole front with a folder for each trial."""
+    sweep, number = _split_trial(name)
+    if whole_front and number:
         raise SpecError(
-            (Fault("--all", None, "", f"the whole front is asked for, and trial {number}; omit one"),)
+            (
+                Fault(
+                    "--all", None, "", f"it means the whole front, but trial {number} is named too; omit one"
+                ),
+            )
         )
-    records = records_of(sweep, store, None, False)
+    records = find_records(sweep, store, None, False)
     trials = records.trials()
     front = pareto_front(trials, records.objectives)
-    if every:
+    if whole_front:
         if not front:
             raise StoreError(
-                f"sweep {sweep!r}", "has no student on its front", "go on with it: raykd sweep --resume"
+                f"sweep {sweep!r}", "has no student on its front", "continue it with raykd sweep --resume"
             )
         chosen = {folder_name(trial): trial for trial in front}
     elif number:
         chosen = {"": _trial(records, trials, number)}
     else:
-        named = ", ".join(f"{sweep}#{trial.number}" for trial in front)
-        hint = f"its front has {named or 'no student'}" + ("; or give --all" if front else "")
-        raise StoreError(f"sweep {sweep!r}", "has many trials, and none is named", hint)
+        names = ", ".join(f"{sweep}#{trial.number}" for trial in front)
+        hint = f"its front has {names or 'no student'}" + ("; or give --all" if front else "")
+        raise StoreError(f"sweep {sweep!r}", "has several trials, and you named none", hint)
     stated = records.card.model_copy(update=options)
     teachers = records.teachers()
     return [
@@ -212,7 +222,7 @@ def _of_sweep(
 
 
 def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
-    """A complete trial by its number, `best` for the best of the front on dev, `ship` for the one of the verdict."""
+    """A complete trial by its number; `best` is the best of the front on dev, `ship` the one to ship."""
     sweep, front = records.name, pareto_front(trials, records.objectives)
     if number == "best" and front:
         return max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
@@ -222,7 +232,7 @@ def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
         if verdict.ship is None:
             raise StoreError(f"sweep {sweep!r}", verdict.text, f"or name a trial: {sweep}#best, {sweep}#0, …")
         return verdict.ship
-    # Trials are shown as #05.
+    # Tables show a trial's number as #05.
     plain = number.lstrip("0") or "0"
     trial = next((trial for trial in trials if str(trial.number) == plain), None)
     if trial is None or trial.state != "COMPLETE":
@@ -233,7 +243,7 @@ def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
 
 
 def _seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list[TrialModel]:
-    """The models of the seed that is asked for."""
+    """The models of one seed of a trial."""
     if seed is not None and seed >= len(seeds):
         message = f"trial {trial.number} has {len(seeds)} seeds; choose from 0 to {len(seeds) - 1}"
         raise SpecError((Fault("--seed", None, str(seed), message),))
@@ -245,24 +255,24 @@ def _seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list
 
 
 def folder_name(trial: Trial) -> str:
-    """A trial's short name as a folder: `07-top_wk-k3-T2-E32-H64-crf`."""
+    """Return a trial's short name as a folder: `07-top_wk-k3-T2-E32-H64-crf`."""
     return re.sub(r"[^\w.]+", "-", trial.name.replace("=", ""), flags=re.ASCII).strip("-.")
 
 
-def _of_run(what: str, store: str | None, stated: CardConfig) -> _Source:
-    """The folder of a run by its id, or the folder that is given; the store it is in."""
+def _run_source(run: str, store: str | None, stated: CardConfig) -> _Source:
+    """A run by its id or its folder, with its store if known."""
     card = partial(model_card, stated=stated)
-    if found := RUN.fullmatch(what):
-        at = Storage(store or ".raykd")
-        return _Source(at.child(KINDS[found.group(1)], what), at, card)
-    folder = Storage(what)
+    if match := RUN.fullmatch(run):
+        store_of_run = Storage(store or ".raykd")
+        return _Source(store_of_run.child(KINDS[match.group(1)], run), store_of_run, card)
+    folder = Storage(run)
     above = folder.address.rpartition("/")[0]
     inside = above.rpartition("/")[2] in KINDS.values()
     return _Source(folder, Storage(store or above.rpartition("/")[0]) if store or inside else None, card)
 
 
 def _print(exported: Export) -> None:
-    """The files of one model, and how far they agree with it."""
+    """Print the files of one model, and their agreement with it."""
     agreement = exported.agreement
     stdout.print(f"{exported.run.id} in {exported.address}")
     table = Table(box=box.SIMPLE_HEAD)
@@ -277,7 +287,7 @@ def _print(exported: Export) -> None:
     stdout.print(table)
     if agreement is None:
         warn(
-            "the files were not compared with the model: the sentences of its run are not here; give --store"
+            "the files were not compared with the model, as the sentences of its run are not here; give --store"
         )
     else:
         stdout.print(
@@ -289,19 +299,19 @@ def _print(exported: Export) -> None:
         stdout.print(f"trees: heads are labels ({trees.encoding}){read}")
     if agreement is not None and agreement.too_long:
         warn(
-            f"{agreement.too_long} sentences were left out: they have more pieces than the graph reads at once "
+            f"{agreement.too_long} sentences were left out, as they have more pieces than the graph can read "
             f"(piece_limit in export.json)"
         )
     if (problem := exported.splitting.problem) is not None:
         advice = "give words where you have them (label.label)"
-        if (other := exported.splitting.proposal) is not None:
-            share = exported.splitting.share(other)
-            advice += f", or for texts that are written as the corpus --split {other} ({share})"
+        if (proposed_split := exported.splitting.proposal) is not None:
+            share = exported.splitting.share(proposed_split)
+            advice += f", or for texts that are written as the corpus --split {proposed_split} ({share})"
         warn(f"{problem}; {advice}")
 
 
 def _differing(agreement: Agreement, name: str) -> str:
-    """How many labels of a file differ, and their share; nothing for the model itself."""
+    """Number and share of a file's labels that differ; empty for the model itself."""
     if name not in agreement.differing:
         return ""
     number = agreement.differing[name]

@@ -1,4 +1,4 @@
-"""`raykd front`: the front of a sweep that was run, and which student to ship."""
+"""`raykd front`: show the front of a sweep, and the student to ship."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import typer
 from rich.text import Text
 
 from raykd.cli.console import stdout, warn
-from raykd.cli.options import Overrides, Small, SweepName, SweepStore, Variants, again, as_good_as, at
+from raykd.cli.options import (
+    Overrides,
+    Small,
+    SweepName,
+    SweepStore,
+    Variants,
+    file_arguments,
+    store_argument,
+    where_argument,
+)
 from raykd.cli.pages import report_files
-from raykd.cli.records import records_of
+from raykd.cli.records import find_records
 from raykd.errors import StoreError
 from raykd.figures.table import COSTS, Directions, cost_columns, main_latency
 from raykd.figures.trial import Teacher, Trial, common_score_name, format_scores, teacher_score
@@ -30,20 +39,23 @@ def front(
     where: Annotated[
         str | None,
         typer.Option(
-            help="Which students, for example 'f1 >= 0.95 * teacher'. Names: the task's score on dev (f1, accuracy), "
-            "that of one language (f1\\[nl]), teacher, over_gold (the gain over labels alone), objective "
-            "(== 'structural') and the costs in front.csv (latency_ms, latency_ms_int8, bytes, …)."
+            help="Show only students that meet a condition, for example 'f1 >= 0.95 * teacher'. "
+            "Names: the task's score "
+            "on dev (f1, accuracy), the score of one language (f1\\[nl]), teacher (its score), "
+            "over_gold (the gain over "
+            "gold labels alone), objective (== 'structural') and the costs in front.csv (latency_ms, latency_ms_int8, "
+            "bytes, …)."
         ),
     ] = None,
     best: Annotated[
-        str | None, typer.Option(help="By which figure to choose one, for example latency_ms.")
+        str | None, typer.Option(help="Choose the best student by this figure, for example latency_ms.")
     ] = None,
     set_: Overrides = None,
     variant: Variants = None,
     small: Small = False,
 ) -> None:
-    """Show the front of SWEEP, and with --where and --best the student to ship."""
-    records = records_of(sweep, store, variant, small, set_, command="raykd front ")
+    """Show the front of SWEEP, and the student to ship; choose another with --where and --best."""
+    records = find_records(sweep, store, variant, small, set_, command="raykd front ")
     trials, teachers = records.trials(), records.teachers()
     score_name = common_score_name([*teachers, *trials])
     condition = parse_where(where, score_name) if where else None
@@ -52,8 +64,8 @@ def front(
         judged = judge(trials, teachers, objectives=records.objectives, dev_labels=records.dev_labels())
         show_front(trials, teachers, judged, sweep=records.name, objectives=records.objectives)
         stdout.print(
-            f"front: {written}. Next: raykd front {again(sweep, variant, small, set_)}{at(store)} "
-            f"{as_good_as(teachers, score_name)}--best {main_latency(records.objectives).name}"
+            f"front: {written}. Next: raykd front {file_arguments(sweep, variant, small, set_)}{store_argument(store)} "
+            f"{where_argument(teachers, score_name)}--best {main_latency(records.objectives).name}"
         )
         return
     reference = teacher_score(teachers)
@@ -73,7 +85,7 @@ def front(
 
 
 def _write(files: Mapping[str, bytes], records: SweepRecords) -> str:
-    """Write the report and say where it is. Where the store takes nothing the table is shown all the same."""
+    """Write the report and return a sentence on its place. A store that cannot be written does not hide the table."""
     *first, last = files
     names = f"{', '.join(first)} and {last}"
     try:
@@ -88,7 +100,7 @@ def _write(files: Mapping[str, bytes], records: SweepRecords) -> str:
 def show_front(
     trials: list[Trial], teachers: list[Teacher], judged: Judgement, *, sweep: str, objectives: Directions
 ) -> None:
-    """Print the table, what to know of its figures, and the verdict."""
+    """Print the table, the findings and the verdict."""
     ship = judged.verdict.ship
     best = ship.number if ship else None
     stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=best))
@@ -99,17 +111,17 @@ def show_front(
 
 
 def show_verdict(judged: Judgement) -> None:
-    """Print what to do."""
+    """Print the verdict."""
     style = "bold green" if judged.verdict.ship else "bold yellow"
     stdout.print(Text(judged.verdict.text, style=style))
 
 
 def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:
-    """How close the front came to a condition that no student meets."""
+    """Print the student that comes closest to a condition that no student meets."""
     closest = condition.closest(rows, teacher) if condition is not None else None
-    came = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
+    hint = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
     stdout.print(
-        f"front: no student of the front meets the condition{came}. Next: relax it, or search other students"
+        f"front: no student of the front meets the condition{hint}. Next: relax it, or search other students"
     )
 
 
@@ -122,16 +134,17 @@ def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> No
     ]
     if rows and unknown:
         stdout.print(
-            f"front: {', '.join(unknown)} is not known of its students. raykd plan FILE --all measures 8 bits and "
-            "PyTorch, and raykd sweep FILE --resume shows them; a model without an export has those of PyTorch alone"
+            f"front: {', '.join(unknown)} of its students is not known. raykd plan FILE --all measures the costs with "
+            "8 bits and in PyTorch, and raykd sweep FILE --resume shows them; a model without an export has only "
+            "costs in PyTorch"
         )
 
 
 def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) -> None:
-    named: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
+    figures: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
     for trial in chosen[:1] if best is not None else chosen:
         stdout.print(
-            f"{trial.name}: {format_scores(trial)}, {', '.join(costs_in_words(trial, cost_columns(named)))}"
+            f"{trial.name}: {format_scores(trial)}, {', '.join(costs_in_words(trial, cost_columns(figures)))}"
         )
         runs = records.folder.address.rsplit("/sweeps/", 1)[0] + "/runs/"
         stdout.print("  " + ", ".join(runs + run_id for run_id in trial.run_ids))

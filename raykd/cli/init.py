@@ -1,4 +1,4 @@
-"""`raykd init`: a first sweep file for the corpus in a folder."""
+"""`raykd init`: write a first sweep file for the corpus in a folder."""
 
 from __future__ import annotations
 
@@ -24,31 +24,29 @@ MOST_LABELS, MOST_UNUSED = 8, 4
 
 def init(
     folder: Annotated[
-        str, typer.Argument(metavar="DIR", help="The folder of a corpus, or its URI.", show_default=False)
+        str, typer.Argument(metavar="DIR", help="Folder or URI of a corpus.", show_default=False)
     ],
-    out: Annotated[Path, typer.Option(help="The sweep file that is written.")] = Path("sweep.yaml"),
+    out: Annotated[Path, typer.Option(help="Sweep file to write.")] = Path("sweep.yaml"),
     task: Annotated[
         str | None,
-        typer.Option(
-            help="What is predicted, where the labels fit several tasks: parsing, of a treebank; aspect."
-        ),
+        typer.Option(help="Task, if the labels fit several: for example parsing for a treebank, or aspect."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Look at the corpus in DIR and write a first sweep file for it: format, columns, languages, parts are found."""
+    """Detect format, columns, languages and parts of the corpus in DIR, and write a first sweep file for it."""
     out.parent.mkdir(parents=True, exist_ok=True)
     refuse_existing(out, overwrite)
-    found = detect(folder)
-    languages = ", ".join(found.settings["languages"])
+    detected = detect(folder)
+    languages = ", ".join(detected.settings["languages"])
     stdout.print(f"init: reading {languages} from {folder}")
-    if task is not None and found.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
-        found = found.with_trees()
-    found, corpus = _read(found)
+    if task is not None and detected.tree_settings and TASKS.get(task, TASKS["pos"]).form.reads_heads:
+        detected = detected.with_trees()
+    detected, corpus = _read(detected)
     figures = describe_corpus(corpus)
-    task = _fitting(task, fitting_tasks(found, figures), folder)
-    stdout.print(corpus_table(found, figures))
-    _say(found, figures, example_sentences(corpus))
-    out.write_text(draft_sweep_file(found, figures, shlex.quote(str(out)), task), encoding="utf-8")
+    task = _fitting(task, fitting_tasks(detected, figures), folder)
+    stdout.print(corpus_table(detected, figures))
+    _print_findings(detected, figures, example_sentences(corpus))
+    out.write_text(draft_sweep_file(detected, figures, shlex.quote(str(out)), task), encoding="utf-8")
     file = shlex.quote(str(out))
     stdout.print(
         f"init: {out} is written, task {task}. Look at it, then: raykd check {file}, "
@@ -56,47 +54,49 @@ def init(
     )
 
 
-def _fitting(asked: str | None, tasks: tuple[str, ...], folder: str) -> str:
-    """The task of the sweep file. Raises CorpusError where the corpus has no labels of the one that was asked for."""
-    if asked is None or asked in tasks:
-        return asked or tasks[0]
+def _fitting(requested: str | None, tasks: tuple[str, ...], folder: str) -> str:
+    """The task of the sweep file; CorpusError if the labels do not fit the requested task."""
+    if requested is None or requested in tasks:
+        return requested or tasks[0]
     hint = f"give --task {' or '.join(tasks)}, or leave it out"
-    raise CorpusError(folder, None, f"its labels are not of task {asked!r}", hint)
+    raise CorpusError(folder, None, f"its labels do not fit the task {requested!r}", hint)
 
 
-def _read(found: DetectedCorpus) -> tuple[DetectedCorpus, Corpus]:
-    """The corpus, and what was detected: where it has faults, their sentences are left out, and that is noted."""
+def _read(detected: DetectedCorpus) -> tuple[DetectedCorpus, Corpus]:
+    """Read the corpus. If sentences have faults, leave them out and add that to the detected settings."""
     try:
-        return found, read_corpus(found.config)
+        return detected, read_corpus(detected.config)
     except CorpusError as error:
         try:
-            without = found.skipping_faults(str(error).partition("\n")[0])
+            without = detected.skipping_faults(str(error).partition("\n")[0])
             return without, read_corpus(without.config)
         except CorpusError:
             raise error from None
 
 
-def _say(found: DetectedCorpus, figures: PlainObject, shown: dict[str, str]) -> None:
-    """What was guessed and why, what is doubtful, what is not used."""
-    lines = [f"{subject}: {text}" for subject, text in found.guesses]
+def _print_findings(
+    detected: DetectedCorpus, figures: PlainObject, example_sentences: dict[str, str]
+) -> None:
+    """Print the guesses with their reasons, the doubts, and the files not used."""
+    lines = [f"{subject}: {text}" for subject, text in detected.guesses]
     lines += figures["tags_in_words"]
-    lines += [f"example {language}: {text}" for language, text in list(shown.items())[:4]]
-    lines += [f"note: {note}" for note in found.notes]
+    lines += [f"example {language}: {text}" for language, text in list(example_sentences.items())[:4]]
+    lines += [f"note: {note}" for note in detected.notes]
     reasons: dict[str, list[str]] = {}
-    for name, why in found.unused.items():
-        reasons.setdefault(why, []).append(name)
-    for why, names in reasons.items():
+    for name, reason in detected.unused.items():
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
         more = f" and {len(names) - MOST_UNUSED} more" if len(names) > MOST_UNUSED else ""
-        lines.append(f"not used: {', '.join(names[:MOST_UNUSED])}{more}: {why}")
+        lines.append(f"not used: {', '.join(names[:MOST_UNUSED])}{more}: {reason}")
     for line in lines:
         stdout.print(line)
     for warning in figures["warnings"]:
         warn(warning, stderr)
 
 
-def corpus_table(found: DetectedCorpus, figures: PlainObject) -> Table:
-    """One line per language and part: its files, and what training will see of them."""
-    table = Table(title=f"corpus in {found.root}", title_justify="left")
+def corpus_table(detected: DetectedCorpus, figures: PlainObject) -> Table:
+    """Return a table with one line per language and part: its files, and its sentences as training will see them."""
+    table = Table(title=f"corpus in {detected.root}", title_justify="left")
     for column in ("language", "part", "files", "sentences", "tokens", "labels"):
         table.add_column(column, justify="right" if column in ("sentences", "tokens") else "left")
     rows = {(row["language"], row["part"]): row for row in figures["parts"]}
@@ -106,7 +106,7 @@ def corpus_table(found: DetectedCorpus, figures: PlainObject) -> Table:
             row = rows.get((language, part))
             if row is None:
                 continue
-            files = found.files.get((language, part), ())
+            files = detected.files.get((language, part), ())
             name = (language if role == "labelled" else f"{language} ({role})") if first else ""
             table.add_row(
                 name, part, _files(files), f"{row['sentences']:,}", f"{row['tokens']:,}", _labels(row["labels"])
@@ -125,6 +125,6 @@ def _files(files: tuple[str, ...]) -> str:
 def _labels(counts: dict[str, int]) -> str:
     if not counts:
         return "none"
-    most = sorted(counts.items(), key=lambda each: -each[1])
-    shown = "  ".join(f"{label} {count:,}" for label, count in most[:MOST_LABELS])
-    return shown + (f"  … {len(counts)} in all" if len(counts) > MOST_LABELS else "")
+    by_count = sorted(counts.items(), key=lambda item: -item[1])
+    text = "  ".join(f"{label} {count:,}" for label, count in by_count[:MOST_LABELS])
+    return text + (f"  … {len(counts)} in all" if len(counts) > MOST_LABELS else "")

@@ -1,4 +1,4 @@
-"""`raykd list`: what is in a store."""
+"""`raykd list`: list the contents of a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raykd.errors import StoreError
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import NONE, percent, size
 from raykd.storage.store import Storage
-from raykd.sweep.inventory import SweepSummary, sweep_summaries, count_parts
+from raykd.sweep.inventory import SweepSummary, count_parts, sweep_summaries
 
 if TYPE_CHECKING:
     from raykd.sweep.part_list import Row
@@ -35,11 +35,13 @@ def list(
     store: StorePath = DEFAULT,
     kind: Annotated[
         Kind | None,
-        typer.Option(help="Show the parts of a kind instead, with what they are and which sweeps use them."),
+        typer.Option(
+            help="List the parts of this kind instead, with a description and the sweeps that use them."
+        ),
     ] = None,
 ) -> None:
-    """Show the sweeps in STORE (default: .raykd), or with --kind its runs, teachers, transfer sets, …"""
-    storage = opened(store)
+    """List the sweeps in STORE (default: .raykd), or with --kind its runs, teachers, transfer sets, …"""
+    storage = open_store(store)
     if kind is not None:
         with stderr.status("reading …"):
             from raykd.sweep.part_list import rows  # torch takes seconds to import
@@ -49,16 +51,22 @@ def list(
         return
     with stderr.status("reading …"):
         files = storage.files()
-        found, kinds = sweep_summaries(storage, files), count_parts(files)
-    _print_sweeps(found)
-    kept = ", ".join(f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items())
-    stdout.print(f"list: {storage.address}: {kept or 'nothing'}")
-    shown = next((each.name for each in found if each.trials), None)
-    stdout.print(f"Next: raykd front {shown}{_at(store)}" if shown else "Next: raykd sweep FILE")
+        sweeps, kinds = sweep_summaries(storage, files), count_parts(files)
+    _print_sweeps(sweeps)
+    totals_by_kind = ", ".join(
+        f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items()
+    )
+    stdout.print(f"list: {storage.address}: {totals_by_kind or 'nothing'}")
+    first_with_trials = next((sweep.name for sweep in sweeps if sweep.trials), None)
+    stdout.print(
+        f"Next: raykd front {first_with_trials}{_at(store)}"
+        if first_with_trials
+        else "Next: raykd sweep FILE"
+    )
 
 
-def opened(store: str) -> Storage:
-    """The store, which must be there. Raises StoreError where there is no such folder."""
+def open_store(store: str) -> Storage:
+    """Return the store at an address. Raises StoreError if the folder does not exist."""
     storage = Storage(store)
     if storage.is_local and not Path(storage.uri).is_dir():
         hint = "give the folder that `store` names in the sweep file"
@@ -66,8 +74,8 @@ def opened(store: str) -> Storage:
     return storage
 
 
-def when(modified_ns: int | None) -> str:
-    """The day of a change, in this machine's time zone."""
+def local_date(modified_ns: int | None) -> str:
+    """Return the day of a change in this machine's time zone."""
     if modified_ns is None:
         return NONE
     return f"{datetime.fromtimestamp(modified_ns / 1e9, UTC).astimezone():%Y-%m-%d}"
@@ -77,35 +85,42 @@ def _at(store: str) -> str:
     return "" if store == DEFAULT else f" --store {shlex.quote(store)}"
 
 
-def _print_sweeps(found: Sequence[SweepSummary]) -> None:
+def _print_sweeps(sweeps: Sequence[SweepSummary]) -> None:
     table = _table("sweep", "state", "complete>", "failed>", "running>", "best>", "changed", "size>")
-    for each in found:
-        counts = [str(each.trials.get(state, 0)) for state in ("COMPLETE", "FAILED", "RUNNING")]
+    for sweep in sweeps:
+        counts = [str(sweep.trials.get(state, 0)) for state in ("COMPLETE", "FAILED", "RUNNING")]
         table.add_row(
-            each.name, each.state, *counts, percent(each.best), when(each.modified_ns), size(each.bytes)
+            sweep.name,
+            sweep.state,
+            *counts,
+            percent(sweep.best),
+            local_date(sweep.modified_ns),
+            size(sweep.bytes),
         )
-    if found:
+    if sweeps:
         stdout.print(table)
-    for each in found:
-        # Not a column: most sweeps stop none, and the table has to fit a narrow terminal.
-        if stopped := each.trials.get("PRUNED", 0):
-            stdout.print(f"{each.name}: {pluralise(stopped, 'trial')} stopped early")
-        if each.note:
-            stdout.print(f"{each.name}: {each.note}")
+    for sweep in sweeps:
+        # No column for stopped trials: most sweeps have none, and the table has to fit a narrow terminal.
+        if stopped := sweep.trials.get("PRUNED", 0):
+            stdout.print(f"{sweep.name}: {pluralise(stopped, 'trial')} stopped early")
+        if sweep.note:
+            stdout.print(f"{sweep.name}: {sweep.note}")
 
 
-def _print_parts(kind: str, found: Sequence[Row]) -> None:
+def _print_parts(kind: str, rows: Sequence[Row]) -> None:
     table = _table("part", "what", "changed", "size>", "sweeps")
-    for each in found:
-        sweeps = ", ".join(each.sweeps) or ("–" if kind == "costs" else "none")
-        table.add_row(each.part.name, each.about, when(each.part.modified_ns), size(each.part.bytes), sweeps)
+    for row in rows:
+        sweeps = ", ".join(row.sweeps) or ("–" if kind == "costs" else "none")
+        table.add_row(
+            row.part.name, row.about, local_date(row.part.modified_ns), size(row.part.bytes), sweeps
+        )
     stdout.print(table)
-    total = size(sum(each.part.bytes for each in found))
-    stdout.print(f"list: {len(found)} {kind}, {total}. Next: raykd clean shows what no sweep uses")
+    total = size(sum(row.part.bytes for row in rows))
+    stdout.print(f"list: {len(rows)} {kind}, {total}. Next: raykd clean shows what no sweep uses")
 
 
 def _table(*titles: str) -> Table:
-    """Columns; those whose title ends in > are of numbers."""
+    """A table with these columns; numbers stand below titles that end in `>`."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in titles:
         name = title.removesuffix(">")

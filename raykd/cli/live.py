@@ -1,4 +1,4 @@
-"""How far a sweep is, drawn on a terminal: its phases, what runs, the front so far, what is spent and left."""
+"""Progress of a sweep drawn on a terminal: its phases, the runs at work, the front so far, and the budget."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from raykd.cli.console import marked, phase_line, span, stdout
+from raykd.cli.console import duration, phase_line, stdout, tagged_message
 from raykd.report.readable_numbers import count, milliseconds, percent, share
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 MOST_ROWS = 8
-"""Of what runs, and of the front."""
+"""Largest number of rows for the runs at work, and for the front.
+-WIDE, WIDEST
+DEL
+"""
 PER_SECOND = 2
 WIDE, WIDEST = 100, 120
-"""From so many columns on a phase says what it does; more are not used."""
+"""Columns from which a phase shows its details, and the largest number used."""
 STATES = (("COMPLETE", "complete"), ("PRUNED", "stopped early"), ("FAILED", "failed"), ("RUNNING", "running"))
 
 
 class StatusView:
-    """Renders with rich, within the height of the terminal: what has no room is counted."""
+    """Progress for rich, within the height of the terminal; rows without room are counted."""
 
     def __init__(self, status: Callable[[], Status], *, phases_alone: bool = False):
         self.status, self.phases_alone = status, phases_alone
@@ -45,9 +48,9 @@ class StatusView:
         facts = list(_facts(status))
         for fact in facts:
             yield Text(fact, style="dim", no_wrap=True, overflow="ellipsis", justify="left")
-        # A heading for each of the two tables, and the line that the cursor stands on.
+        # Three lines go to the headings of the two tables and to the cursor.
         room = height - len(status.phases) - len(facts) - 3
-        running, front = _shares(room, len(status.running), len(status.front))
+        running, front = _row_limits(room, len(status.running), len(status.front))
         yield from _running(status.running[:running], len(status.running), status.label, width)
         yield from _front(status.front[:front], len(status.front), status.label, width)
 
@@ -61,24 +64,26 @@ class StatusView:
         for phase in phases:
             completed = phase.done + phase.within if phase.total else float(phase.ended)
             bar = ProgressBar(total=max(phase.total, 1), completed=completed, width=12)
-            left = "" if phase.left_s is None else f"{span(phase.left_s)} left"
-            detail = phase.detail if phase.ended or wide or not left else ""
+            remaining = "" if phase.left_s is None else f"{duration(phase.left_s)} left"
+            detail = phase.detail if phase.ended or wide or not remaining else ""
             clock = str(timedelta(seconds=round(phase.seconds)))
             grid.add_row(
                 Text("✓", style="green") if phase.ended else self._spinner, phase.name, bar,
-                f"{phase.done}/{phase.total}", clock, "  ".join(filter(None, (left, detail))),
+                f"{phase.done}/{phase.total}", clock, "  ".join(filter(None, (remaining, detail))),
             )  # fmt: skip
         return grid
 
 
-class _Resized(Live):
-    """Erases the whole of its last drawing when the terminal has become narrower, and has broken each of its lines
-    into several.
+class _ResizableLive(Live):
+    """A live drawing that erases the whole of its last drawing after the terminal has become narrower.
+
+    The terminal has then broken each line into several.
     """
 
     columns = 0
 
     def get_renderable(self) -> RenderableType:
+        """Return the drawing, and correct the height of the last one if the terminal has become narrower."""
         view, before, columns = super().get_renderable(), self.columns, self.console.size.width
         self.columns = columns
         if columns < before and self._live_render._shape is not None:
@@ -91,44 +96,47 @@ class _Resized(Live):
 
 @contextmanager
 def drawing(view: StatusView) -> Iterator[None]:
-    """While the body runs, `view` is drawn anew a few times a second, below whatever is printed."""
-    with _Resized(
+    """Draw `view` a few times a second while the body runs, below everything that is printed."""
+    with _ResizableLive(
         get_renderable=lambda: view, console=stdout, refresh_per_second=PER_SECOND, vertical_overflow="crop"
     ):
         yield
 
 
-class Drawn:
-    """A view that draws on a terminal; what is said stands above the drawing."""
+class LiveView:
+    """A progress view that draws on a terminal; messages stand above the drawing."""
 
     def __init__(self, status: Callable[[], Status]):
         self._view = StatusView(status)
         self._drawing = drawing(self._view)
 
-    def __enter__(self) -> Drawn:
+    def __enter__(self) -> LiveView:
         self._drawing.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._view.phases_alone = True  # what ran and led is said by what follows
+        self._view.phases_alone = True  # the report that follows shows the rest
         self._drawing.__exit__(kind, raised, trace)
 
     def begin(self, phase: PhaseStatus) -> None:
-        return None  # the drawing shows it
+        """Do nothing: the drawing shows the phase."""
+        pass
 
     moved = end = begin
 
     def note(self, text: str) -> None:
+        """Print a message above the drawing."""
         stdout.print(text, soft_wrap=False)
 
     def warn(self, text: str) -> None:
-        stdout.print(marked("warning", text), soft_wrap=False)
+        """Print a warning above the drawing."""
+        stdout.print(tagged_message("warning", text), soft_wrap=False)
 
 
-def in_lines(status: Status) -> Iterator[str]:
-    """The same as sentences, for where nothing can be drawn."""
+def status_lines(status: Status) -> Iterator[str]:
+    """Yield the progress as sentences, for logs."""
     yield from (phase_line(phase) for phase in status.phases)
     yield from _facts(status)
     for run in status.running:
@@ -145,34 +153,40 @@ def _facts(status: Status) -> Iterator[str]:
     states = [f"{number} {word}" for state, word in STATES if (number := status.count("search", state))]
     training = [f"{count(status.tokens_per_second)} tokens/s"] if status.tokens_per_second else []
     budget = [
-        *([] if status.budget_s is None else [span(status.budget_s)]),
+        *([] if status.budget_s is None else [duration(status.budget_s)]),
         *([] if status.budget_gpu_hours is None else [f"{status.budget_gpu_hours:.3g} GPU-hours"]),
     ]
     volume = [] if status.hypervolume is None else [f"hypervolume {status.hypervolume:.4f}"]
     yield " · ".join([*states, *volume])
-    left = [f"of the budget {' and '.join(budget)} left"] if budget else []
+    remaining = [f"of the budget {' and '.join(budget)} left"] if budget else []
     yield " · ".join(
-        [f"{span(status.seconds)} gone", *left, *training, f"{count(status.tokens)} tokens in all"]
+        [f"{duration(status.seconds)} gone", *remaining, *training, f"{count(status.tokens)} tokens in all"]
     )
 
 
-def _running(shown: Sequence[RunStatus], number: int, label: str, width: int) -> Iterator[RenderableType]:
+def _running(runs: Sequence[RunStatus], number: int, label: str, width: int) -> Iterator[RenderableType]:
     if not number:
         return
-    table = _table(width, f"running{_more(len(shown), number)}", "", "done", f"dev {label}".rstrip())
-    for run in shown:
+    table = _table(width, f"running{_more(len(runs), number)}", "", "done", f"dev {label}".rstrip())
+    for run in runs:
         dev = "" if run.dev is None else percent(run.dev)
         table.add_row(f"{run.name} {run.about}".rstrip(), _doing(run), _done(run), dev)
     yield table
 
 
-def _front(shown: Sequence[StudentStatus], number: int, label: str, width: int) -> Iterator[RenderableType]:
+def _front(
+    students: Sequence[StudentStatus], number: int, label: str, width: int
+) -> Iterator[RenderableType]:
     if not number:
         return
-    table = _table(width, f"front{_more(len(shown), number)}", f"dev {label}", "ms", "params")
-    for each in shown:
+    table = _table(width, f"front{_more(len(students), number)}", f"dev {label}", "ms", "params")
+    for student in students:
         table.add_row(
-            each.name, percent(each.dev), milliseconds(each.latency_ms), count(each.parameters), style="bold"
+            student.name,
+            percent(student.dev),
+            milliseconds(student.latency_ms),
+            count(student.parameters),
+            style="bold",
         )
     yield table
 
@@ -180,25 +194,25 @@ def _front(shown: Sequence[StudentStatus], number: int, label: str, width: int) 
 def _table(width: int, title: str, *figures: str) -> Table:
     first = Column(title, ratio=1, no_wrap=True, overflow="ellipsis")
     return Table(
-        first, *(Column(each, justify="right", no_wrap=True) for each in figures),
+        first, *(Column(figure, justify="right", no_wrap=True) for figure in figures),
         box=None, width=width, pad_edge=False, header_style="dim",
     )  # fmt: skip
 
 
-def _shares(room: int, running: int, front: int) -> tuple[int, int]:
-    """How many rows of each are shown: half of the room each, and what one leaves goes to the other."""
+def _row_limits(room: int, running: int, front: int) -> tuple[int, int]:
+    """Rows for the runs and for the front: half of the room each, and unused rows go to the other table."""
     running, front = min(running, MOST_ROWS), min(front, MOST_ROWS)
     room = max(room, 2)
-    own = min(running, max(room // 2, room - front))
-    return own, min(front, room - own)
+    running_rows = min(running, max(room // 2, room - front))
+    return running_rows, min(front, room - running_rows)
 
 
-def _more(shown: int, number: int) -> str:
-    return "" if shown == number else f", {shown} of {number}"
+def _more(shown_rows: int, number: int) -> str:
+    return "" if shown_rows == number else f", {shown_rows} of {number}"
 
 
 def _doing(run: RunStatus) -> str:
-    """The work that a run reports; else the last epoch that ended."""
+    """The work reported by a run; otherwise its last complete epoch."""
     if run.doing or run.epoch is None:
         return run.doing
     return f"epoch {run.epoch}" if run.most is None else f"epoch {run.epoch}/{run.most}"

@@ -1,4 +1,4 @@
-"""Entry point: verbs, exit codes, and errors in one sentence."""
+"""Entry point: commands, exit codes, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 import raykd
-from raykd.cli.console import marked, stderr, stdout
+from raykd.cli.console import stderr, stdout, tagged_message
 from raykd.cluster.environment import TELEMETRY_OFF, set_defaults
 from raykd.errors import RaykdError
 
@@ -43,25 +43,28 @@ VERBS = (
     "clean",
     "doctor",
 )
-"""Each is a function, or an `app` of its own verbs, in the module of this package that has its name."""
+"""Names of the commands. Each is a function, or an `app` of subcommands, in the module of the same name."""
 
 COMPUTING = ("init", "plan", "sweep", "precompute", "distill", "export")
-"""Those whose imports and corpora take seconds before they have something to say."""
+"""Commands whose imports and corpora take seconds before the first output."""
 
 SLOW = (*COMPUTING, "doctor")
-"""Those whose options are not completed in a shell: their imports take seconds."""
+"""Commands without shell completion of their options: their imports take seconds."""
 
 
 class Verbs(TyperGroup):
-    """Imports a verb's module when the verb is called: Ray and MLflow take seconds, and `raykd check` needs neither."""
+    """The commands, imported only on their call: Ray and MLflow take seconds, and `raykd check` needs neither."""
 
     def list_commands(self, ctx: Context) -> list[str]:
+        """Return the names of the commands, in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Return a command with its summary, without importing it."""
         return TyperCommand(cmd_name, help=summary(cmd_name)) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Import the module of the called command and return it."""
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting")
@@ -71,7 +74,10 @@ class Verbs(TyperGroup):
 
 
 def summary(verb: str) -> str:
-    """What a verb says of itself, read without importing it: the docstring of its function or of its module."""
+    """Return the first line of help for a command, read without importing it.
+
+    It is the docstring of the command's function, or of its module.
+    """
     tree = ast.parse(Path(__file__).with_name(f"{verb}.py").read_text(encoding="utf-8"))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == verb]
     docstring = ast.get_docstring(functions[0] if functions else tree) or ""
@@ -79,6 +85,7 @@ def summary(verb: str) -> str:
 
 
 def _imported(verb: str) -> Command:
+    """The command of a module, imported now."""
     module = importlib.import_module(f"raykd.cli.{verb}")
     if hasattr(module, "app"):
         return typer.main.get_command(module.app)
@@ -93,13 +100,13 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-def _show_version(asked: bool) -> None:
-    """Print the version and, where raykd runs from a checkout of its own, the commit."""
-    if not asked:
+def _show_version(requested: bool) -> None:
+    """Print the version and, if raykd runs from its own checkout, the commit."""
+    if not requested:
         return
     root = Path(raykd.__file__).parents[1]
     commit = None
-    if (root / ".git").exists():  # not that of a project which raykd is installed in
+    if (root / ".git").exists():  # only raykd's own, not that of a project around its installation
         from raykd.tracking.origin import git_commit
 
         commit = git_commit(root)
@@ -114,12 +121,12 @@ def _verbs(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Makes `app` a group; `Verbs` has its verbs."""
+    """Make `app` a group, whose commands come from `Verbs`."""
 
 
 def main() -> None:
-    """Run the command; a user's mistake ends in a message and its exit code, never in a traceback."""
-    # `ray job stop` sends SIGTERM and kills three seconds later: end as with Ctrl-C.
+    """Run the command. A user's mistake ends in a message and its exit code, never in a traceback."""
+    # `ray job stop` sends SIGTERM and kills three seconds later, so SIGTERM ends raykd as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Without this Ray may start its workers through uv, in another environment than this one.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -132,9 +139,9 @@ def main() -> None:
     try:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
-        stderr.print(marked("error", error))
+        stderr.print(tagged_message("error", error))
         if error.goes_on:
-            stderr.print(f"What is computed is kept. Go on with: {error.goes_on}")
+            stderr.print(f"Finished work is kept. Continue with: {error.goes_on}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -142,12 +149,12 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except TyperException as error:  # unknown verbs and flags
-        # Without arguments there is no message: the help was shown.
+        # Without arguments there is no message, as the help was shown.
         if message := str(error).rstrip("."):
-            stderr.print(marked("error", f"{message}; see raykd --help"))
+            stderr.print(tagged_message("error", f"{message}; see raykd --help"))
         sys.exit(2)
     if code == INTERRUPTED:  # Typer makes this code of a KeyboardInterrupt
         stderr.print(
-            "interrupted: what is computed is kept; the same command continues from there (a sweep with --resume)"
+            "interrupted: finished work is kept; the same command continues from there (for a sweep, add --resume)"
         )
     sys.exit(code if isinstance(code, int) else 0)

@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raykd.spec import SMALL, Document, load
 
 
 def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The sweeps of the store that was given, for completion in a shell; of a store on this machine alone."""
+    """Return the sweeps of a local store, for completion in a shell."""
     sweeps = Path(ctx.params.get("store") or ".raykd", "sweeps")
     names = sorted(path.name for path in sweeps.iterdir()) if sweeps.is_dir() else []
     return [name for name in names if name.startswith(incomplete)]
@@ -25,47 +25,51 @@ def sweep_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 SweepPath = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file.", show_default=False)]
 SweepName = Annotated[
-    str, typer.Argument(help="A sweep's name, or its file.", show_default=False, autocompletion=sweep_names)
+    str, typer.Argument(help="Name of a sweep, or its file.", show_default=False, autocompletion=sweep_names)
 ]
-SweepStore = Annotated[str | None, typer.Option(help="Store of the sweep, if its name is given.")]
+SweepStore = Annotated[str | None, typer.Option(help="Store of the sweep, if you give its name.")]
 ExportDir = Annotated[
-    Path, typer.Argument(metavar="DIR", help="What raykd export wrote.", show_default=False)
+    Path, typer.Argument(metavar="DIR", help="Folder written by raykd export.", show_default=False)
 ]
-Int8 = Annotated[bool, typer.Option("--int8", help="Use the file of 8 bits.")]
-Threads = Annotated[int, typer.Option(min=1, help="Of the processor.")]
+Int8 = Annotated[bool, typer.Option("--int8", help="Use the model with 8-bit weights.")]
+Threads = Annotated[int, typer.Option(min=1, help="Number of processor threads.")]
 Split = Annotated[
     Literal["signs", "whitespace"] | None,
     typer.Option(
         "--split",
-        help="How texts are split into words: signs, at white space and at signs, or whitespace, at white space alone "
-        "(for texts with a space between all words). Default: as the export says.",
+        help="Split texts into words at white space and punctuation (signs), or only at white space (whitespace), for "
+        "texts with a space between all words. Default: the setting of the export.",
         show_default=False,
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a value, for example --set corpus.root=/data."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a value of FILE: --set corpus.root=/data. May be repeated.",
+    ),
 ]
 Variants = Annotated[
     list[str] | None,
-    typer.Option("--variant", metavar="NAME", help="Apply one of FILE's variants; may be repeated."),
+    typer.Option("--variant", metavar="NAME", help="Apply a variant of FILE. May be repeated."),
 ]
-Small = Annotated[bool, typer.Option("--small", help="Short for --variant small: minutes, not hours.")]
+Small = Annotated[bool, typer.Option("--small", help="Short for --variant small: takes minutes, not hours.")]
 Address = Annotated[
     str | None,
-    typer.Option(help="Ray cluster to join. Default: $RAY_ADDRESS, else Ray is started on this machine."),
+    typer.Option(help="Ray cluster to join. Default: $RAY_ADDRESS; without it, Ray starts on this machine."),
 ]
-Plain = Annotated[bool, typer.Option("--plain", help="Print lines, as in a log, instead of drawing.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Print lines as in a log, also on a terminal.")]
 
 
-def document(
+def load_document(
     path: Path, overrides: list[str] | None, variants: list[str] | None = None, small: bool = False
 ) -> Document:
     """Load a sweep file with its variants and overrides.
 
     Raises:
-        SpecError: if it cannot be read, or has relative paths in a Ray job, which are lost when the job ends.
+        SpecError: The file cannot be read, or it has relative paths in a Ray job, whose files are lost at its end.
     """
     loaded = load(path, overrides or (), variants=_names(variants, small))
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:  # set by Ray for a job's command
@@ -74,7 +78,7 @@ def document(
 
 
 def refuse_existing(out: Path | None, overwrite: bool) -> None:
-    """Raises StoreError where a file to write is there already, or its folder is not."""
+    """Raise StoreError if a file to write exists already, or its folder does not exist."""
     if out is not None and out.exists() and not overwrite:
         raise StoreError(str(out), "exists already", "give another name with --out, or add --overwrite")
     if out is not None and not out.absolute().parent.is_dir():
@@ -83,10 +87,10 @@ def refuse_existing(out: Path | None, overwrite: bool) -> None:
         )
 
 
-def again(
+def file_arguments(
     file: str | Path, variants: list[str] | None, small: bool, overrides: list[str] | None = None
 ) -> str:
-    """The file with its variants and overrides, as arguments of the next command."""
+    """Return the file with its variants and overrides, as arguments for the next command."""
     options = [
         f"--{SMALL}" if name == SMALL else f"--variant {shlex.quote(name)}"
         for name in _names(variants, small)
@@ -95,13 +99,13 @@ def again(
     return " ".join([shlex.quote(str(file)), *options])
 
 
-def as_good_as(teachers: Sequence[object], score_name: str) -> str:
-    """The option that asks for the score of the teachers, where there are any."""
+def where_argument(teachers: Sequence[object], score_name: str) -> str:
+    """Return the option that selects students close to the teacher's score; empty without a teacher."""
     return f"--where '{score_name} >= 0.95 * teacher' " if teachers else ""
 
 
-def at(store: str | None) -> str:
-    """The store that was given, as an argument of the next command."""
+def store_argument(store: str | None) -> str:
+    """Return the store as an argument for the next command; empty if none was given."""
     return f" --store {shlex.quote(store)}" if store else ""
 
 
@@ -110,24 +114,24 @@ def _names(variants: list[str] | None, small: bool) -> list[str]:
 
 
 def _refuse_relative(loaded: Document) -> None:
-    # A job works in a temporary copy of the directory: what is written there is lost with the job.
-    # MLflow takes seconds to import, and few commands run in a job.
+    # A job works in a temporary copy of the directory, which is deleted with everything written to it.
+    # The import stands here as MLflow takes seconds, and few commands run in a job.
     from raykd.tracking.server import is_relative
 
     stated = loaded.tree.get("tracking")
     tracking: dict[str, Any] = stated if isinstance(stated, dict) else {}
     uri = tracking.get("uri", "sqlite:///mlflow.db")
-    # MLflow's client writes the files itself where it writes into a database itself.
+    # With a database, MLflow's client writes the files itself.
     files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
     places: tuple[tuple[str, Any, Callable[[str], bool], str], ...] = (
-        ("store", loaded.tree.get("store", ".raykd"), lambda store: _below_here(expand_variables(store)), "/shared/raykd"),
+        ("store", loaded.tree.get("store", ".raykd"), lambda store: _is_below_working_directory(expand_variables(store)), "/shared/raykd"),
         ("tracking.uri", uri, lambda uri: is_relative(expand_variables(uri)), "http://mlflow:5000"),
-        ("tracking.artifacts", files, _below_here, "s3://bucket/mlflow"),
+        ("tracking.artifacts", files, _is_below_working_directory, "s3://bucket/mlflow"),
     )  # fmt: skip
     faults = [
         loaded.fault(
             tuple(path.split(".")),
-            f"{value!r} is relative, and a job's working directory is a throw-away copy; "
+            f"{value!r} is relative, and the working directory of a job is deleted at its end; "
             f"give an absolute path or URI, for example --set {path}={example}",
         )
         for path, value, lost, example in places
@@ -137,5 +141,5 @@ def _refuse_relative(loaded: Document) -> None:
         raise SpecError(tuple(faults))
 
 
-def _below_here(place: str) -> bool:
+def _is_below_working_directory(place: str) -> bool:
     return not urlsplit(place).scheme and not place.startswith("/")

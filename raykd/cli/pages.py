@@ -1,4 +1,4 @@
-"""The report of a sweep as files of its folder: while it runs its page alone, at its end all of them."""
+"""The report of a sweep as files in its folder: only the page while it runs, all files at its end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ruamel.yaml import YAML
 
 from raykd import __version__
-from raykd.cli.console import span
+from raykd.cli.console import duration
 from raykd.errors import RaykdError
 from raykd.figures.trial import Teacher, Trial
 from raykd.recipes.run import validate_plain
@@ -29,17 +29,19 @@ from raykd.tracking.config import TrackingConfig
 
 PAGE = "front.html"
 READERS = 16
-"""Files of the store that are read at once."""
+"""Files of the store read at once."""
 SHARE = 0.01
-"""Of the time of a sweep, at most, that writing its page takes."""
+"""Largest share of a sweep's time spent on writing its page."""
 QUICK_S = 1.0
-"""A page that takes no longer is written once more when its sweep is interrupted."""
+"""Seconds below which the page is written once more when its sweep is interrupted."""
 
 
 def report_files(trials: list[Trial], teachers: list[Teacher], records: SweepRecords) -> dict[str, bytes]:
-    """The report of a sweep that ended, as files."""
-    found = compute_importance(records.tree(), records.load(), records.objectives)
-    page = front_page(trials, teachers, records, {}, importances=found.shares, no_importances=found.missing)
+    """Return the files of a report by name, for a sweep that has ended."""
+    computed = compute_importance(records.tree(), records.load(), records.objectives)
+    page = front_page(
+        trials, teachers, records, {}, importances=computed.shares, no_importances=computed.missing
+    )
     return {
         PAGE: page.encode(),
         "front.csv": trials_csv(trials, objectives=records.objectives),
@@ -57,10 +59,20 @@ def front_page(
     no_importances: str = "it is computed when the sweep has ended",
     running: str = "",
 ) -> str:
-    """The page. `curves`: those of trials that were read before; what is missing is added."""
+    """Return the HTML page.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        records: Records of the sweep.
+        curves: Training curves read before, by number of the trial; missing ones are read and added.
+        importances: Importance of settings for each objective.
+        no_importances: Reason why there are none.
+        running: Progress in words; empty if the sweep has ended.
+    """
     students = [trial for trial in trials if trial.state == "COMPLETE"]
     missing = [trial for trial in students if trial.number not in curves]
-    # Two small files for each run: one after the other they would take minutes from a bucket.
+    # Each run has two small files; reading them one after the other from a bucket would take minutes.
     with ThreadPoolExecutor(READERS) as pool:
         curves.update(pool.map(lambda trial: (trial.number, training_curves(records.runs(trial))), missing))
     alternatives = records.training()
@@ -81,7 +93,7 @@ def front_page(
 
 
 def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
-    """Where the figures of a sweep come from."""
+    """Return the origin of a sweep's figures."""
     tree, text = records.tree(), io.StringIO()
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
@@ -98,27 +110,30 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
 
 
 class RunningPage:
-    """A watcher that writes the page when trials have ended, for at most `SHARE` of the time."""
+    """A watcher that rewrites the page after trials have ended, for at most `SHARE` of the time."""
 
     def __init__(self, records: SweepRecords, *, clock: Callable[[], float] = time.monotonic):
         self._records, self._clock = records, clock
         self._curves: dict[int, tuple[Curve, ...]] = {}
-        self._shown, self._next = 0, clock()
+        self._shown_trials, self._next = 0, clock()
         self._took: float | None = None
 
     def __call__(self, status: Status) -> None:
-        """Write it, where there is something new and it is time."""
+        """Write the page if a trial has ended and enough time has passed."""
         ended = sum(
-            number for own in status.trials.values() for state, number in own.items() if state != "RUNNING"
+            number
+            for counts in status.trials.values()
+            for state, number in counts.items()
+            if state != "RUNNING"
         )
-        if ended > self._shown and self._clock() >= self._next:
+        if ended > self._shown_trials and self._clock() >= self._next:
             began = self._clock()
-            self._write(running=in_words(status))
-            self._took, self._shown = self._clock() - began, ended
+            self._write(running=progress_in_words(status))
+            self._took, self._shown_trials = self._clock() - began, ended
             self._next = began + self._took / SHARE
 
     def interrupted(self) -> None:
-        """The sweep goes on no more: the page is not to wait for it."""
+        """Mark the page as final: the sweep has ended."""
         if self._took is not None and self._took < QUICK_S:
             with suppress(RaykdError, OSError):
                 self._write(running="")
@@ -130,8 +145,8 @@ class RunningPage:
 
 
 @contextmanager
-def page_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
-    """While the body runs, the page grows with the sweep; at its end the page is the body's."""
+def update_page(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
+    """Update the page while the body runs; the body writes the final page."""
     page = RunningPage(records)
     try:
         with monitor.watched_by(page):
@@ -141,13 +156,13 @@ def page_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
         raise
 
 
-def in_words(status: Status) -> str:
-    """`12 of 40 trials, about 25 min left`."""
+def progress_in_words(status: Status) -> str:
+    """Return `12 of 40 trials, about 25 min left`."""
     phases = {phase.name: phase for phase in status.phases}
     trials, now = phases.get("trials"), status.phase
     parts = [f"{trials.done} of {trials.total} trials"] if trials else []
     if now is not None and now is not trials and not now.ended:
         parts.append(f"{now.name} {now.done} of {now.total}")
     if now is not None and now.left_s is not None:
-        parts.append(f"about {span(now.left_s)} left")
+        parts.append(f"about {duration(now.left_s)} left")
     return ", ".join(parts)

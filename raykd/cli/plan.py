@@ -1,4 +1,4 @@
-"""`raykd plan`: what a sweep would do, what the store already has, and what every student shape costs."""
+"""`raykd plan`: show the work of a sweep, its stored parts, and the costs of its student shapes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from raykd.cli.cluster import at_work
-from raykd.cli.console import span, stdout, warn
-from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, again, document
+from raykd.cli.cluster import cluster_session
+from raykd.cli.console import duration, stdout, warn
+from raykd.cli.options import Address, Overrides, Small, SweepPath, Variants, file_arguments, load_document
 from raykd.cluster.data_parallel import Network
 from raykd.cluster.placement import group_of, preflight
 from raykd.cluster.topology import Topology
@@ -33,8 +33,8 @@ from raykd.sweep.forecast import Forecast, forecast_sweep, labelling_ms
 from raykd.sweep.gpu_gain import gpu_gains, trains_on_gpus
 from raykd.sweep.limits import (
     allowed_shapes,
-    refuse_unmeetable_constraints,
     refuse_short_budget,
+    refuse_unmeetable_constraints,
     trials_within_budget,
 )
 from raykd.sweep.phases.costs import cost_of_runs, known_costs, measure_costs
@@ -58,31 +58,35 @@ def plan(
     address: Address = None,
     all_: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Also measure and show weights of 8 bits and PyTorch, on this sweep's models."
-        ),
+        typer.Option("--all", help="Also measure and show the costs with 8-bit weights and in PyTorch."),
     ] = False,
 ) -> None:
-    """Show what a sweep would compute, and size and latency of every student shape; trains nothing."""
-    sweep = Sweep(document(file, set_, variant, small))
+    """Show the work of a sweep, and size and latency of each student shape. Trains nothing."""
+    sweep = Sweep(load_document(file, set_, variant, small))
     forms: list[Runtime] = [
         *(("int8", "torch") if all_ else ()),
         *(("gpu",) if trains_on_gpus(sweep) else ()),
     ]
-    with at_work(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
+    with cluster_session(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
         if sweep.timed_on is None:
             measure_costs(sweep, cluster, listener, forms)
     transfer = sweep.transfer()
-    found = estimate(transfer) if transfer is not None else None
+    estimated = estimate(transfer) if transfer is not None else None
     expected = forecast_sweep(sweep, at_once)
     taught = [_teachers(sweep)] if sweep.teachers else []
     costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
-    stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, every=all_))
+    stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, all_costs=all_))
     for note in _cost_notes(costs):
         warn(note)
     pos = sweep.preparation.corpus.report.pos_messages()
-    for line in (*pos, *_vocabularies(sweep), *_features(sweep, expected), *_signals(found), *_live(sweep)):
+    for line in (
+        *pos,
+        *_vocabularies(sweep),
+        *_features(sweep, expected),
+        *_signals(estimated),
+        *_live(sweep),
+    ):
         stdout.print(line)
     for line in _search(sweep):
         stdout.print(line)
@@ -90,14 +94,14 @@ def plan(
     for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
         stdout.print(line)
     next_ = _next(sweep, file, set_, variant, small)
-    stdout.print(f"{_summary(sweep, found, at_once)}. {next_}")
+    stdout.print(f"{_summary(sweep, estimated, at_once)}. {next_}")
 
 
 def _search(sweep: Sweep) -> Iterator[str]:
-    """What the search starts from, and how many student shapes its constraints allow by their costs alone."""
+    """Lines on the start of the search, and on the student shapes within its constraints on costs."""
     starts = sweep.starts
     if starts.params or starts.misfits:
-        yield f"start: {pluralise(len(starts.params), 'setting')} of search.start_from come first"
+        yield f"start: {pluralise(len(starts.params), 'setting')} of search.start_from first"
     yield from (f"start: left out, {misfit}" for misfit in starts.misfits)
     if sweep.file.search.constraints:
         allowed, shapes = allowed_shapes(sweep)
@@ -106,7 +110,7 @@ def _search(sweep: Sweep) -> Iterator[str]:
 
 
 def _duration(expected: Forecast) -> str:
-    parts = (f"{phase} {span(seconds)}" for phase, seconds in expected.phases.items() if seconds)
+    parts = (f"{phase} {duration(seconds)}" for phase, seconds in expected.phases.items() if seconds)
     bound = f"; at most: {', '.join(expected.at_most)}" if expected.at_most else ""
     part = expected.trained_share
     stopped = (
@@ -114,15 +118,13 @@ def _duration(expected: Forecast) -> str:
         if part is None
         else f"; trials are counted with {share(part)} of their epochs, as those so far had"
     )
-    return f"about {span(expected.seconds)} on this machine ({', '.join(parts)}){bound}{stopped}"
+    return f"about {duration(expected.seconds)} on this machine ({', '.join(parts)}){bound}{stopped}"
 
 
 def _workers(sweep: Sweep) -> Iterator[str]:
-    """The student that several workers would train least efficiently, and the batch at which no student is too small
-    for them.
-    """
+    """A line on the student trained least efficiently by several workers, and on the batch size for good efficiency."""
     network = Network()
-    students = [each for each in worker_efficiencies(sweep, network) if each.efficiency < EFFICIENT]
+    students = [student for student in worker_efficiencies(sweep, network) if student.efficiency < EFFICIENT]
     if students:
         worst = students[0]
         batch_tokens = 100 * ceil(max(student.efficient_tokens for student in students) / 100)
@@ -135,58 +137,57 @@ def _workers(sweep: Sweep) -> Iterator[str]:
 
 
 def _gpus(sweep: Sweep, cluster: Topology) -> Iterator[str]:
-    """The models that GPUs train more slowly than the processors of this cluster would."""
-    for each in gpu_gains(sweep, cluster):
-        if not each.pays:
-            key = f"resources.{each.role}.gpus_per_worker"
+    """Lines on models that train more slowly on GPUs than on this cluster's processors."""
+    for gain in gpu_gains(sweep, cluster):
+        if not gain.pays:
+            key = f"resources.{gain.role}.gpus_per_worker"
             yield (
-                f"GPUs: they do not pay for {shape_name(each.run.model)}: at most {each.on_gpus:,.0f} pieces/s in "
-                f"training over all runs at once, and {each.on_cores:,.0f} without them; set {key}: 0"
+                f"GPUs: they do not pay for {shape_name(gain.run.model)}: at most {gain.on_gpus:,.0f} pieces/s in "
+                f"training over all runs at once, and {gain.on_cores:,.0f} without them; set {key}: 0"
             )
 
 
 def _budget(sweep: Sweep, expected: Forecast, at_once: int) -> Iterator[str]:
-    """GPU-hours where runs take GPUs, and how much of the search fits into the budget."""
+    """Lines on GPU-hours, and on the part of the search that fits into the budget."""
     gpus = group_of(sweep.file.resources.for_role("students")).total.get("GPU", 0.0)
     if gpus:
         hours = gpus * at_once * expected.seconds / 3600
         yield f"GPUs: at most {hours:.3g} GPU-hours, as if they were no faster than a core of this machine"
     fitting = trials_within_budget(sweep, expected, at_once)
-    if fitting is not None and (left := sweep.trials - len(sweep.earlier())):
-        yield f"budget: about {fitting} of {pluralise(left, 'trial')} fit, of {span(expected.trial_s)} each"
+    if fitting is not None and (remaining := sweep.trials - len(sweep.earlier())):
+        yield f"budget: about {fitting} of {pluralise(remaining, 'trial')} fit, of {duration(expected.trial_s)} each"
     refuse_short_budget(sweep, expected)
 
 
 def _vocabularies(sweep: Sweep) -> Iterator[str]:
-    """For each vocabulary that students read: whether it has as many pieces as asked for; of a checkpoint what pruning
-    saves, and what of the test is unknown.
-    """
+    """Lines on vocabularies: too few pieces, memory saved by pruning, and unknown pieces in the test."""
     runs: dict[str, list[Run]] = {}
     for run in sweep.shapes():
         runs.setdefault(run.vocabulary_id, []).append(run)
-    for own in runs.values():
-        pieces = open_vocabulary(sweep.storage, own[0].vocabulary_id).pieces
-        asked = getattr(model_config(own[0]).tokenizer, "size", 0)  # a checkpoint's are as many as it has
-        if pieces.size < asked:
-            yield f"vocabulary: {pieces.size:,} pieces of the {asked:,} that were asked for: the text has no more"
+    for runs_of_vocabulary in runs.values():
+        pieces = open_vocabulary(sweep.storage, runs_of_vocabulary[0].vocabulary_id).pieces
+        # A checkpoint has no requested size.
+        requested = getattr(model_config(runs_of_vocabulary[0]).tokenizer, "size", 0)
+        if pieces.size < requested:
+            yield f"vocabulary: {pieces.size:,} pieces instead of {requested:,}, as the text has no more"
         if not isinstance(pieces, HFVocabulary) or not pieces.used:
             continue
-        sizes = sorted({size for run in own if (size := model_config(run).embedding_dim)})
-        if not sizes:  # all pieces of a checkpoint that is read whole
+        sizes = sorted({size for run in runs_of_vocabulary if (size := model_config(run).embedding_dim)})
+        if not sizes:  # a checkpoint that keeps all its pieces
             continue
         saved = [f"{(pieces.full_size - pieces.used) * size * 4 / 1e6:.1f} MB at E {size}" for size in sizes]
-        test = cached_corpus(sweep.storage.uri, own[0].corpus_id).parts["test"]
-        what = (
+        test = cached_corpus(sweep.storage.uri, runs_of_vocabulary[0].corpus_id).parts["test"]
+        pruning = (
             f"{pieces.size:,} of {pieces.full_size:,} pieces, which saves"
             if pieces.checkpoint_ids is not None
             else f"all {pieces.full_size:,} pieces; pruned to the {pieces.used:,} of its text it would save"
         )
         unknown = f"{100 * unknown_share(pieces, test):.2f} % of the test's pieces are unknown"
-        yield f"vocabulary: {what} {' … '.join(dict.fromkeys((saved[0], saved[-1])))}; {unknown}"
+        yield f"vocabulary: {pruning} {' … '.join(dict.fromkeys((saved[0], saved[-1])))}; {unknown}"
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
-    """For each frozen encoder, what it has still to read."""
+    """A line on the missing features of each frozen encoder."""
     for reading in expected.readings:
         planned = feature_plan(sweep.storage, [reading])
         missing = estimate(planned).missing_bytes / 2**20 if planned else 0.0
@@ -196,9 +197,9 @@ def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
         )
 
 
-def _signals(found: Estimate | None) -> Iterator[str]:
-    """For each signal what it takes, and how much of it is still to compute."""
-    for name, signal in found.signals.items() if found else ():
+def _signals(estimated: Estimate | None) -> Iterator[str]:
+    """A line on the size of each signal, and on its missing part."""
+    for name, signal in estimated.signals.items() if estimated else ():
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
         if signal.sentences:
@@ -207,12 +208,12 @@ def _signals(found: Estimate | None) -> Iterator[str]:
 
 
 def _live(sweep: Sweep) -> Iterator[str]:
-    """What teachers give in the training step, and what that costs."""
-    for each in sweep.preparations.values():
-        names = ", ".join(dict.fromkeys(need.name.replace(".", " of layer ") for need in each.live))
-        for teacher in each.preparation.teachers if names else ():
+    """Lines on teacher signals computed in the training step, and on their time."""
+    for preparation in sweep.preparations.values():
+        names = ", ".join(dict.fromkeys(need.name.replace(".", " of layer ") for need in preparation.live))
+        for teacher in preparation.preparation.teachers if names else ():
             batch = labelling_ms(sweep, teacher.run)
-            # Timed is how it generates trees; in the training step it is given their steps.
+            # The time is that of generating trees; in the training step their steps are given.
             about = "at most" if TASKS[teacher.run.task].form.generates else "about"
             yield (
                 f"in the training step: {names}: {teacher.name} reads each batch, {about} {batch:.0f} ms for 32 "
@@ -223,24 +224,25 @@ def _live(sweep: Sweep) -> Iterator[str]:
 def _next(
     sweep: Sweep, file: Path, overrides: list[str] | None, variants: list[str] | None, small: bool
 ) -> str:
-    """The command that starts the sweep or goes on with it: one that is not refused."""
+    """The command that starts the sweep or continues it."""
     if sweep.resumable:
-        return f"Next: raykd sweep {again(file, variants, small, overrides)} --resume"
-    name, why = sweep.file.name, ""
+        return f"Next: raykd sweep {file_arguments(file, variants, small, overrides)} --resume"
+    name, reason = sweep.file.name, ""
     if sweep.records.exists():
         names = (f"{name}-{number}" for number in count(2))
-        new = next(each for each in names if not SweepRecords(sweep.storage, each).exists())
-        why = f"Sweep {name!r} searched something else (corpus, teachers or space differ), so this one needs a name. "
+        new = next(candidate for candidate in names if not SweepRecords(sweep.storage, candidate).exists())
+        reason = f"The store has a different sweep {name!r} (corpus, teachers or space), so this one needs another name. "
         overrides = [*(overrides or ()), f"name={new}"]
-    return f"{why}Next: raykd sweep {again(file, variants, small, overrides)}"
+    return f"{reason}Next: raykd sweep {file_arguments(file, variants, small, overrides)}"
 
 
-def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
+def _summary(sweep: Sweep, estimated: Estimate | None, at_once: int) -> str:
     sets = "no transfer set"
-    if found is not None:
-        cached, missing = found.cached_bytes / 2**20, found.missing_bytes / 2**20
+    if estimated is not None:
+        cached, missing = estimated.cached_bytes / 2**20, estimated.missing_bytes / 2**20
         sets = (
-            f"{pluralise(found.sets, 'transfer set')} ({found.cached_sets} cached; {cached:.1f} MiB in the store, "
+            f"{pluralise(estimated.sets, 'transfer set')} ({estimated.cached_sets} cached; "
+            f"{cached:.1f} MiB in the store, "
             f"{missing:.1f} MiB to compute)"
         )
     return (
@@ -249,7 +251,7 @@ def _summary(sweep: Sweep, found: Estimate | None, at_once: int) -> str:
 
 
 def _corpus(sweep: Sweep) -> Table:
-    several = len({each.preparation.corpus_id for each in sweep.preparations.values()})
+    several = len({preparation.preparation.corpus_id for preparation in sweep.preparations.values()})
     title = f"corpus {sweep.preparation.corpus_id}" + (f", the largest of {several}" if several > 1 else "")
     table = Table(title=title, title_justify="left")
     report = sweep.preparation.corpus.report
@@ -269,32 +271,32 @@ def _teachers(sweep: Sweep) -> Table:
     table = Table("teacher", "", f"dev {metric}", f"test {metric}", title="teachers", title_justify="left")
     if sweep.preparation.corpus.targets:
         table.add_column("target")
-    # The members of an ensemble come first: they are what is trained.
+    # The members of an ensemble come first, as they are trained.
     for name, run in dict([*sweep.members, *sweep.teachers]).items():
         result = find_result(sweep.storage, run)
-        own = result.scores if result else Scores()
-        means = [own.mean("dev"), own.mean("test"), own.mean("test", "target")]
+        scores_of_run = result.scores if result else Scores()
+        means = [scores_of_run.mean("dev"), scores_of_run.mean("test"), scores_of_run.mean("test", "target")]
         scores = ["" if mean is None else percent(mean) for mean in means[: len(table.columns) - 2]]
         state = "cached" if result else "to train" if is_trained(run) and not run.members else "to evaluate"
         table.add_row(Text.assemble(name, "  ", (run.id, "dim")), state, *scores)
     return table
 
 
-def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, every: bool) -> Table:
-    known = [
+def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, all_costs: bool) -> Table:
+    figures = [
         figure
         for figure in COSTS
-        if (figure.planned or every or figure.name in sweep.file.objectives)
+        if (figure.planned or all_costs or figure.name in sweep.file.objectives)
         and any(figure.name in cost.figures for _, cost in costs)
     ]
     table = Table(title="student shapes", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("student", no_wrap=True)
-    for figure in known:
+    for figure in figures:
         # Headings may wrap, numbers may not.
         heading = figure.short or figure.heading or figure.words or figure.name
         table.add_column(heading, justify="right", min_width=6)
     for name, cost in costs:
-        cells = (FORMS[figure.form](cost.figures.get(figure.name)) for figure in known)
+        cells = (FORMS[figure.form](cost.figures.get(figure.name)) for figure in figures)
         table.add_row(name, *cells)
     on = ", ".join(dict.fromkeys(str(cost.hardware["processor"]) for _, cost in costs))
     forms = "the export in ONNX Runtime" if any(not cost.no_export for _, cost in costs) else "PyTorch"
@@ -308,15 +310,15 @@ def _shape_name(runs: tuple[Run, ...]) -> str:
 
 
 def _cost_notes(costs: Sequence[tuple[str, Cost]]) -> Iterator[str]:
-    """Notes on costs that are missing or uncertain, each with the shapes that it is about."""
+    """Notes on missing or uncertain costs, each with its shapes."""
     about: dict[str, list[str]] = {}
     for name, cost in costs:
         for remark in cost.remarks:
             about.setdefault(remark, []).append(name)
     for remark, names in about.items():
-        named = (
+        names_in_words = (
             "every shape"
             if len(names) == len(costs)
             else ", ".join(names[:NAMED]) + ", …" * (len(names) > NAMED)
         )
-        yield f"{named}: {remark}"
+        yield f"{names_in_words}: {remark}"

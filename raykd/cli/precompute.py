@@ -1,10 +1,19 @@
-"""`raykd precompute`: the first two phases of a sweep, teachers and transfer sets."""
+"""`raykd precompute`: run only the first two phases of a sweep, teachers and transfer sets."""
 
 from __future__ import annotations
 
-from raykd.cli.cluster import at_work
+from raykd.cli.cluster import cluster_session
 from raykd.cli.console import stdout
-from raykd.cli.options import Address, Overrides, Plain, Small, SweepPath, Variants, again, document
+from raykd.cli.options import (
+    Address,
+    Overrides,
+    Plain,
+    Small,
+    SweepPath,
+    Variants,
+    file_arguments,
+    load_document,
+)
 from raykd.sweep.driver import run_phases, transfer_phases
 from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.phases.interface import PhaseContext
@@ -19,16 +28,16 @@ def precompute(
     address: Address = None,
     plain: Plain = False,
 ) -> None:
-    """Train the teachers and compute the transfer sets that are missing, and stop there."""
-    sweep = Sweep(document(file, set_, variant, small))
+    """Train the teachers and compute the missing transfer sets of FILE; no students."""
+    sweep = Sweep(load_document(file, set_, variant, small))
     with (
         hold_working_lease(sweep.storage, "precompute"),
-        at_work(sweep, address, plain=plain) as (cluster, listener),
+        cluster_session(sweep, address, plain=plain) as (cluster, listener),
     ):
         context = PhaseContext(sweep, cluster, listener)
         phases = transfer_phases(context)
         run_phases(context, phases)
     summary = "no objective reads a teacher"
-    if (done := phases[-1].computed) is not None:
-        summary = f"{done.shards} shards, {done.bytes / 2**20:.1f} MiB, largest rounding error {done.largest_error:.1e}"
-    stdout.print(f"precompute: {summary}. Next: raykd sweep {again(file, variant, small, set_)}")
+    if (computed := phases[-1].computed) is not None:
+        summary = f"{computed.shards} shards, {computed.bytes / 2**20:.1f} MiB, largest rounding error {computed.largest_error:.1e}"
+    stdout.print(f"precompute: {summary}. Next: raykd sweep {file_arguments(file, variant, small, set_)}")

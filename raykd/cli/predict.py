@@ -1,7 +1,7 @@
-"""`raykd predict`: label a file with an exported model, or parse it.
+"""`raykd predict`: label or parse a file with an exported model.
 
-A parser fills HEAD and DEPREL of CoNLL-U; other columns get two more. It reads parts of speech in the column of CoNLL-U
-that its export names, in "pos" of JSON Lines, or what another export predicts.
+A parser fills HEAD and DEPREL of CoNLL-U; other column files get two more columns. It reads parts of speech in the
+CoNLL-U column named by its export, in "pos" of JSON Lines, or as predicted by another export.
 """
 
 from __future__ import annotations
@@ -29,55 +29,58 @@ from raykd.serving.labeller import LabellerError, load, model_file
 from raykd.storage.layout import CARD
 
 RUN = re.compile(r"(run|teacher)-[0-9a-f]{16}")
-"""The name of a run's folder."""
+"""Name of a run's folder."""
 
 
 def predict(
     folder: ExportDir,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="What to label; - reads the standard input.", show_default=False)
+        str, typer.Argument(metavar="FILE", help="File to label; - reads the standard input.", show_default=False)
     ],
     format_: Annotated[
         Literal["auto", "text", "tsv", "conll", "jsonl"],
         typer.Option(
             "--format",
-            help="text: one text a line, or two with a tab between them for a model of pairs. tsv: one text a line, in "
-            "the --column, of a pair the second in the next one. conll: a word a line, an empty line after a sentence. "
-            'jsonl: lines of {"text": …} or {"tokens": […]}, with "pos" for a parser, with "text_pair" for a model of '
-            "pairs. auto: by the end of the name, else by how the file begins; text for -.",
+            help="Format of FILE. text: one text per line (a pair: two texts with a tab between "
+            "them). tsv: one text per "
+            "line in the --column (a pair: also the next column). conll: one word per line, an empty line after each "
+            'sentence. jsonl: {"text": …} or {"tokens": […]} per line, with "pos" for a parser and "text_pair" for '
+            "pairs. auto: decide by the file's name, then by its beginning; text for -.",
         ),
     ] = "auto",
     column: Annotated[
         int | None,
-        typer.Option(min=0, help="Of the words (CoNLL) or the text (TSV, CSV), from 0. Default: what looks like it."),
+        typer.Option(min=0, help="Number of the column of words (CoNLL) or texts (TSV, CSV), from 0. Default: detected."),
     ] = None,
     pos: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", show_default=False,
-            help="Of a parser: an export of a student of task pos, which gives the parts of speech. Default: those of "
-            "the file.",
+            help="For a parser: an exported student of task pos that predicts the parts of speech. "
+            "Default: those in the "
+            "file.",
         ),
     ] = None,
     scheme: Annotated[
         SpanScheme | None,
-        typer.Option(help="Of the labels of CoNLL files. Default: that of the file's own labels, else bioes."),
+        typer.Option(help="Scheme of the labels in CoNLL files. Default: that of the file's labels, otherwise bioes."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write. Default: the standard output.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: the standard output.")] = None,
     overwrite: Overwrite = False,
     int8: Int8 = False,
     marked: Annotated[
         bool,
         typer.Option(
-            "--marked", help="Of texts, write what people read, no JSON: [Ada Lovelace PER] lives in [London LOC]."
+            "--marked", help="Mark the labels in the text instead of JSON: [Ada Lovelace PER] lives in [London LOC]."
         ),
     ] = False,
-    batch: Annotated[int, typer.Option(min=1, help="Texts or sentences that are read at once.")] = 32,
+    batch: Annotated[int, typer.Option(min=1, help="Texts or sentences in one batch.")] = 32,
     threads: Threads = 1,
     split: Split = None,
 ) -> None:  # fmt: skip
-    """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U heads), other lines become JSON Lines."""
-    refuse_no_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
+    """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U: heads), other formats "
+    "become JSON Lines."""
+    check_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     refuse_existing(out, overwrite)
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
         raise StoreError(str(out), "is the file to label", "give another name with --out")
@@ -87,12 +90,10 @@ def predict(
         raise StoreError(str(folder), str(error), "see docs/EXPORT.md") from None
     form, settings = recognise_form(file, labeller, format_)
     if marked and not form.of_texts:
-        raise CorpusError(file, None, f"--marked is for texts, and the file is {form.name}", "leave it out")
+        raise CorpusError(file, None, f"--marked is for texts, but the file is {form.name}", "omit it")
     for option, value in (("column", column), ("scheme", scheme)):
         if value is not None and option not in form.takes:
-            raise CorpusError(
-                file, None, f"--{option} has no effect: the file is {form.name}", "leave it out"
-            )
+            raise CorpusError(file, None, f"--{option} has no effect, as the file is {form.name}", "omit it")
     with ExitStack() as opened:
         request = Request(
             labeller=labeller, lines=read_file_lines(file, keep_marks=form.keep_marks),
@@ -113,7 +114,7 @@ def predict(
 
 @contextmanager
 def _target(out: Path | None) -> Iterator[TextIO]:
-    """The UTF-8 stream for the labelled file: the standard output, or `out`, which appears in one piece at the end."""
+    """The UTF-8 stream for the labelled file: standard output, or `out`, which appears whole at the end."""
     if out is None:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
@@ -134,15 +135,18 @@ def _target(out: Path | None) -> Iterator[TextIO]:
             part.unlink(missing_ok=True)
 
 
-def refuse_no_export(folder: Path, write: str) -> None:
-    """Raise StoreError for what lies near an exported model: the folder of a run, or one that holds an export for each
-    language. `write` is the command, with {} for the export.
+def check_export(folder: Path, write: str) -> None:
+    """Raise StoreError with a hint if a folder is near an exported model: a run, or one export per language.
+
+    Args:
+        folder: Folder given by the user.
+        write: The user's command, with {} for the export.
     """
     if (folder / CARD).is_file():
         return
     if RUN.fullmatch(folder.resolve().name) and (folder / "model.json").is_file():
-        hint = f"write raykd export {shlex.quote(str(folder))} student, then {write.format('student')}"
-        raise StoreError(str(folder), "is the folder of a run, not what raykd export wrote", hint)
+        hint = f"run raykd export {shlex.quote(str(folder))} student, then {write.format('student')}"
+        raise StoreError(str(folder), "is the folder of a run, not an export", hint)
     if names := sorted(path.parent.name for path in folder.glob(f"*/{CARD}")):
-        hint = f"write {write.format(shlex.quote(str(folder / names[0])))}"
+        hint = f"run {write.format(shlex.quote(str(folder / names[0])))}"
         raise StoreError(str(folder), f"holds one model for each language ({', '.join(names)})", hint)

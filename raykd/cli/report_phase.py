@@ -1,4 +1,4 @@
-"""The phase `report`: the front as files of the sweep's folder."""
+"""The phase `report`: write the front as files of the sweep's folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from raykd.sweep.phases.interface import Phase, PhaseContext
 
 
 class Report(Phase):
-    """Writes the files."""
+    """The last phase of a sweep. Afterwards `files` holds the report by name."""
 
     name = "report"
 
@@ -17,6 +17,7 @@ class Report(Phase):
         self.files: dict[str, bytes] = {}
 
     def run(self) -> tuple[()]:
+        """Write the report."""
         records = self.sweep.records
         self.listener.begin(self.name, 1)
         self.files = report_files(records.trials(), records.teachers(), records)
@@ -25,4 +26,5 @@ class Report(Phase):
         return ()
 
     def summary(self) -> str:
+        """Return the number of files in words."""
         return f"{pluralise(len(self.files), 'file')} in the sweep's folder"

@@ -1,4 +1,4 @@
-"""`raykd sweep`: all phases, from the sweep file to the front."""
+"""`raykd sweep`: run all phases, from the sweep file to the front."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from raykd.cli.cluster import at_work
+from raykd.cli.cluster import cluster_session
 from raykd.cli.console import stdout
 from raykd.cli.front import show_front
 from raykd.cli.options import (
@@ -19,11 +19,11 @@ from raykd.cli.options import (
     Small,
     SweepPath,
     Variants,
-    again,
-    as_good_as,
-    document,
+    file_arguments,
+    load_document,
+    where_argument,
 )
-from raykd.cli.pages import page_kept
+from raykd.cli.pages import update_page
 from raykd.cli.report_phase import Report
 from raykd.errors import RaykdError, UnlearntError
 from raykd.figures.front import pareto_front
@@ -37,7 +37,7 @@ from raykd.report.terminal_table import front_markdown
 from raykd.sweep.driver import run_phases, run_sweep
 from raykd.sweep.forecast import forecast_sweep
 from raykd.sweep.lease import hold_lease
-from raykd.sweep.limits import needs_plan_first, refuse_unmeetable_constraints, refuse_short_budget
+from raykd.sweep.limits import needs_plan_first, refuse_short_budget, refuse_unmeetable_constraints
 from raykd.sweep.phases.costs import measure_costs
 from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import status_kept
@@ -47,8 +47,8 @@ from raykd.tracking.publisher import Publisher
 from raykd.tracking.registry import SHIP
 from raykd.tracking.server import check_server as check_tracking
 
-GAPS, NO_FRONT = 8, 9
-"""Exit codes of a sweep that ended with trials that failed, or without any student on its front."""
+SOME_FAILED, NO_FRONT = 8, 9
+"""Exit codes of a sweep with failed trials, and of one without any student on its front."""
 
 
 def sweep(
@@ -59,19 +59,19 @@ def sweep(
     address: Address = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Continue a sweep that was started before; start it if it was not."),
+        typer.Option("--resume", help="Continue a sweep started before; start it if there is none."),
     ] = False,
     plain: Plain = False,
 ) -> None:
-    """Train teachers, precompute their signals once, search students, and show the Pareto front."""
-    planned = Sweep(document(file, set_, variant, small))
+    """Train teachers, compute their signals once, search students, and show the Pareto front."""
+    planned = Sweep(load_document(file, set_, variant, small))
     objectives = planned.file.objectives
     command = _resume(file, variant, small, set_, address)
-    # Whatever can refuse the sweep comes before anything is computed, stored or logged, what is quick first.
+    # All checks come before anything is computed, stored or logged, the quick ones first.
     planned.refuse(resume=resume)
     check_tracking(planned.file.tracking.uri)
     try:
-        trials, teachers, judged, publisher = _swept(planned, address, resume=resume, plain=plain)
+        trials, teachers, judged, publisher = _run_all_phases(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
             anyway = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
@@ -80,15 +80,16 @@ def sweep(
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(
         f"sweep: {pluralise(len(trials), 'trial')}. The front is in {planned.records.folder.address}/front.html\n"
-        f"Next: raykd front {again(file, variant, small, set_)} "
-        f"{as_good_as(teachers, planned.file.task_entry.score_name)}--best {main_latency(objectives).name}, or\n"
-        f"      {_shown(planned.file.tracking.uri, publisher)}"
+        f"Next: raykd front {file_arguments(file, variant, small, set_)} "
+        f"{where_argument(teachers, planned.file.task_entry.score_name)}--best {main_latency(objectives).name}, or\n"
+        f"      {_mlflow_hint(planned.file.tracking.uri, publisher)}"
     )
-    # Serving `models:/NAME@ship` goes on as before: that is for a person to change.
+    # raykd leaves the alias: a service of `models:/NAME@ship` is for a person to change.
     if judged.verdict.ship is None and (earlier := publisher.shipped_version()):
         stdout.print(
-            f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier}, which was shipped before: this "
-            f"verdict ships none. Remove the alias in the registry if {SHIP} should name none"
+            f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier} of an earlier "
+            "verdict; this verdict "
+            "ships no student. To ship none, remove the alias in the registry"
         )
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     front = pareto_front(trials, objectives)
@@ -101,23 +102,23 @@ def sweep(
     if not front:
         raise typer.Exit(NO_FRONT)
     if failed:
-        raise typer.Exit(GAPS)
+        raise typer.Exit(SOME_FAILED)
 
 
 def _resume(
     file: Path, variants: list[str] | None, small: bool, overrides: list[str] | None, address: str | None
 ) -> str:
-    """The command that goes on with the sweep."""
-    where = f" --address {address}" if address else ""
-    return f"raykd sweep {again(file, variants, small, overrides)}{where} --resume"
+    """The command that continues the sweep."""
+    address_option = f" --address {address}" if address else ""
+    return f"raykd sweep {file_arguments(file, variants, small, overrides)}{address_option} --resume"
 
 
-def _swept(
+def _run_all_phases(
     planned: Sweep, address: str | None, *, resume: bool, plain: bool
 ) -> tuple[list[Trial], list[Teacher], Judgement, Publisher]:
-    """All phases, and their report in the store and in MLflow; the publisher is closed."""
+    """Run all phases, and write their report to the store and to MLflow; the publisher is closed."""
     objectives = planned.file.objectives
-    with at_work(planned, address, plain=plain) as (cluster, listener):
+    with cluster_session(planned, address, plain=plain) as (cluster, listener):
         context = PhaseContext(planned, cluster, listener)
         if needs_plan_first(planned):
             measure_costs(planned, cluster, listener)
@@ -130,7 +131,7 @@ def _swept(
             planned.begin(lease, resume=resume)
             with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
                 listener.untracked, context.publish = lambda: publisher.waiting, publisher.wake
-                with page_kept(listener, planned.records):
+                with update_page(listener, planned.records):
                     trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)
                 run_phases(context, [report])
@@ -150,9 +151,9 @@ def _swept(
     return trials, teachers, judged, publisher
 
 
-def _shown(uri: str, publisher: Publisher) -> str:
-    """How to look at the sweep in MLflow, whose address is `uri` in the sweep file."""
-    # The publisher's own has what variables stand for, passwords included: it is not shown.
+def _mlflow_hint(uri: str, publisher: Publisher) -> str:
+    """The command or address that shows the sweep in MLflow, whose address is `uri` in the sweep file."""
+    # `uri`, as the publisher's URI has expanded variables, which may hold passwords.
     if publisher.uri.startswith(("http://", "https://")):
         return f"open {publisher.link}"
     return f"mlflow ui --backend-store-uri {redact(uri)}   and open {publisher.link}"

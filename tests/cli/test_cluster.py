@@ -32,12 +32,12 @@ def started(monkeypatch):
 
 def test_the_same_command_goes_on_and_not_for_ever(started, capsys):
     for _ in range(2):
-        cluster.start_again("Ray's process raylet died")
+        cluster.restart("Ray's process raylet died")
     again = ["python", "-u", "/bin/raykd", "sweep", "x.yaml", "--set", "a=b c", "--resume"]
     assert started == [(sys.executable, again)] * 2
     assert "warning Ray's process raylet died; starting again" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        cluster.start_again("Ray's process raylet died")
+        cluster.restart("Ray's process raylet died")
     assert started[2] == ("exit", 7)
     shown = capsys.readouterr().err
     assert "error Ray's process raylet died" in shown

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from raykd.cli import console as module
-from raykd.cli.console import Lines, draws
-from raykd.cli.live import StatusView, in_lines
+from raykd.cli.console import LogView, can_draw
+from raykd.cli.live import StatusView, status_lines
 from raykd.sweep.progress_monitor import EVERY_S
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
@@ -81,7 +81,7 @@ def test_before_the_search_there_are_phases_alone():
 
 
 def test_the_same_is_said_in_lines():
-    lines = list(in_lines(STATUS))
+    lines = list(status_lines(STATUS))
     assert lines[0] == "teachers: 4 of 4 (4 trained, 0 found in the store)"
     assert "running #14 top_wk k=3 T=2 · E32 H64 crf: epoch 3/12, dev F1 81.2" in lines
     assert "front #00 posterior · E16: dev F1 84.0, 0.82 ms, 210k parameters" in lines
@@ -90,7 +90,7 @@ def test_the_same_is_said_in_lines():
 def test_a_log_has_a_line_every_few_seconds(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    lines, phase = Lines(), STATUS.phases[1]
+    lines, phase = LogView(), STATUS.phases[1]
     lines.begin(phase)
     for now[0] in (1.0, 4.9, 5.0, 6.0):
         lines.moved(replace(phase, done=int(now[0]), detail="#14"))
@@ -108,7 +108,7 @@ def test_a_log_is_never_silent_for_more_than_ten_seconds(monkeypatch, capsys, mo
     now, said = [0.0], [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     lines, phase = (
-        Lines(),
+        LogView(),
         PhaseStatus("teachers", 1, 0, 0, 60.0, detail="bert en: epoch 1/3, scoring dev, 20 %"),
     )
     lines.begin(phase)
@@ -125,7 +125,7 @@ def test_a_log_is_never_silent_for_more_than_ten_seconds(monkeypatch, capsys, mo
 def test_between_two_phases_a_log_says_that_the_next_one_comes(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    lines = Lines()
+    lines = LogView()
     lines.end(STATUS.phases[0])
     now[0] = 7.0
     lines.moved(STATUS.phases[0])
@@ -147,8 +147,8 @@ def test_a_single_teacher_shows_its_epochs_and_the_time():
         assert part in text, part
     first = replace(status, running=(RunStatus("bert en", "", done=0.05, doing="epoch 1/3"),))
     assert "epoch 1/3" in "\n".join(drawn(first)), "before an epoch has ended"
-    assert "running bert en: epoch 1/3, 5 %" in list(in_lines(first))
-    assert "teachers: 0 of 1, about 6 min left (bert en: epoch 2/3, 43 %)" in list(in_lines(status))
+    assert "running bert en: epoch 1/3, 5 %" in list(status_lines(first))
+    assert "teachers: 0 of 1, about 6 min left (bert en: epoch 2/3, 43 %)" in list(status_lines(status))
 
 
 @pytest.mark.parametrize(
@@ -163,4 +163,4 @@ def test_a_single_teacher_shows_its_epochs_and_the_time():
 def test_lines_where_nothing_can_be_drawn(monkeypatch, terminal, dumb, plain, drawn):
     monkeypatch.setattr(type(module.stdout), "is_terminal", terminal)
     monkeypatch.setattr(type(module.stdout), "is_dumb_terminal", dumb)
-    assert draws(plain=plain) is drawn
+    assert can_draw(plain=plain) is drawn

@@ -3,7 +3,7 @@
 import pytest
 
 from raykd.cli import pages
-from raykd.cli.pages import RunningPage, in_words, page_kept
+from raykd.cli.pages import RunningPage, progress_in_words, update_page
 from raykd.sweep.status import PhaseStatus, Status
 
 
@@ -73,9 +73,9 @@ def test_after_the_body_nothing_is_written(monkeypatch):
             return pytest.MonkeyPatch.context()
 
     monkeypatch.setattr(pages, "RunningPage", Made)
-    with page_kept(Watched(), None):  # type: ignore[arg-type]
+    with update_page(Watched(), None):  # type: ignore[arg-type]
         pass
-    with pytest.raises(KeyboardInterrupt), page_kept(Watched(), None):  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt), update_page(Watched(), None):  # type: ignore[arg-type]
         raise KeyboardInterrupt
     assert [page.written for page in every] == [[], [""]]
 
@@ -85,5 +85,8 @@ def test_how_far_it_is_in_words():
         PhaseStatus("trials", 40, 40, 0, 60.0, ended=True),
         PhaseStatus("baseline", 7, 3, 0, 300.0, left_s=400.0),
     )
-    assert in_words(Status(phases=(trials, baseline))) == "40 of 40 trials, baseline 3 of 7, about 7 min left"
-    assert in_words(Status(phases=(trials,))) == "40 of 40 trials"
+    assert (
+        progress_in_words(Status(phases=(trials, baseline)))
+        == "40 of 40 trials, baseline 3 of 7, about 7 min left"
+    )
+    assert progress_in_words(Status(phases=(trials,))) == "40 of 40 trials"

@@ -6,7 +6,7 @@ import pytest
 
 from raykd.cli import console as consoles
 from raykd.cli import watch
-from raykd.cli.console import Lines
+from raykd.cli.console import LogView
 from raykd.storage.store import Storage
 from raykd.sweep import lease
 from raykd.sweep.lease import hold_lease
@@ -23,7 +23,7 @@ def records(tmp_path):
 
 
 def monitor() -> Monitor:
-    made = Monitor(Lines())
+    made = Monitor(LogView())
     made.begin("trials", 40)
     made.advance("trials", 12)
     return made

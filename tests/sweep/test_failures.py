@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from raykd.cli.sweep import GAPS, NO_FRONT
+from raykd.cli.sweep import SOME_FAILED, NO_FRONT
 from raykd.errors import RunError
 from raykd.figures.trial import Trial
 from raykd.storage.store import Storage
@@ -63,7 +63,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
 def test_a_front_with_gaps_has_an_exit_code_of_its_own_and_resume_fills_them(folder, capsys):
     with pytest.MonkeyPatch.context() as patch:
         failing(patch, "posterior")
-        assert sweep(folder) == GAPS
+        assert sweep(folder) == SOME_FAILED
     printed = capsys.readouterr().out
     assert "1 complete, 1 failed" in printed
     assert "The front has gaps: 1 trial failed (#01 posterior" in printed
@@ -107,7 +107,7 @@ def test_a_sweep_stops_when_its_trials_fail_keeps_what_it_has_and_goes_on_when_t
 @pytest.mark.slow
 def test_a_run_that_diverges_is_named_with_the_step_and_what_to_change(folder):
     assert (
-        sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}") == GAPS
+        sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}") == SOME_FAILED
     )
     for trial in trials(folder):
         diverged = trial.settings["training.learning_rate"] == 1e37

@@ -13,7 +13,7 @@ from mlflow.artifacts import download_artifacts
 from mlflow.tracking import MlflowClient
 
 import raykd
-from raykd.cli.sweep import _shown
+from raykd.cli.sweep import _mlflow_hint
 from raykd.errors import ExportError
 from raykd.figures.trial import Trial
 from raykd.recipes.run import Run
@@ -195,4 +195,4 @@ def test_an_address_from_the_environment_is_looked_at_as_what_it_stands_for():
         ("http://me:word@host:1", "open LINK"),
         ("sqlite:///a.db", "mlflow ui --backend-store-uri ${MLFLOW}   and open LINK"),
     ):
-        assert _shown("${MLFLOW}", SimpleNamespace(uri=uri, link="LINK")) == shown
+        assert _mlflow_hint("${MLFLOW}", SimpleNamespace(uri=uri, link="LINK")) == shown
