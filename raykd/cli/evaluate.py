@@ -48,7 +48,7 @@ def evaluate(
     ],
     language: Annotated[
         str | None,
-        typer.Option(help="Language of files given without LANG=; several, with commas, if a column of the file has it."),
+        typer.Option(help="Language of files without LANG=; several, with commas, if a column of the file has it."),
     ] = None,
     against: Annotated[
         list[Path] | None,
@@ -239,7 +239,7 @@ def _table(evaluations: Sequence[Evaluation], label: str) -> Table:
             [language] if several else [],
         )
     if several:
-        _add(table, [each.overall for each in evaluations], ["all sentences"])
+        _add(table, [evaluation.overall for evaluation in evaluations], ["all sentences"])
         if not evaluations[0].score.beside:  # the next table has them
             _add_means(table, evaluations)
     return table
@@ -336,7 +336,7 @@ def _plain(evaluations: Sequence[Evaluation], text: LabelledText, score_name: st
     return {
         "score": score_name, "sentences": len(text.sentences), "words": _words(text), "repairs": text.repairs,
         "skipped": text.skipped,
-        "exports": [_plain_one(each, text) for each in evaluations],
+        "exports": [_plain_one(evaluation, text) for evaluation in evaluations],
     }  # fmt: skip
 
 
@@ -359,7 +359,8 @@ def _plain_one(evaluation: Evaluation, text: LabelledText) -> dict[str, Any]:
         "unknown_labels": dict(evaluation.unknown_labels),
         "confusions": [
             {
-                "gold": confusion.gold, "predicted": confusion.predicted, "kind": confusion.kind, "count": confusion.count,
+                "gold": confusion.gold, "predicted": confusion.predicted,
+                "kind": confusion.kind, "count": confusion.count,
                 "examples": list(_plain_examples(confusion.examples, text)),
             }
             for confusion in evaluation.confusions

@@ -40,7 +40,7 @@ def list(
         ),
     ] = None,
 ) -> None:
-    """List the sweeps in STORE (default: .raykd), or with --kind its runs, teachers, transfer sets, …"""
+    """List the sweeps in STORE (default: .raykd), or with --kind its runs, teachers, transfer sets or other parts."""
     storage = open_store(store)
     if kind is not None:
         with stderr.status("reading …"):

@@ -122,7 +122,6 @@ class LiveView:
 
     def begin(self, phase: PhaseStatus) -> None:
         """Do nothing: the drawing shows the phase."""
-        pass
 
     moved = end = begin
 

@@ -203,7 +203,8 @@ def _signals(estimated: Estimate | None) -> Iterator[str]:
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
         if signal.sentences:
-            of = f"{pluralise(signal.sentences, 'sentence')} × {signal.bytes / signal.sentences / 1024:.2f} KiB = {whole}"
+            kib = signal.bytes / signal.sentences / 1024
+            of = f"{pluralise(signal.sentences, 'sentence')} × {kib:.2f} KiB = {whole}"
         yield f"signal: {name}: {of} ({missing} to compute)"
 
 
@@ -231,7 +232,7 @@ def _next(
     if sweep.records.exists():
         names = (f"{name}-{number}" for number in count(2))
         new = next(candidate for candidate in names if not SweepRecords(sweep.storage, candidate).exists())
-        reason = f"The store has a different sweep {name!r} (corpus, teachers or space), so this one needs another name. "
+        reason = f"The store has a different sweep {name!r} (corpus, teachers or space); give this one another name. "
         overrides = [*(overrides or ()), f"name={new}"]
     return f"{reason}Next: raykd sweep {file_arguments(file, variants, small, overrides)}"
 

@@ -39,5 +39,6 @@ def precompute(
         run_phases(context, phases)
     summary = "no objective reads a teacher"
     if (computed := phases[-1].computed) is not None:
-        summary = f"{computed.shards} shards, {computed.bytes / 2**20:.1f} MiB, largest rounding error {computed.largest_error:.1e}"
+        summary = f"{computed.shards} shards, {computed.bytes / 2**20:.1f} MiB, "
+        summary += f"largest rounding error {computed.largest_error:.1e}"
     stdout.print(f"precompute: {summary}. Next: raykd sweep {file_arguments(file, variant, small, set_)}")

@@ -50,7 +50,7 @@ def predict(
     ] = "auto",
     column: Annotated[
         int | None,
-        typer.Option(min=0, help="Number of the column of words (CoNLL) or texts (TSV, CSV), from 0. Default: detected."),
+        typer.Option(min=0, help="Column of the words (CoNLL) or texts (TSV, CSV), counted from 0. Default: detected."),
     ] = None,
     pos: Annotated[
         Path | None,
@@ -78,8 +78,7 @@ def predict(
     threads: Threads = 1,
     split: Split = None,
 ) -> None:  # fmt: skip
-    """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U: heads), other formats "
-    "become JSON Lines."""
+    """Label FILE with the exported model in DIR: CoNLL gets labels (CoNLL-U: heads), other formats get JSON Lines."""
     check_export(folder, f"raykd predict {{}} {shlex.quote(file)}")
     refuse_existing(out, overwrite)
     if out is not None and out.exists() and Path(file).exists() and out.samefile(file):

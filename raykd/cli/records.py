@@ -51,11 +51,7 @@ def find_records(
         loaded = load_document(Path(sweep), overrides, variants, small)
         name, uri = str(loaded.tree.get("name")), store or str(loaded.tree.get("store", ".raykd"))
         # A file without its variant is another sweep than with it.
-        alternatives = (
-            tuple([name_of_variant] for name_of_variant in loaded.variants)
-            if not (variants or small)
-            else ([],)
-        )
+        alternatives = ([],) if variants or small else tuple([variant] for variant in loaded.variants)
     if re.fullmatch(NAME, name) and (records := SweepRecords(Storage(uri), name)).exists():
         return records
     hint = "run raykd sweep first, or give --store"

@@ -46,8 +46,8 @@ def watch(
         for text in status_lines(status):
             stdout.print(text)
     stdout.print(
-        f"watch: {_state(records, status)}. Next: raykd front {file_arguments(sweep, variant, small, "
-        f"set_)}{store_argument(store)}"
+        f"watch: {_state(records, status)}. "
+        f"Next: raykd front {file_arguments(sweep, variant, small, set_)}{store_argument(store)}"
     )
 
 
