@@ -115,8 +115,8 @@ def encode(config):
         else None
     )
     sizes = {"vocabulary_size": vocabulary.size, "characters": letters.size if letters else 0}
-    if isinstance(config, HFConfig) and getattr(vocabulary, "kept", None):
-        sizes["kept"] = vocabulary.kept
+    if isinstance(config, HFConfig) and getattr(vocabulary, "checkpoint_ids", None):
+        sizes["kept_pieces"] = vocabulary.checkpoint_ids
     context = [part.vocabulary() for part in contextual_parts(config.contextual)]
     return encode_text(SENTENCES, vocabulary, letters, context=context), sizes
 

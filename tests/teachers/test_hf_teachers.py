@@ -40,7 +40,7 @@ def built(teacher, *, words=(), tags=NER, seed=0, **settings):
     vocabulary = teacher.tokenizer.build(list(words))
     torch.manual_seed(seed)
     return teacher.build(
-        BuildInputs(tag_set=tags, kept_pieces=vocabulary.kept, **settings)
+        BuildInputs(tag_set=tags, kept_pieces=vocabulary.checkpoint_ids, **settings)
     ).eval(), vocabulary
 
 
