@@ -62,11 +62,11 @@ class PredictedPos(Frozen):
     """Parts of speech predicted by a model."""
 
     model: Pattern
-    """The folder that `raykd export` wrote of a student of task `pos`; with `{lang}`, or as a mapping from languages,
-    where each has a model of its own."""
+    """Folder of a model: an export of a student of task `pos`. Use `{lang}` in the name, or a mapping from languages,
+    for one model per language."""
     replace: bool = False
-    """`false`: for sentences whose parts of speech the files do not have. `true`: for all sentences, as a deployed
-    parser gets no others."""
+    """`false`: predict for sentences without parts of speech in the files. `true`: predict for all sentences, as a
+    deployed parser gets no others."""
 
     def folder(self, language: str) -> str | None:
         """Return the folder of the model for a language; None without one."""

@@ -53,53 +53,55 @@ class SourceConfig(Frozen):
     """The sentences to take from a source."""
 
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, TREE, PIECES)
-    """The label forms that its labels may have, its own one first."""
+    """Label forms that the labels may have, the usual one first."""
     unit: ClassVar[Unit] = "word"
     """What one tag of this source belongs to."""
     other_mappings: ClassVar[tuple[str, ...]] = ()
     """Settings that may be a mapping, but not from languages."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]
     unlabelled_languages: tuple[Name, ...] = ()
-    """Languages without labels: their training sentences become unlabelled text (`unlabelled_cap` limits it),
-    and they have a test but no dev."""
+    """Languages without labels: their training sentences become unlabelled text (limited by `unlabelled_cap`). They
+    have a test part but no dev."""
     zero_shot_languages: tuple[Name, ...] = ()
-    """Languages of which nothing but the test is read."""
+    """Languages of which only the test part is read."""
     zero_shot_dev: bool = False
-    """Whether dev of the zero-shot languages is read too. It is scored apart (`dev_{score}_target`) and selects nothing
-    unless search.objectives or constraints name it: without labels of these languages nobody could."""
+    """Also read dev of the zero-shot languages. It is scored separately (`dev_{score}_target`) and selects nothing,
+    unless search.objectives or constraints name it: without labels in these languages, you could not select on it
+    either."""
     outside_mean: tuple[Name, ...] = ()
-    """Of the languages without labels those that are scored and shown but left out of their mean."""
+    """Languages without labels that are scored and shown, but left out of the mean."""
     scheme: FileScheme | dict[str, FileScheme] = "auto"
-    """How the files write spans, for all languages or each; `auto` finds it for each language from the tags."""
+    """Scheme in which the files write spans, for all languages or by language; `auto` finds it for each language from
+    the tags."""
     cap: Cap | None = None
-    """Most labelled training sentences per language, drawn at random: 5000, or {en: 12000, default: 5000}.
-    With `split` it counts the sentences of all three parts together."""
+    """Maximum number of labelled training sentences per language, drawn at random: 5000, or {en: 12000, default:
+    5000}. With `split` it limits the sentences of all three parts together."""
     cap_per_class: Cap | None = None
-    """Most labelled training sentences of each class per language, where a sentence has one class: 500, or a mapping
-    like `cap`. It limits train alone, after `cap` and `split`."""
+    """Maximum number of labelled training sentences per class and language, where a sentence has one class: 500, or a
+    mapping like `cap`. It limits train only, after `cap` and `split`."""
     unlabelled_cap: Cap | None = None
-    """Most sentences without labels per language, drawn at random: a number, or a mapping like `cap`."""
+    """Maximum number of sentences without labels per language, drawn at random: a number, or a mapping like `cap`."""
     dev_cap: Cap | None = None
-    """Most sentences of dev per language, likewise; not where `split` draws it."""
+    """Maximum number of dev sentences per language, in the same way; not where `split` draws dev."""
     test_cap: Cap | None = None
-    """Most sentences of test per language, likewise; not where `split` draws it."""
+    """Maximum number of test sentences per language, in the same way; not where `split` draws test."""
     split: Split | None = None
     """Draw dev and test from the training sentences instead of reading them."""
     on_error: OnError = "repair"
-    """What becomes of faults. `repair`: a sequence of tags that is not valid in its scheme (I- without B-) is read as
-    conlleval reads it; of other faults the first ones are reported together. `skip`: sentences with other faults (too
-    few columns, no word or tag, a tag of another scheme, bytes that are not text) are left out too, in all parts.
-    `stop`: tags are not repaired either."""
+    """Treatment of faults. `repair`: an invalid sequence of tags (I- without B-) is read as conlleval reads it; the
+    first of all other faults are reported together. `skip`: sentences with other faults (too few columns, no word or
+    tag, a tag of another scheme, bytes that are not text) are left out too, in all parts. `stop`: tags are not
+    repaired either."""
     most_skipped: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """The largest share of the sentences of a part and language that may be left out because of faults, with
-    `on_error: skip`; where there are more the corpus is refused."""
+    """Maximum share of the sentences of a part and language that `on_error: skip` may leave out; beyond it the corpus
+    is refused."""
     nested: Literal["refuse", "outermost"] = "refuse"
-    """Spans that overlap (in tags: `B-ORG|B-LOC`). `refuse`: such a corpus is refused. `outermost`: the longest span is
-    read, and those that overlap it are left out and counted."""
+    """Treatment of overlapping spans (in tags: `B-ORG|B-LOC`). `refuse`: the corpus is refused. `outermost`: the
+    longest span is read; those that overlap it are left out and counted."""
     duplicates: Literal["drop", "keep"] = "drop"
-    """Whether a training sentence whose text was read before in its language is dropped."""
+    """Drop or keep a training sentence whose text was read before in its language."""
     overlaps: Literal["drop", "keep"] = "drop"
-    """Whether a training sentence whose text is also in dev or test is dropped. With `keep`, and `duplicates: keep`,
+    """Drop or keep a training sentence whose text is also in dev or test. With `keep`, and `duplicates: keep`,
     published splits stay whole; scores of sentences that were trained on are too high."""
     sampling_alpha: Annotated[float, Field(ge=0)] = 1.0
     """Exponent of smoothed language sampling: p ∝ n^alpha; 1 takes the corpus as it is."""
@@ -208,11 +210,11 @@ class PartsConfig(SourceConfig):
     """A source with one name per part: files, or splits of a data set."""
 
     train: Pattern
-    """With `{lang}` for the language; or a mapping from languages, with `default` for those not named."""
+    """A pattern with `{lang}` for the language, or a mapping from languages, with `default` for the others."""
     dev: Pattern | None = None
     test: Pattern | None = None
     unlabelled: Pattern | None = None
-    """Text without tags; `rest` takes the training sentences that `cap` and `cap_per_class` leave."""
+    """Text without tags; `rest` takes the training sentences beyond `cap` and `cap_per_class`."""
 
     @model_validator(mode="after")
     def _parts_are_complete(self) -> PartsConfig:
@@ -294,7 +296,7 @@ class FilesConfig(PartsConfig):
     """
 
     root: Name = "."
-    """Folder or URI (s3://…, gs://…) in which the patterns are searched."""
+    """Folder or URI (s3://…, gs://…) that contains the files."""
 
     @model_validator(mode="after")
     def _patterns_stay_below_the_root(self) -> FilesConfig:
@@ -312,10 +314,10 @@ class TextConfig(FilesConfig):
     """True to keep byte-order marks inside lines, for formats with character offsets."""
     encoding: Name | dict[str, Name] = "utf-8"
     unlabelled_form: TextForm | dict[str, TextForm] = "same"
-    """How the files of `unlabelled` are written: `same` as the others; `columns`: a word in each line, in the first
-    column or behind its number, other columns are not read; `sentences`: plain text, a sentence in each line;
-    `documents`: plain text, empty lines between paragraphs, which is split into sentences (needs the package sentencex,
-    `pip install sentencex`). Plain text is split into words as `raykd predict` splits it."""
+    """Form of the files of `unlabelled`. `same`: like the other files. `columns`: a word per line, in the first
+    column or behind its number; other columns are ignored. `sentences`: plain text, a sentence per line. `documents`:
+    plain text, empty lines between paragraphs, which are split into sentences (needs the package sentencex, `pip
+    install sentencex`). Plain text is split into words as `raykd predict` splits it."""
 
     @model_validator(mode="after")
     def _every_language_has_its_files(self) -> TextConfig:

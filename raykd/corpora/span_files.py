@@ -47,8 +47,8 @@ class SpanSource(TextConfig, SpanReading):
     source: Literal["spans"]
     scheme: Literal["iob2"] = "iob2"
     form: Literal["sentences", "documents"] = "sentences"
-    """`sentences`: each text is one; `documents`: texts are split into sentences, never inside of a span (needs the
-    package sentencex, `pip install sentencex`)."""
+    """`sentences`: each text is one sentence. `documents`: texts are split into sentences, never inside a span (needs
+    the package sentencex, `pip install sentencex`)."""
 
 
 def parse(

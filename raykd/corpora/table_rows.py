@@ -49,15 +49,15 @@ class TableColumns(Frozen):
     token: Name = "tokens"
     """The column of lists of words."""
     tag: Name = "ner_tags"
-    """The column of lists of tags, or of their numbers (`tag_names`)."""
+    """Column of lists of tags, or of their numbers (`tag_names`)."""
     text: Name | None = None
-    """Texts with one class each, instead of words with tags; their words are separated by white space."""
+    """Column of texts with one class each, instead of words with tags; words are separated by white space."""
     second: Name | None = None
-    """The second texts, of pairs of texts with one class each."""
+    """Column of the second texts, for pairs of texts with one class each."""
     label: Name = "label"
-    """The class of a text, or of a pair."""
+    """Column of the class of a text or pair."""
     language: Name | None = None
-    """The column of the language, where a file has several."""
+    """Column of the language, in files with several languages."""
 
     @property
     def unit(self) -> Unit:
@@ -85,9 +85,9 @@ class TableSource(PartsConfig):
     """A source of tables with one row per sentence."""
 
     columns: TableColumns = TableColumns()
-    """The names of its columns."""
+    """Names of the columns."""
     tag_names: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """The names of the numbers in a tag column, where the data do not have them."""
+    """Names of the numbers in a tag column, if the data do not contain them."""
 
     @property
     @override

@@ -25,12 +25,12 @@ class TextSource(TextConfig):
 
     source: Literal["text"]
     form: Form | dict[str, Form] = "sentences"
-    """`sentences`: a sentence in each line; `documents`: empty lines between paragraphs, which are split into sentences
+    """`sentences`: a sentence per line. `documents`: empty lines between paragraphs, which are split into sentences
     (needs the package sentencex, `pip install sentencex`)."""
 
     max_characters: Annotated[int, Field(ge=1)] | None = None
-    """What is read of a sentence: as many of its words as fit into so many characters, and its first one (Soltan et
-    al. 2021, §3.1: 256); null: all."""
+    """Maximum number of characters read from a sentence: as many words as fit, at least one (Soltan et al. 2021,
+    §3.1: 256); null: no limit."""
 
 
 def parse(

@@ -55,7 +55,7 @@ class Columns(Frozen):
     label: Place = 1
     """The column of the class."""
     part: Place | None = None
-    """Where a file has several parts, the column that says which (`part_values`)."""
+    """Column of the part in files with several parts (`part_values`)."""
 
 
 class TsvSource(TextConfig):
@@ -66,17 +66,17 @@ class TsvSource(TextConfig):
     source: Literal["tsv"]
     scheme: Literal["flat"] = "flat"
     columns: PerLanguage[Columns] = Columns()
-    """The columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
+    """Columns of text and class, counted from 0 or by their names; or a mapping from languages, with `default` for
     the others."""
     separator: Separator | dict[str, Separator] = "tab"
-    """Between the columns. With `comma` and `semicolon` the files are CSV: cells may stand in quotation marks, and have
-    separators and line ends in them."""
+    """Sign between the columns. With `comma` and `semicolon` the files are CSV: cells may stand in quotation marks
+    and contain separators and line ends."""
     header: bool | dict[str, bool] = False
-    """Whether the first line has the names of the columns."""
+    """True if the first line has the names of the columns."""
     labels: dict[Name, Name] = Field(default_factory=dict)
-    """Other names for the classes of the files, so that all languages have the same: {neutral: NEUTRAL}."""
+    """New names for the classes of the files, so that all languages have the same: {neutral: NEUTRAL}."""
     part_values: dict[Literal["train", "dev", "test", "unlabelled"], Name] = Field(default_factory=dict)
-    """What the column `part` has in the rows of each part, where a file has several: {train: TRAIN, test: TEST}."""
+    """Value of the column `part` in the rows of each part: {train: TRAIN, test: TEST}."""
 
     @model_validator(mode="after")
     def _columns_are_of_its_languages(self) -> TsvSource:

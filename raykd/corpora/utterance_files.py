@@ -54,7 +54,7 @@ class UtteranceSource(TextConfig):
     source: Literal["atis", "xsid", "multiatis"]
     scheme: Literal["iob2"] = "iob2"
     spoken: bool = False
-    """Read utterances as a recogniser of speech gives them: in lower case, without punctuation."""
+    """Read utterances as a speech recogniser gives them: in lower case, without punctuation."""
 
     @override
     def scheme_of(self, language: str) -> ReadScheme:

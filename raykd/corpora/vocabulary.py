@@ -296,7 +296,7 @@ class BertConfig(PiecesConfig):
     as_sampled: ClassVar[bool] = True
     size: int = Field(default=16000, ge=200)
     lower_case: bool = False
-    """Whether text is read in lower case."""
+    """Read text in lower case."""
 
     def build(self, words: Iterable[str]) -> HFVocabulary:
         """Train the vocabulary on a text's words."""
