@@ -25,8 +25,8 @@ from tests.sweep.samples import trial
 HOLDER = """
 import sys, time
 from raykd.storage.store import Storage
-from raykd.sweep.lease import held
-with held(Storage(sys.argv[1])):
+from raykd.sweep.lease import hold_lease
+with hold_lease(Storage(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -122,7 +122,7 @@ def test_a_lease_of_another_machine_is_taken_when_it_does_not_change(fast, folde
     notes: list[str] = []
     with hold_lease(folder, note=notes.append) as lease:
         lease.check()
-    assert notes == ["the sweep has the lease of process 12 on node-7; waiting up to 1 s for a sign of it"]
+    assert notes == ["process 12 on node-7 has the lease of the sweep; waiting up to 1 s for a sign of it"]
 
 
 def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
@@ -133,7 +133,7 @@ def test_a_lease_of_another_machine_that_beats_is_respected(fast, folder):
 
 
 def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
-    monkeypatch.setattr(lease_module, "refuse_if_held", lambda *_, **__: None)
+    monkeypatch.setattr(lease_module, "refuse_if_leased", lambda *_, **__: None)
     written = threading.Barrier(6)
     monkeypatch.setattr(lease_module, "time", SimpleNamespace(sleep=lambda seconds: written.wait()))
     leases, refused = [Lease(folder) for _ in range(6)], []

@@ -31,7 +31,7 @@ from tests.training.small import executed, prepared, recipe
 WORKER = """
 import sys
 from raykd.storage.store import Storage
-from raykd.sweep.lease import working
+from raykd.sweep.lease import hold_working_lease
 with working(Storage(sys.argv[1]), sys.argv[2]):
     print("working", flush=True)
     sys.stdin.read()

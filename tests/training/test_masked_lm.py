@@ -336,7 +336,7 @@ def test_a_model_that_is_none_of_transformers_is_no_checkpoint(tmp_path):
         (
             {"student": {**STUDENT, "vocabulary": {"kind": "word"}}},
             ("student", "vocabulary"),
-            "no piece that masks others; set kind: bert",
+            "no mask piece; set kind: bert",
         ),
         (
             {"student": {**STUDENT, "vocabulary": {"kind": "teacher"}}},
