@@ -98,8 +98,8 @@ def config(request, checkpoint):
 def small(kind):
     """The settings of an entry of which nothing is listed: a small number for each size that it asks for."""
     fields = {**STUDENTS, **TEACHERS}[kind].model_fields
-    asked = {name: 6 for name, field in fields.items() if field.is_required()}
-    return asked | {name: size for name, size in SIZES.items() if name in fields}
+    required = {name: 6 for name, field in fields.items() if field.is_required()}
+    return required | {name: size for name, size in SIZES.items() if name in fields}
 
 
 def adapter_of(kind):
@@ -179,13 +179,13 @@ def test_shape_is_plain_and_distinguishes_shapes(config):
 
 def test_model_gives_a_distribution_over_tags(config):
     text, sizes = encode(config)
-    found = distribution(build(config, sizes).eval(), text.gather(np.arange(4)))
-    assert token_marginals(found).shape == (4, max(lengths_of(config)), labels_of(config))
-    assert found.lengths_B.tolist() == lengths_of(config)
-    assert found.dtype == torch.float32
-    assert isinstance(found, Spans) == (config.decoder == "spans")
-    assert (getattr(found, "transitions", None) is not None) == (config.decoder == "crf")
-    assert torch.isfinite(log_partition(found)).all()
+    actual = distribution(build(config, sizes).eval(), text.gather(np.arange(4)))
+    assert token_marginals(actual).shape == (4, max(lengths_of(config)), labels_of(config))
+    assert actual.lengths_B.tolist() == lengths_of(config)
+    assert actual.dtype == torch.float32
+    assert isinstance(actual, Spans) == (config.decoder == "spans")
+    assert (getattr(actual, "transitions", None) is not None) == (config.decoder == "crf")
+    assert torch.isfinite(log_partition(actual)).all()
 
 
 def test_a_sentence_is_tagged_the_same_alone(config):
@@ -195,9 +195,9 @@ def test_a_sentence_is_tagged_the_same_alone(config):
     for row in range(4):
         alone = distribution(model, text.gather(np.array([row])))
         near = {"rtol": 1e-4, "atol": 1e-5}
-        own_BTY = token_marginals(alone)  # a parser has labels for each head: more in a longer batch
-        marginals_BTY = token_marginals(whole)[[row], : alone.time, : own_BTY.shape[2]]
-        torch.testing.assert_close(marginals_BTY, own_BTY, **near)
+        alone_BTY = token_marginals(alone)  # a parser has labels for each head: more in a longer batch
+        marginals_BTY = token_marginals(whole)[[row], : alone.time, : alone_BTY.shape[2]]
+        torch.testing.assert_close(marginals_BTY, alone_BTY, **near)
         torch.testing.assert_close(log_partition(whole)[[row]], log_partition(alone), **near)
 
 
@@ -209,11 +209,11 @@ def test_building_depends_on_the_generator_alone(config):
 def test_weights_come_back_in_another_model(config):
     text, sizes = encode(config)
     batch = text.gather(np.arange(4))
-    model, other = stirred(build(config, sizes).eval()), build(config, sizes, seed=1).eval()
-    assert not torch.equal(*(token_marginals(distribution(each, batch)) for each in (model, other)))
-    load_weights(other, save_weights(model))
+    model, copy = stirred(build(config, sizes).eval()), build(config, sizes, seed=1).eval()
+    assert not torch.equal(*(token_marginals(distribution(network, batch)) for network in (model, copy)))
+    load_weights(copy, save_weights(model))
     for operation in (log_partition, token_marginals):
-        assert torch.equal(*(operation(distribution(each, batch)) for each in (model, other)))
+        assert torch.equal(*(operation(distribution(network, batch)) for network in (model, copy)))
 
 
 def test_model_learns_the_tags_of_a_few_sentences(config):
@@ -228,14 +228,14 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
     losses = []
     for _ in range(30):
-        found = distribution(model, batch)
-        loss = (log_partition(found) - score(found, gold_BT)).mean()
+        actual = distribution(model, batch)
+        loss = (log_partition(actual) - score(actual, gold_BT)).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    found = distribution(model.eval(), batch)
-    assert float((log_partition(found) - score(found, gold_BT)).mean().detach()) < losses[0] / 2
+    actual = distribution(model.eval(), batch)
+    assert float((log_partition(actual) - score(actual, gold_BT)).mean().detach()) < losses[0] / 2
 
 
 def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
@@ -265,9 +265,9 @@ def test_layer_groups_are_disjoint_and_together_all_parameters(config):
     groups = model.layer_groups()
     projection = ["projection"] if getattr(config, "projection", None) else []
     assert list(groups) == ["head", *projection, "encoder", "embeddings"]
-    named = [id(parameter) for group in groups.values() for parameter in group]
-    assert len(named) == len(set(named))
-    assert set(named) == {id(parameter) for parameter in model.parameters()}
+    grouped = [id(parameter) for group in groups.values() for parameter in group]
+    assert len(grouped) == len(set(grouped))
+    assert set(grouped) == {id(parameter) for parameter in model.parameters()}
     assert groups["head"]
     assert groups["encoder"]
 
@@ -297,14 +297,14 @@ def test_one_label_per_sentence_is_a_chain_of_length_1(config):
         text.gather(np.arange(4)),
         stirred(build(config, sizes, tag_set=CLASSES, unit="sentence").eval()),
     )
-    found = model(batch, layers=(0,))
-    assert found.distribution.lengths_B.tolist() == [1, 1, 1, 1]
-    assert token_marginals(found.distribution).shape == (4, 1, 3)
-    assert found.hidden[0].shape[:2] == (4, 1)
+    actual = model(batch, layers=(0,))
+    assert actual.distribution.lengths_B.tolist() == [1, 1, 1, 1]
+    assert token_marginals(actual.distribution).shape == (4, 1, 3)
+    assert actual.hidden[0].shape[:2] == (4, 1)
     for row in range(4):
         alone = distribution(model, text.gather(np.array([row])))
         torch.testing.assert_close(
-            token_marginals(alone), token_marginals(found.distribution)[[row]], rtol=1e-4, atol=1e-5
+            token_marginals(alone), token_marginals(actual.distribution)[[row]], rtol=1e-4, atol=1e-5
         )
 
 
@@ -327,10 +327,10 @@ def test_several_members_are_one_distribution(config):
     text, sizes = encode(config)
     batch, members = text.gather(np.arange(4)), [build(config, sizes, seed=seed) for seed in (0, 1)]
     for combine in ("scores", "posteriors"):
-        found = distribution(Ensemble(members, combine=combine).eval(), batch)
-        marginals_BTY = token_marginals(found)
+        actual = distribution(Ensemble(members, combine=combine).eval(), batch)
+        marginals_BTY = token_marginals(actual)
         torch.testing.assert_close(marginals_BTY.sum(-1), (marginals_BTY.sum(-1) > 0.5).float())
-        assert viterbi(found)[0].shape == (4, max(lengths_of(config)))
+        assert viterbi(actual)[0].shape == (4, max(lengths_of(config)))
     with pytest.raises(ValueError, match="no hidden states"):
         Ensemble(members, combine="scores")(batch, layers=(0,))
 
@@ -342,8 +342,8 @@ def test_pinned_teachers_are_named_by_the_weights_they_are_given(config):
     assert (pinned == config) == (config.contextual is None and not config.kind.startswith("hf_"))
     assert pinned.pinned() == pinned
     text, sizes = encode(config)
-    found = distribution(build(pinned, sizes), text.gather(np.arange(4)))
-    assert found.lengths_B.tolist() == lengths_of(config)
+    actual = distribution(build(pinned, sizes), text.gather(np.arange(4)))
+    assert actual.lengths_B.tolist() == lengths_of(config)
 
 
 @pytest.mark.parametrize("kind", TEACHERS)

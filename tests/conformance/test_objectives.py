@@ -48,9 +48,9 @@ def required(kind: str) -> dict:
 
 def make_objective(kind: str, **settings) -> Objective:
     """The objective with those of `settings` that it has."""
-    known = OBJECTIVES[kind].model_fields
-    given = {"k": 3} | SOFT | settings | required(kind)
-    return OBJECTIVES[kind](**{name: value for name, value in given.items() if name in known})
+    fields = OBJECTIVES[kind].model_fields
+    inputs = {"k": 3} | SOFT | settings | required(kind)
+    return OBJECTIVES[kind](**{name: value for name, value in inputs.items() if name in fields})
 
 
 def read_by(objective, case) -> TeacherBatch:
@@ -67,8 +67,8 @@ def read_by(objective, case) -> TeacherBatch:
         if need.signal in SIGNALS and need.layer is not None
     }
     live = {
-        name: {need.layer: given[need.layer] for need in objective.needs if need.signal == signal}
-        for name, signal, given in (
+        name: {need.layer: inputs[need.layer] for need in objective.needs if need.signal == signal}
+        for name, signal, inputs in (
             ("pieces", "piece_states", signals.pieces), ("attention", "attention", signals.attention)
         )
     }  # fmt: skip
@@ -164,12 +164,12 @@ def test_what_is_built_gives_a_loss_for_each_sentence_and_its_parts(kind):
 @KINDS
 def test_an_objective_has_a_loss_between_distributions_or_builds_one(kind):
     entry = OBJECTIVES[kind]
-    own = [
+    methods = [
         name
         for name in ("loss", "batch_loss", "build")
         if getattr(entry, name) is not getattr(Objective, name)
     ]
-    assert len(own) == 1, own
+    assert len(methods) == 1, methods
 
 
 @KINDS
@@ -177,7 +177,7 @@ def test_only_a_mix_uses_lambda(kind):
     """An objective that is annealed becomes part of one; `follows_lambda` says which losses change with λ."""
     objective = make_objective(kind)
     case = make_case(1, maxent=objective.maxent_only)
-    at = [built_loss(objective, case, read_by(objective, case), kd_weight=each) for each in LAMBDAS]
+    at = [built_loss(objective, case, read_by(objective, case), kd_weight=kd_weight) for kd_weight in LAMBDAS]
     assert torch.equal(at[0], at[1]) != objective.follows_lambda
     assert not (objective.anneals and objective.follows_lambda)
 
@@ -240,8 +240,8 @@ def test_gradients_are_the_derivatives(kind, settings):
     scores = tuple(part.clone().requires_grad_() for part in case.student.scores())
 
     def loss_B(*parts):
-        own = replace(case, student=Chain(parts[0], lengths_B, *parts[1:]))
-        return built_loss(objective, own, signals, kd_weight=0.4)
+        leaf_case = replace(case, student=Chain(parts[0], lengths_B, *parts[1:]))
+        return built_loss(objective, leaf_case, signals, kd_weight=0.4)
 
     assert torch.autograd.gradcheck(loss_B, scores)
 

@@ -53,11 +53,13 @@ SENTENCES = sentences(14, seed=3)
 SHARDS = (RowRange(0, 9), RowRange(9, 14))
 
 
-def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) -> tuple[TokenBatch, Output]:
+def outputs(
+    need: Need, sentences: list[list[str]], unit: str, *, padding: int = 0
+) -> tuple[TokenBatch, Output]:
     """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding; or
     a parser, where what is needed is of arcs.
     """
-    _, batch, output = next(FakeTeacher("t").outputs(given, 1, layers=tuple(SIZES.hidden)))
+    _, batch, output = next(FakeTeacher("t").outputs(sentences, 1, layers=tuple(SIZES.hidden)))
     chain, lengths_B = output.distribution, batch.lengths_B
     emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)
     if unit == "sentence":
@@ -66,53 +68,55 @@ def outputs(need: Need, given: list[list[str]], unit: str, *, padding: int = 0) 
         n: torch.nn.functional.pad(states, (0, 0, 0, padding), value=9.0)
         for n, states in output.hidden.items()
     }
-    own = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
+    chain = Chain(emissions_BTY, lengths_B, chain.transitions, chain.start, chain.end)
     if need.signal in ARCS:
         parser = FakeParser("p")
-        own = parser.labelled_arcs([parser.scores(words) for words in given], padding=padding).chain()
+        chain = parser.labelled_arcs([parser.scores(words) for words in sentences], padding=padding).chain()
     if unit == "sentence" and need.signal != "features":
         hidden = {layer: states[:, :1] for layer, states in hidden.items()}
-    return batch, Output(own, hidden)
+    return batch, Output(chain, hidden)
 
 
 def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list[np.ndarray]]:
     """For each column the values [rows, V] of every sentence, padding removed; of a teacher's column one [1, V]."""
-    signal, words, found = SIGNALS[need.signal], batch.lengths_B.tolist(), []
+    signal, words, result = SIGNALS[need.signal], batch.lengths_B.tolist(), []
     for column, part in zip(signal.columns, signal.take(output, need), strict=True):
         values = part.numpy()
         if column.rows == "teacher":
-            found.append([values[None]])
+            result.append([values[None]])
         else:
-            found.append([column.strip_padding(own, n, unit) for own, n in zip(values, words, strict=True)])
-    return found
+            result.append(
+                [column.strip_padding(value, n, unit) for value, n in zip(values, words, strict=True)]
+            )
+    return result
 
 
-def words_of(given: list[list[str]]) -> np.ndarray:
+def words_of(sentences: list[list[str]]) -> np.ndarray:
     """How many words each sentence has [N]."""
-    return np.array([len(words) for words in given])
+    return np.array([len(words) for words in sentences])
 
 
-def values_of(need: Need, given: list[list[str]], unit: str) -> list[np.ndarray]:
+def values_of(need: Need, sentences: list[list[str]], unit: str) -> list[np.ndarray]:
     """The values [R, V] of each column: taken from the outputs, or derived from stored columns."""
     if need not in DERIVED:
-        return [np.concatenate(part) for part in taken(need, *outputs(need, given, unit), unit)]
+        return [np.concatenate(part) for part in taken(need, *outputs(need, sentences, unit), unit)]
     signal = SIGNALS[need.signal]
     stored = {
-        name: decode_columns(Need(name), encoded(Need(name), given, unit)[0]) for name in signal.sources
+        name: decode_columns(Need(name), encoded(Need(name), sentences, unit)[0]) for name in signal.sources
     }
-    return list(signal.derive(stored, signal.columns[0].row_counts(words_of(given), unit), need, 20))
+    return list(signal.derive(stored, signal.columns[0].row_counts(words_of(sentences), unit), need, 20))
 
 
 def encoded(
-    need: Need, given: list[list[str]], unit: str, rows_N: np.ndarray | None = None
+    need: Need, sentences: list[list[str]], unit: str, rows_N: np.ndarray | None = None
 ) -> tuple[pa.RecordBatch, float]:
     """The shard's content for sentences that are sorted by length."""
     signal = SIGNALS[need.signal]
-    rows_N = np.arange(len(given)) if rows_N is None else rows_N
-    lengths_N = signal.columns[0].row_counts(words_of(given), unit)
+    rows_N = np.arange(len(sentences)) if rows_N is None else rows_N
+    lengths_N = signal.columns[0].row_counts(words_of(sentences), unit)
     if signal.once_per_teacher:
         rows_N, lengths_N = rows_N[:0], lengths_N[:0]
-    return encode_columns(need, SIZES, rows_N, lengths_N, values_of(need, given, unit))
+    return encode_columns(need, SIZES, rows_N, lengths_N, values_of(need, sentences, unit))
 
 
 def shard_of(need: Need, unit: str, rows: RowRange) -> tuple[pa.RecordBatch, float]:
@@ -130,8 +134,8 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
     entries = []
     for rows in [RowRange(0, 1)] if once else SHARDS:
         content, error = shard_of(need, unit, rows)
-        where = origin_folder(store, origin)
-        entries.append(write_shard(where, content, origin=origin, rows=rows, largest_error=error))
+        target = origin_folder(store, origin)
+        entries.append(write_shard(target, content, origin=origin, rows=rows, largest_error=error))
     words_N = words_of(SENTENCES)
     rows_N = SIGNALS[need.signal].columns[0].row_counts(words_N, unit)
     find_coverage(store, origin, SHARDS).commit(entries, words_N, rows_N)
@@ -143,29 +147,29 @@ def stored(folder, need: Need, unit: str) -> tuple[Storage, Origin, list[ShardEn
 def test_what_is_stored_is_what_was_taken_within_the_stated_error(need, unit):
     content, error = shard_of(need, unit, SHARDS[0])
     values = values_of(need, sorted(SENTENCES[:9], key=len), unit)
-    for column, given, back in zip(
+    for column, inputs, back in zip(
         SIGNALS[need.signal].columns, values, decode_columns(need, content), strict=True
     ):
         assert back.dtype == column.dtype(SIZES)
-        assert back.shape == (len(given), column.width(SIZES, need))
+        assert back.shape == (len(inputs), column.width(SIZES, need))
         # Log-scores are stored relative to the best of their row, 8-bit numbers relative to its scale.
-        exact = given - given.max(1, keepdims=True) if column.encode is encode_log_scores else given
+        exact = inputs - inputs.max(1, keepdims=True) if column.encode is encode_log_scores else inputs
         scale = values[1] if column.encode is encode_int8 else np.float32(1)
         assert np.abs(back.astype(exact.dtype) * scale - exact).max() <= (
             0 if column.encode is None else error
         )
     assert error == 0 or any(column.encode for column in SIGNALS[need.signal].columns)
-    most = np.abs(values[0]).max() / 254 if need.signal == "hidden_int8" else 0.01
-    assert error <= most * (1 + 1e-4)
+    tolerance = np.abs(values[0]).max() / 254 if need.signal == "hidden_int8" else 0.01
+    assert error <= tolerance * (1 + 1e-4)
 
 
 def expected_value(need: Need, unit: str, rows: list[int]) -> Any:
     """What of the signal the batch of these rows must hold, from each sentence's own shard."""
-    signal, own = SIGNALS[need.signal], []
+    signal, sentence_columns = SIGNALS[need.signal], []
     for row in rows:
-        own.append(decode_columns(need, encoded(need, [SENTENCES[row]], unit)[0]))
+        sentence_columns.append(decode_columns(need, encoded(need, [SENTENCES[row]], unit)[0]))
     columns = []
-    for column, parts in zip(signal.columns, zip(*own, strict=True), strict=True):
+    for column, parts in zip(signal.columns, zip(*sentence_columns, strict=True), strict=True):
         tensors = [torch.from_numpy(np.array(part)) for part in parts]
         columns.append(pad_sequence(tensors, batch_first=True) if column.is_list else torch.cat(tensors))
     words_B = words_of([SENTENCES[row] for row in rows])
@@ -178,34 +182,34 @@ def parts_of(value) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     if is_dataclass(value):
-        value = [getattr(value, each.name) for each in fields(value)]
+        value = [getattr(value, item.name) for item in fields(value)]
     elif isinstance(value, Mapping):
         value = list(value.values())
-    return [part for each in value for part in parts_of(each)] if isinstance(value, (list, tuple)) else []
+    return [part for item in value for part in parts_of(item)] if isinstance(value, (list, tuple)) else []
 
 
 @EVERY
 @UNITS
 def test_a_batch_holds_what_was_stored_of_each_sentence(tmp_path, need, unit):
     beside = [Need(BESIDE[need.signal])] if need.signal in BESIDE else []
-    stores = [stored(tmp_path, each, unit)[0] for each in (need, *beside)]
+    stores = [stored(tmp_path, signal_need, unit)[0] for signal_need in (need, *beside)]
     source = Source.of("t", Text.from_tokens(SENTENCES), [need, *beside], offers=(*SIGNALS,))
     opened = TransferSet.open(stores[0], [TeacherRows(source, np.arange(14))], [need, *beside])
     rows = [13, 0, 4, 4, 9, 2]
     batch = opened.gather(np.array(rows))
     if SIGNALS[need.signal].once_per_teacher:
-        given = decode_columns(need, shard_of(need, unit, SHARDS[0])[0])
-        columns = [torch.from_numpy(np.repeat(part, len(rows), axis=0)) for part in given]
+        inputs = decode_columns(need, shard_of(need, unit, SHARDS[0])[0])
+        columns = [torch.from_numpy(np.repeat(part, len(rows), axis=0)) for part in inputs]
         expected = SIGNALS[need.signal].read(torch.ones(len(rows)), *columns)
         assert all(torch.equal(a, b) for a, b in zip(batch.chain.parts()[2:], expected, strict=True))
         return
-    values = {each: expected_value(each, unit, rows) for each in (need, *beside)}
-    found, expected = parts_of(batch), parts_of(TeacherBatch.from_signals(values))
-    assert found
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == other.dtype
-        torch.testing.assert_close(one, other)
+    values = {signal_need: expected_value(signal_need, unit, rows) for signal_need in (need, *beside)}
+    actual, expected = parts_of(batch), parts_of(TeacherBatch.from_signals(values))
+    assert actual
+    assert len(actual) == len(expected)
+    for first, second in zip(actual, expected, strict=True):
+        assert first.dtype == second.dtype
+        torch.testing.assert_close(first, second)
 
 
 @EVERY
@@ -214,29 +218,31 @@ def test_stated_bytes_are_those_of_the_file_within_arrows_bookkeeping(tmp_path, 
     signal, once = SIGNALS[need.signal], SIGNALS[need.signal].once_per_teacher
     _, _, entries = stored(tmp_path, need, unit)
     for entry in entries:
-        given = SENTENCES[:1] if once else SENTENCES[entry.first : entry.last]
+        inputs = SENTENCES[:1] if once else SENTENCES[entry.first : entry.last]
         stated = sum(
             column.bytes_per_row(SIZES, need)
-            * (1 if once else int(column.row_counts(words_of(given), unit).sum()))
+            * (1 if once else int(column.row_counts(words_of(inputs), unit).sum()))
             for column in signal.columns
         )
         columns = decode_columns(need, shard_of(need, unit, RowRange(entry.first, entry.last))[0])
         assert stated == sum(values.nbytes for values in columns)
         # Row number, length and list offset of each sentence; schema, metadata and footer of the file.
-        bookkeeping = 0 if once else (8 + 4 + 4) * len(given)
+        bookkeeping = 0 if once else (8 + 4 + 4) * len(inputs)
         assert 0 < entry.bytes - stated - bookkeeping < 2500
 
 
 @TAKEN_ONES
 @UNITS
 def test_padding_and_neighbours_change_nothing(need, unit):
-    given = SENTENCES[:5]
-    together, padded = (taken(need, *outputs(need, given, unit, padding=n), unit) for n in (0, 2))
-    alone = [taken(need, *outputs(need, [words], unit), unit) for words in given]
+    inputs = SENTENCES[:5]
+    together, padded = (taken(need, *outputs(need, inputs, unit, padding=n), unit) for n in (0, 2))
+    alone = [taken(need, *outputs(need, [words], unit), unit) for words in inputs]
     for number, column in enumerate(SIGNALS[need.signal].columns):
-        for place in range(1 if column.rows == "teacher" else len(given)):
-            for other in (padded[number][place], alone[place][number][0]):
-                torch.testing.assert_close(torch.from_numpy(together[number][place]), torch.from_numpy(other))
+        for place in range(1 if column.rows == "teacher" else len(inputs)):
+            for values in (padded[number][place], alone[place][number][0]):
+                torch.testing.assert_close(
+                    torch.from_numpy(together[number][place]), torch.from_numpy(values)
+                )
 
 
 def test_only_a_chain_teacher_gives_scores():

@@ -45,18 +45,19 @@ def test_each_reader_finds_the_spans_of_seqeval(reader):
 @given(sentences, st.data())
 def test_counts_scores_and_confusions_are_of_these_spans(gold, data):
     predicted = [
-        data.draw(st.lists(st.sampled_from(TAGS), min_size=len(own), max_size=len(own))) for own in gold
+        data.draw(st.lists(st.sampled_from(TAGS), min_size=len(sentence), max_size=len(sentence)))
+        for sentence in gold
     ]
     sides = [[set(of_seqeval(tags)) for tags in side] for side in (gold, predicted)]
 
     def by_type(spans):
-        return Counter(kind for own in spans for *_, kind in own)
+        return Counter(kind for sentence in spans for *_, kind in sentence)
 
-    right = by_type(one & other for one, other in zip(*sides, strict=True))
-    wanted, found = map(by_type, sides)
-    expected = {kind: (right[kind], found[kind], wanted[kind]) for kind in {*wanted, *found}}
-    assert {kind: tuple(own) for kind, own in count_spans(gold, predicted).items()} == expected
-    total = [sum(own.values()) for own in (right, found, wanted)]
+    right = by_type(first & second for first, second in zip(*sides, strict=True))
+    target, actual = map(by_type, sides)
+    expected = {kind: (right[kind], actual[kind], target[kind]) for kind in {*target, *actual}}
+    assert {kind: tuple(sentence) for kind, sentence in count_spans(gold, predicted).items()} == expected
+    total = [sum(sentence.values()) for sentence in (right, actual, target)]
     assert entity_f1(gold, predicted).f1 == pytest.approx(2 * total[0] / max(1, total[1] + total[2]))
     errors = span_confusions(gold, predicted, examples=1)
-    assert sum(each.count for each in errors if each.kind != "spurious") == total[2] - total[0]
+    assert sum(error.count for error in errors if error.kind != "spurious") == total[2] - total[0]

@@ -67,22 +67,22 @@ def pieces(chain: Chain) -> dict[int, Tensor]:
 def teacher_pieces(chain: Chain) -> dict[int, Tensor]:
     """As a student's, in layer 3 with one more component."""
     wider = nn.functional.pad
-    return {layer: wider(own, (0, int(layer == 3)), value=1.0) for layer, own in pieces(chain).items()}
+    return {layer: wider(states, (0, int(layer == 3)), value=1.0) for layer, states in pieces(chain).items()}
 
 
 def attention(chain: Chain, *, heads: tuple[int, int] = (2, 2)) -> dict[int, Tensor]:
     """Scores [B, H, P, P] by layer, of even and of odd ones with so many heads."""
-    found = {}
-    for layer, own_BPD in pieces(chain).items():
-        scores_BPP = own_BPD @ own_BPD.mT / 10
-        found[layer] = torch.stack([scores_BPP + head for head in range(heads[layer % 2])], 1)
-    return found
+    result = {}
+    for layer, states_BPD in pieces(chain).items():
+        scores_BPP = states_BPD @ states_BPD.mT / 10
+        result[layer] = torch.stack([scores_BPP + head for head in range(heads[layer % 2])], 1)
+    return result
 
 
 def targets_of(labels_BT: Tensor, *, labelled: bool | list[bool] = True) -> Targets:
     """Labels of all sentences, or of some of them: the others have none, as in a batch of a corpus."""
-    every = [labelled] * len(labels_BT) if isinstance(labelled, bool) else labelled
-    labelled_B = torch.tensor(every)
+    is_labelled = [labelled] * len(labels_BT) if isinstance(labelled, bool) else labelled
+    labelled_B = torch.tensor(is_labelled)
     return Targets(labels_BT * labelled_B[:, None], labelled_B)
 
 
@@ -195,15 +195,15 @@ def cases(draw, *, maxent=False, forbidden=None, student_chained=None, teacher_c
 
 def alone(case: Case, b: int) -> Case:
     """One sentence of a case, with no more padding than it needs."""
-    own, length = slice(b, b + 1), int(case.student.lengths_B[b])
-    targets = Targets(case.targets.tags_BT[own, :length], case.targets.labelled_B[own])
-    return Case(_row(case.student, own, length), _row(case.teacher, own, length), case.k, targets)
+    row, length = slice(b, b + 1), int(case.student.lengths_B[b])
+    targets = Targets(case.targets.tags_BT[row, :length], case.targets.labelled_B[row])
+    return Case(_row(case.student, row, length), _row(case.teacher, row, length), case.k, targets)
 
 
-def _row(chain: Chain, own: slice, length: int) -> Chain:
+def _row(chain: Chain, row: slice, length: int) -> Chain:
     shared = ((chain.transitions, 2), (chain.start, 1), (chain.end, 1))
-    parts = (part if part is None or part.dim() == dims else part[own] for part, dims in shared)
-    return Chain(chain.emissions_BTY[own, :length], chain.lengths_B[own], *parts)
+    parts = (part if part is None or part.dim() == dims else part[row] for part, dims in shared)
+    return Chain(chain.emissions_BTY[row, :length], chain.lengths_B[row], *parts)
 
 
 def padded(chain: Chain, steps: int, value: float = 7.0) -> Chain:

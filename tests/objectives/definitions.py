@@ -170,8 +170,8 @@ def mix(objective, case: Case, kd_weight: float) -> Tensor:
     }
     for part in objective.parts:
         counted_B, share = shares[part.text]
-        own_B = DEFINITIONS[part.objective.kind](part.objective, case, kd_weight)
-        total_B = total_B + part.weight * factors[part.anneal] * own_B * counted_B / share
+        part_B = DEFINITIONS[part.objective.kind](part.objective, case, kd_weight)
+        total_B = total_B + part.weight * factors[part.anneal] * part_B * counted_B / share
     return total_B
 
 
@@ -189,14 +189,14 @@ def representation(objective, case: Case, kd_weight: float) -> Tensor:
     return torch.stack(losses)
 
 
-def distance(objective, wanted_D: Tensor, brought_D: Tensor) -> Tensor:
+def distance(objective, teacher_D: Tensor, student_D: Tensor) -> Tensor:
     if objective.normalise == "softmax":
-        wanted_D, brought_D = wanted_D.softmax(0), brought_D.softmax(0)
+        teacher_D, student_D = teacher_D.softmax(0), student_D.softmax(0)
     if objective.distance == "mse":
-        return sum((w - b) ** 2 for w, b in zip(wanted_D, brought_D, strict=True)) / len(wanted_D)
+        return sum((w - b) ** 2 for w, b in zip(teacher_D, student_D, strict=True)) / len(teacher_D)
     if objective.normalise == "none":
-        wanted_D, brought_D = (each.clamp(1e-7, 1) for each in (wanted_D, brought_D))
-    return expected(wanted_D, wanted_D.log() - brought_D.log())
+        teacher_D, student_D = (row_D.clamp(1e-7, 1) for row_D in (teacher_D, student_D))
+    return expected(teacher_D, teacher_D.log() - student_D.log())
 
 
 def logits(objective, case: Case, kd_weight: float) -> Tensor:
@@ -217,13 +217,13 @@ def logits(objective, case: Case, kd_weight: float) -> Tensor:
 
 
 def hidden_states(objective, case: Case, kd_weight: float) -> Tensor:
-    own, wanted = pieces(case.student), teacher_pieces(case.teacher)
+    student, teacher = pieces(case.student), teacher_pieces(case.teacher)
     size, losses = case.student.tags, []
     for b, length in enumerate(case.student.lengths_B.tolist()):
         loss = torch.zeros((), dtype=torch.float64)
         for layer, student_layer in layer_pairs(objective):
             for p in range(length):
-                state_D, target_D = own[student_layer][b, p], wanted[layer][b, p]
+                state_D, target_D = student[student_layer][b, p], teacher[layer][b, p]
                 if len(target_D) != size:
                     state_D = known((size + 1, size)) @ state_D + known((size + 1,))
                 loss = loss + length_of(objective, state_D - target_D)
@@ -232,13 +232,13 @@ def hidden_states(objective, case: Case, kd_weight: float) -> Tensor:
 
 
 def attention_scores(objective, case: Case, kd_weight: float) -> Tensor:
-    own, wanted = attention(case.student), attention(case.teacher, heads=(2, 3))
+    student, teacher = attention(case.student), attention(case.teacher, heads=(2, 3))
     losses = []
     for b, length in enumerate(case.student.lengths_B.tolist()):
         loss = torch.zeros((), dtype=torch.float64)
         for layer, student_layer in layer_pairs(objective):
-            student_HPP = own[student_layer][b, :, :length, :length]
-            teacher_HPP = wanted[layer][b, :, :length, :length]
+            student_HPP = student[student_layer][b, :, :length, :length]
+            teacher_HPP = teacher[layer][b, :, :length, :length]
             if len(student_HPP) != len(teacher_HPP):
                 student_HPP, teacher_HPP = student_HPP.mean(0)[None], teacher_HPP.mean(0)[None]
             for head in range(len(student_HPP)):

@@ -79,21 +79,21 @@ class Case:
             "states": self.states_BTD, **dict(self.heads[0].named_parameters()),
             **{f"own {name}": own for name, own in self.loss.named_parameters()},
         }  # fmt: skip
-        found = torch.autograd.grad((losses.total_B * weight_B).sum(), [*inputs.values()], allow_unused=True)
-        of = {f"gradient of {name}": own for name, own in zip(inputs, found, strict=True) if own is not None}
+        result = torch.autograd.grad((losses.total_B * weight_B).sum(), [*inputs.values()], allow_unused=True)
+        of = {f"gradient of {name}": own for name, own in zip(inputs, result, strict=True) if own is not None}
         return {"loss": losses.total_B, **losses.parts, **of}
 
 
-def whole_and_chunked(case: Case, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def whole_and_chunked(case: Case, monkeypatch: pytest.MonkeyPatch, max_scores: int) -> None:
     monkeypatch.setattr(unscored, "MAX_SCORES", 10**9)
     expected = case.gradients()
     assert case.read()[0].distribution.fits_in_memory  # type: ignore[union-attr]
-    monkeypatch.setattr(unscored, "MAX_SCORES", most)
-    found = case.gradients()
-    assert found.keys() == expected.keys()
+    monkeypatch.setattr(unscored, "MAX_SCORES", max_scores)
+    result = case.gradients()
+    assert result.keys() == expected.keys()
     for name, value in expected.items():
         torch.testing.assert_close(
-            found[name], value, rtol=1e-12, atol=1e-12, msg=partial(str.format, name + ": {}")
+            result[name], value, rtol=1e-12, atol=1e-12, msg=partial(str.format, name + ": {}")
         )
 
 
@@ -103,10 +103,10 @@ def test_each_loss_in_chunks_is_that_of_the_whole_with_its_gradients(objective, 
 
 
 @settings(max_examples=40, deadline=None)
-@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), most=st.integers(1, 12 * TAGS))
-def test_chunks_of_any_size_cut_sentences_of_any_length(lengths, most):
+@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), max_scores=st.integers(1, 12 * TAGS))
+def test_chunks_of_any_size_cut_sentences_of_any_length(lengths, max_scores):
     with pytest.MonkeyPatch.context() as monkeypatch:
-        whole_and_chunked(Case(EVERYTHING, lengths), monkeypatch, most)
+        whole_and_chunked(Case(EVERYTHING, lengths), monkeypatch, max_scores)
 
 
 class Largest(TorchDispatchMode):
@@ -117,18 +117,18 @@ class Largest(TorchDispatchMode):
         self.elements = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        given = function(*args, **(kwargs or {}))
-        for each in given if isinstance(given, tuple | list) else (given,):
+        inputs = function(*args, **(kwargs or {}))
+        for each in inputs if isinstance(inputs, tuple | list) else (inputs,):
             if isinstance(each, Tensor):
                 self.elements = max(self.elements, each.numel())
-        return given
+        return inputs
 
 
 @pytest.mark.parametrize("objective", [*SINGLE, EVERYTHING], ids=named)
 def test_no_tensor_of_the_whole_is_computed_and_chunks_are_not_kept(objective, monkeypatch):
     case, tags = Case(objective, [20, 30, 25], tags=200), 200
     whole = 90 * tags
-    kept: list[int] = []
+    sizes: list[int] = []
 
     def measured() -> int:
         with Largest() as largest:
@@ -139,10 +139,10 @@ def test_no_tensor_of_the_whole_is_computed_and_chunks_are_not_kept(objective, m
     monkeypatch.setattr(unscored, "MAX_SCORES", 10 * tags)
     assert measured() <= 2 * 10 * tags, "the moments of K best paths are the largest"
     with torch.autograd.graph.saved_tensors_hooks(
-        lambda each: kept.append(each.numel()) or each, lambda each: each
+        lambda tensor: sizes.append(tensor.numel()) or tensor, lambda tensor: tensor
     ):
         compute_losses([case.loss], *case.read(), kd_weight=0.25)
-    assert max(kept) < 10 * tags
+    assert max(sizes) < 10 * tags
 
 
 def test_best_labellings_of_a_vocabulary_are_those_of_all_its_scores(monkeypatch):
@@ -151,8 +151,8 @@ def test_best_labellings_of_a_vocabulary_are_those_of_all_its_scores(monkeypatch
     whole = Chain(case.heads[1](case.teacher_BTD), case.lengths_B)
     monkeypatch.setattr(unscored, "MAX_SCORES", 2 * TAGS)
     for k in (1, 3, TAGS + 2):
-        for found, expected in zip(kbest(chain, k), kbest(whole, k), strict=True):
-            torch.testing.assert_close(found, expected)
+        for actual, expected in zip(kbest(chain, k), kbest(whole, k), strict=True):
+            torch.testing.assert_close(actual, expected)
     assert torch.equal(viterbi(chain)[0], viterbi(whole)[0])
 
 

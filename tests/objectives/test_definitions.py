@@ -52,9 +52,9 @@ def objectives(draw, kind):
     }
     if "layers" in fields:
         layers = draw(st.lists(st.integers(1 if kind == "attention" else 0, 3), min_size=1, max_size=3))
-        own = st.lists(st.integers(1, 3), min_size=len(layers), max_size=len(layers))
+        layer_lists = st.lists(st.integers(1, 3), min_size=len(layers), max_size=len(layers))
         drawn["layers"] = st.just(tuple(layers))
-        drawn["student_layers"] = st.one_of(st.none(), own.map(tuple))
+        drawn["student_layers"] = st.one_of(st.none(), layer_lists.map(tuple))
     unknown = set(fields) - {"kind", *drawn}
     assert not unknown, f"draw {unknown} too"
     return OBJECTIVES[kind](**{name: draw(values) for name, values in drawn.items() if name in fields})

@@ -35,7 +35,7 @@ def mix(*parts, **options) -> Mix:
 @pytest.mark.parametrize("kd_weight", [0.0, 0.25, 1.0])
 def test_a_mix_is_the_weighted_sum_and_weights_follow_lambda(kd_weight):
     several = mix((Posterior(), 2.0, "none"), (TopWK(k=3), 0.5, "falling"), (Gold(), 3.0, "rising"))
-    posterior, top_wk, gold = (built_loss(each, CASE) for each in (Posterior(), TopWK(k=3), Gold()))
+    posterior, top_wk, gold = (built_loss(objective, CASE) for objective in (Posterior(), TopWK(k=3), Gold()))
     expected = 2 * posterior + 0.5 * kd_weight * top_wk + 3 * (1 - kd_weight) * gold
     near(built_loss(several, CASE, kd_weight=kd_weight), expected)
 
@@ -169,16 +169,16 @@ def test_parts_of_their_own_text_are_the_joint_loss_of_the_paper(seed, labelled)
         Part(objective=Logits(), weight=gamma, text="unlabelled"),
     )
     gold, posterior, logits = (built_loss(part.objective, case).tolist() for part in parts)
-    of_labelled = [loss for loss, own in zip(gold, labelled, strict=True) if own]
+    of_labelled = [loss for loss, is_labelled in zip(gold, labelled, strict=True) if is_labelled]
     of_unlabelled = [
-        beta * one + gamma * other
-        for one, other, own in zip(posterior, logits, labelled, strict=True)
-        if not own
+        beta * first + gamma * second
+        for first, second, is_labelled in zip(posterior, logits, labelled, strict=True)
+        if not is_labelled
     ]
     expected = alpha * sum(of_labelled) / len(of_labelled) + sum(of_unlabelled) / len(of_unlabelled)
     losses = built_losses(Mix(parts=parts), case, labelled=sum(labelled) / len(labelled))
     near(losses.total_B.mean(), torch.tensor(expected, dtype=torch.float64))
-    # What is reported is the mean over a part's own sentences.
+    # What is reported is the mean over a part's is_labelled sentences.
     near(losses.parts["gold"].mean(), torch.tensor(sum(of_labelled) / len(of_labelled), dtype=torch.float64))
 
 

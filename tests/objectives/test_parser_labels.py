@@ -72,8 +72,8 @@ def test_structural_is_the_cross_entropy_with_what_the_labels_express(case, temp
             target = [mass * power / sum(powers) if mass else 0.0 for power in powers]
         expected[b, t] = -sum(p * float(logs[b, t, y]) for y, p in enumerate(target))
     objective = Structural(temperature=temperature, temperature_mode=mode)
-    found_B = objective.loss(student, TeacherBatch(on_labels=teacher))
-    assert found_B.tolist() == pytest.approx(summed(teacher, expected), abs=1e-6)
+    actual_B = objective.loss(student, TeacherBatch(on_labels=teacher))
+    assert actual_B.tolist() == pytest.approx(summed(teacher, expected), abs=1e-6)
 
 
 @given(cases())
@@ -81,13 +81,13 @@ def test_posterior_is_the_divergence_from_what_the_labels_express_and_the_rest_i
     teacher, student = case
     logs = student.emissions_BTY.log_softmax(2)
     whole = [sum(probability(teacher, b, t, y) for y in range(LABELS)) for b, t in words(teacher)]
-    found_B = Posterior().loss(student, TeacherBatch(on_labels=teacher))
+    actual_B = Posterior().loss(student, TeacherBatch(on_labels=teacher))
     expected = {}
     for b, t in words(teacher):
-        own = [probability(teacher, b, t, y) for y in range(LABELS)]
-        shares = [p / (sum(own) or 1.0) for p in own]
+        probabilities = [probability(teacher, b, t, y) for y in range(LABELS)]
+        shares = [p / (sum(probabilities) or 1.0) for p in probabilities]
         expected[b, t] = sum(p * (math.log(p) - float(logs[b, t, y])) for y, p in enumerate(shares) if p)
-    assert found_B.tolist() == pytest.approx(summed(teacher, expected), abs=1e-6)
+    assert actual_B.tolist() == pytest.approx(summed(teacher, expected), abs=1e-6)
     lost_B = teacher.unexpressed_words().tolist()
     assert sum(lost_B) == pytest.approx(len(whole) - sum(whole), abs=1e-9)
 
@@ -98,8 +98,8 @@ def test_top_k_are_the_best_labels_of_each_word(case, k):
     logs = student.emissions_BTY.log_softmax(2)
     weighted, even = {}, {}
     for b, t in words(teacher):
-        own = sorted(((probability(teacher, b, t, y), y) for y in range(LABELS)), reverse=True)
-        best = [(p, y) for p, y in own[:k] if p > 0]
+        ranked = sorted(((probability(teacher, b, t, y), y) for y in range(LABELS)), reverse=True)
+        best = [(p, y) for p, y in ranked[:k] if p > 0]
         total = sum(p for p, _ in best) or 1.0
         weighted[b, t] = -sum(p / total * float(logs[b, t, y]) for p, y in best)
         even[b, t] = -sum(float(logs[b, t, y]) for _, y in best) / max(len(best), 1)
@@ -113,7 +113,7 @@ def test_top_1_is_the_best_label_of_unlabelled_words_and_gold_of_the_others(case
     teacher, student = case
     batch, time = student.batch, student.time
     gold = Targets(torch.full((batch, time), 1), torch.arange(batch) % 2 == 0)
-    found_B = (
+    actual_B = (
         Top1()
         .build(Sizes(LABELS), Sizes(LABELS))(Output(student), gold, TeacherBatch(on_labels=teacher))
         .total_B
@@ -124,9 +124,9 @@ def test_top_1_is_the_best_label_of_unlabelled_words_and_gold_of_the_others(case
     for b, t in words(teacher):
         label = 1 if b % 2 == 0 else int(best_BKT[b, 0, t])
         expected[b, t] = -float(logs[b, t, label])
-        own = max(probability(teacher, b, t, y) for y in range(LABELS))
-        assert math.exp(float(scores_BKT[b, 0, t])) == pytest.approx(own, abs=1e-9)
-    assert found_B.tolist() == pytest.approx(summed(teacher, expected))
+        best = max(probability(teacher, b, t, y) for y in range(LABELS))
+        assert math.exp(float(scores_BKT[b, 0, t])) == pytest.approx(best, abs=1e-9)
+    assert actual_B.tolist() == pytest.approx(summed(teacher, expected))
 
 
 @given(cases())
@@ -143,5 +143,7 @@ def test_other_objectives_read_the_labels_that_mean_something(case):
     targets = Targets(
         torch.zeros(student.batch, student.time, dtype=torch.long), torch.ones(student.batch) > 0
     )
-    found = logits(Output(student), targets, batch).total_B
-    torch.testing.assert_close(found, logits(Output(student), targets, TeacherBatch(marginals=chain)).total_B)
+    actual = logits(Output(student), targets, batch).total_B
+    torch.testing.assert_close(
+        actual, logits(Output(student), targets, TeacherBatch(marginals=chain)).total_B
+    )

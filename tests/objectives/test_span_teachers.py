@@ -57,30 +57,33 @@ def test_structural_of_a_maxent_student_is_its_definition(case, temperature, sof
 @FEW
 @given(case=cases(), chained=cases(chained=True), temperature=WARMTH)
 def test_posterior_is_its_definition_whatever_the_student(case, chained, temperature):
-    for each in (case, chained):
+    for student_case in (case, chained):
         objective = Posterior(temperature=temperature)
         near(
-            objective.loss(each.student, given_by_teacher(each)),
-            DEFINITIONS["posterior"](objective, each, 1.0),
+            objective.loss(student_case.student, given_by_teacher(student_case)),
+            DEFINITIONS["posterior"](objective, student_case, 1.0),
         )
 
 
 @FEW
 @given(case=cases(), temperature=WARMTH)
 def test_token_is_the_cross_entropy_of_the_marginals(case, temperature):
-    found_B = Token(temperature=temperature).loss(case.student, given_by_teacher(case))
+    actual_B = Token(temperature=temperature).loss(case.student, given_by_teacher(case))
     for b, law in enumerate(laws(case.teacher)):
         target = local(law.token_marginals(), temperature, (-1,))
         logs = case.student.emissions_BTY[b, : len(target)].log_softmax(-1)
-        near(found_B[b], -(target * logs).sum())
+        near(actual_B[b], -(target * logs).sum())
 
 
 @FEW
 @given(case=cases(), chained=cases(chained=True), head=st.sampled_from(["student", "own"]))
 def test_logits_regress_on_the_marginals_whatever_the_student(case, chained, head):
-    for each in (case, chained):
+    for student_case in (case, chained):
         objective = Logits(head=head, floor=-5.0)
-        near(built_loss(objective, each, given_by_teacher(each)), DEFINITIONS["logits"](objective, each, 1.0))
+        near(
+            built_loss(objective, student_case, given_by_teacher(student_case)),
+            DEFINITIONS["logits"](objective, student_case, 1.0),
+        )
 
 
 @FEW
@@ -99,9 +102,9 @@ def test_structural_is_least_at_the_teachers_token_marginals(case):
 @given(case=cases(chained=True))
 def test_top_1_and_top_k_of_one_path_are_the_best_segmentation(case):
     unlabelled = replace(case, labels=targets_of(torch.zeros(case.student.batch, 1).long(), labelled=False))
-    given_B = given_by_teacher(case)
-    near(built_loss(Top1(), unlabelled, given_B), DEFINITIONS["top_1"](Top1(), unlabelled, 1.0))
-    near(TopK(k=1).loss(case.student, given_B), DEFINITIONS["top_1"](Top1(), unlabelled, 1.0))
+    inputs_B = given_by_teacher(case)
+    near(built_loss(Top1(), unlabelled, inputs_B), DEFINITIONS["top_1"](Top1(), unlabelled, 1.0))
+    near(TopK(k=1).loss(case.student, inputs_B), DEFINITIONS["top_1"](Top1(), unlabelled, 1.0))
 
 
 @FEW

@@ -79,8 +79,8 @@ def test_gold_is_zero_without_labels_and_top_1_is_then_the_best_path(case):
 @FEW
 @given(case=cases())
 def test_with_all_labels_top_1_is_gold(case):
-    every = replace(case, labels=targets_of(case.targets.tags_BT))
-    near(built_loss(Top1(), every), built_loss(Gold(), every))
+    labelled_case = replace(case, labels=targets_of(case.targets.tags_BT))
+    near(built_loss(Top1(), labelled_case), built_loss(Gold(), labelled_case))
 
 
 @pytest.mark.parametrize("objective", [Gold(), Top1()])
@@ -255,10 +255,10 @@ def test_structural_of_a_maxent_student_is_least_at_the_chains_token_marginals()
     """Case 2a: of a MaxEnt student's scores it is the posterior loss, to a constant."""
     case = make_case(9, student_chained=False)
     constant = Structural().loss(case.student, case.signals) - Posterior().loss(case.student, case.signals)
-    other = draw_chain(
+    student = draw_chain(
         case.teacher.lengths_B, case.teacher.tags, torch.Generator().manual_seed(1), chained=False
     )
-    near(Structural().loss(other, case.signals) - Posterior().loss(other, case.signals), constant)
+    near(Structural().loss(student, case.signals) - Posterior().loss(student, case.signals), constant)
 
 
 def test_structural_of_a_maxent_teacher_pairs_independent_tags():
@@ -291,19 +291,19 @@ def test_logits_leave_out_what_may_not_be():
     log = enumerate_chain(case.teacher)[0].token_marginals()[0, 0].log().clamp_min(-20.0)
     apart = (scores_BTY[0, 0, 0] - log).square() / 2
     scores_BTY[0, 0, 0] = FORBIDDEN
-    found = built_loss(Logits(), replace(case, student=Chain(scores_BTY, case.student.lengths_B)))
-    near(found[0], whole[0] - apart)
-    near(found[1:], whole[1:])
+    actual = built_loss(Logits(), replace(case, student=Chain(scores_BTY, case.student.lengths_B)))
+    near(actual[0], whole[0] - apart)
+    near(actual[1:], whole[1:])
 
 
-def brought(objective: Representation, wanted_BTD: torch.Tensor, own_BTD: torch.Tensor) -> torch.Tensor:
-    """The loss of a student whose own projection gives `own_BTD`."""
-    size = wanted_BTD.shape[2]
+def brought(objective: Representation, teacher_BTD: torch.Tensor, student_BTD: torch.Tensor) -> torch.Tensor:
+    """The loss of a student whose own projection gives `student_BTD`."""
+    size = teacher_BTD.shape[2]
     loss = objective.build(Sizes(3, {-1: size}, frozenset({-1})), Sizes(3, {1: size}))
     assert not list(loss.parameters()), "the projection is the student's"
-    case = make_case(0, lengths=(wanted_BTD.shape[1],) * len(wanted_BTD))
-    teacher = TeacherBatch(hidden={objective.needs[0]: (wanted_BTD, case.student.lengths_B)})
-    return loss(Output(case.student, {-1: own_BTD}), case.targets, teacher).total_B
+    case = make_case(0, lengths=(teacher_BTD.shape[1],) * len(teacher_BTD))
+    teacher = TeacherBatch(hidden={objective.needs[0]: (teacher_BTD, case.student.lengths_B)})
+    return loss(Output(case.student, {-1: student_BTD}), case.targets, teacher).total_B
 
 
 @pytest.mark.parametrize("distance", ["kld", "mse"])
@@ -320,13 +320,14 @@ def test_representation_is_zero_where_states_are_equal_or_a_constant_apart(dista
 
 def test_raw_divergence_is_that_of_keras():
     """tf.keras.losses.kl_divergence([[.5, -2, 3]], [[.25, .5, -1]]): what is outside [1e-7, 1] is cut to it."""
-    wanted, own = (torch.tensor([[row]]).double() for row in ([0.5, -2.0, 3.0], [0.25, 0.5, -1.0]))
+    teacher, student = (torch.tensor([[row]]).double() for row in ([0.5, -2.0, 3.0], [0.25, 0.5, -1.0]))
     expected = 0.5 * math.log(0.5 / 0.25) + 1e-7 * math.log(1e-7 / 0.5) + 1 * math.log(1 / 1e-7)
     near(
-        brought(Representation(normalise="none"), wanted, own), torch.tensor([expected], dtype=torch.float64)
+        brought(Representation(normalise="none"), teacher, student),
+        torch.tensor([expected], dtype=torch.float64),
     )
     near(
-        brought(Representation(normalise="none", distance="mse"), wanted, own),
+        brought(Representation(normalise="none", distance="mse"), teacher, student),
         torch.tensor([(0.0625 + 6.25 + 16) / 3], dtype=torch.float64),
     )
 

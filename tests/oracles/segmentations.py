@@ -39,20 +39,23 @@ def tags_of(entities: Entities, length: int, tags) -> tuple[int, ...]:
 
 def enumerate_spans(spans) -> list[tuple[list[Entities], Law]]:
     """All segmentations of every sentence, and the distribution of their tag paths, in the same order."""
-    found = []
+    result = []
     for row, length in enumerate(spans.lengths_B.tolist()):
         scores = spans.scores_BTTL[row].double()
-        every = list(segmentations(length, scores.shape[2]))
-        totals = [torch.stack([scores.new_zeros(()), *(scores[e] for e in each)]).sum() for each in every]
-        paths = [tags_of(each, length, spans.tags) for each in every]
-        found.append((every, Law(paths, torch.stack(totals), 4 * scores.shape[2] + 1)))
-    return found
+        all_entities = list(segmentations(length, scores.shape[2]))
+        totals = [
+            torch.stack([scores.new_zeros(()), *(scores[e] for e in entities)]).sum()
+            for entities in all_entities
+        ]
+        paths = [tags_of(entities, length, spans.tags) for entities in all_entities]
+        result.append((all_entities, Law(paths, torch.stack(totals), 4 * scores.shape[2] + 1)))
+    return result
 
 
-def span_probabilities(every: list[Entities], law: Law, time: int, labels: int) -> torch.Tensor:
+def span_probabilities(all_entities: list[Entities], law: Law, time: int, labels: int) -> torch.Tensor:
     """p(entity) [T, T, L] in float64."""
-    found = torch.zeros(time, time, labels, dtype=torch.float64)
-    for each, probability in zip(every, law.probabilities, strict=True):
-        for entity in each:
-            found[entity] += probability
-    return found
+    result = torch.zeros(time, time, labels, dtype=torch.float64)
+    for entities, probability in zip(all_entities, law.probabilities, strict=True):
+        for entity in entities:
+            result[entity] += probability
+    return result

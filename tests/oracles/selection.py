@@ -77,19 +77,19 @@ def _cap_each(
     """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the others.
     Both lists are in reading order.
     """
-    taken = np.zeros(len(sentences), dtype=bool)
+    selected = np.zeros(len(sentences), dtype=bool)
     for language, places in _places(sentences).items():
         order = places[draw_order(len(places), config.seed, language)]
-        drawn, most = order[: for_language(cap, language)], for_language(per_class, language)
-        taken[drawn if most is None else _first_of_each_class(sentences, drawn, most)] = True
-    return _at(sentences, taken), _at(sentences, ~taken)
+        drawn, class_limit = order[: for_language(cap, language)], for_language(per_class, language)
+        selected[drawn if class_limit is None else _first_of_each_class(sentences, drawn, class_limit)] = True
+    return _at(sentences, selected), _at(sentences, ~selected)
 
 
-def _first_of_each_class(sentences: Sequence[Sentence], order: np.ndarray, most: int) -> list[int]:
+def _first_of_each_class(sentences: Sequence[Sentence], order: np.ndarray, limit: int) -> list[int]:
     groups: dict[tuple[str, ...], list[int]] = {}
     for place in order.tolist():
         groups.setdefault(tuple(sentences[place].tags or ()), []).append(place)
-    return [place for group in groups.values() for place in group[:most]]
+    return [place for group in groups.values() for place in group[:limit]]
 
 
 def _split_each(
@@ -115,16 +115,16 @@ def _distinct(
 ) -> list[Sentence]:
     if config.duplicates == "keep":
         return list(sentences)
-    known = {(sentence.language, text_of(sentence)) for sentence in seen}
-    kept = []
+    texts = {(sentence.language, text_of(sentence)) for sentence in seen}
+    distinct = []
     for sentence in sentences:
         text = (sentence.language, text_of(sentence))
-        if text in known:
+        if text in texts:
             dropped.duplicates[part] += 1
         else:
-            known.add(text)
-            kept.append(sentence)
-    return kept
+            texts.add(text)
+            distinct.append(sentence)
+    return distinct
 
 
 def _without(
@@ -132,9 +132,9 @@ def _without(
 ) -> list[Sentence]:
     if config.overlaps == "keep":
         return sentences
-    kept = [sentence for sentence in sentences if text_of(sentence) not in texts]
-    dropped.overlaps[part] += len(sentences) - len(kept)
-    return kept
+    remaining = [sentence for sentence in sentences if text_of(sentence) not in texts]
+    dropped.overlaps[part] += len(sentences) - len(remaining)
+    return remaining
 
 
 def _texts(parts: Parts) -> set[str]:
@@ -153,7 +153,7 @@ def _places(sentences: Iterable[Sentence]) -> dict[str, np.ndarray]:
     places: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
         places.setdefault(sentence.language, []).append(place)
-    return {language: np.array(found) for language, found in places.items()}
+    return {language: np.array(result) for language, result in places.items()}
 
 
 def _at(sentences: Sequence[Sentence], mask: np.ndarray) -> list[Sentence]:

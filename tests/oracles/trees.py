@@ -29,11 +29,11 @@ def _is_analysis(heads: Heads) -> bool:
 
 
 def _ancestors(heads: Heads, word: int) -> set[int]:
-    found: set[int] = set()
-    while word != 0 and word not in found:
-        found.add(word)
+    result: set[int] = set()
+    while word != 0 and word not in result:
+        result.add(word)
         word = heads[word - 1]
-    return found | ({0} if word == 0 else set())
+    return result | ({0} if word == 0 else set())
 
 
 def enumerate_trees(arcs) -> list[Law]:
@@ -95,7 +95,7 @@ def mean_field_step(
 ) -> Tensor:
     """One update of all words at once, by a loop over its equation: unnormalised log Q [n, n + 1] of one sentence."""
     n = scores_TH.shape[0]
-    found = torch.full_like(scores_TH, float("-inf"))
+    result = torch.full_like(scores_TH, float("-inf"))
     for t, h in itertools.product(range(n), range(n + 1)):
         middle = h - 1
         if middle == t:
@@ -109,8 +109,8 @@ def mean_field_step(
             for g in range(n + 1):
                 if g - 1 not in (t, middle):
                     total = total + q_TH[middle, g] * grandparents_TTH[middle, t, g]
-        found[t, h] = total
-    return found
+        result[t, h] = total
+    return result
 
 
 def expected_step(scores_TH: Tensor, q_TH: Tensor, siblings_HTT: Tensor, grandparents_TTH: Tensor) -> Tensor:
@@ -118,12 +118,12 @@ def expected_step(scores_TH: Tensor, q_TH: Tensor, siblings_HTT: Tensor, grandpa
     other words.
     """
     n = scores_TH.shape[0]
-    found = torch.zeros_like(scores_TH)
+    result = torch.zeros_like(scores_TH)
     for heads in itertools.product(range(n + 1), repeat=n):
         if not _is_analysis(heads):
             continue
         pairs = pair_score(heads, siblings_HTT, grandparents_TTH)
         for t in range(n):
             rest = torch.stack([q_TH[u, heads[u]] for u in range(n) if u != t] + [q_TH.new_ones(())])
-            found[t, heads[t]] = found[t, heads[t]] + rest.prod() * pairs
-    return found + scores_TH
+            result[t, heads[t]] = result[t, heads[t]] + rest.prod() * pairs
+    return result + scores_TH

@@ -46,11 +46,11 @@ def student(tmp_path_factory):
     }  # fmt: skip
     vocabulary = {"kind": "wordpiece", "size": 1500}
     training = {"batch_tokens": 300, "learning_rate": 1e-2, "dropout": 0.1}
-    made = exported(
+    export = exported(
         folder, corpus=corpus, student={**TREE["student"], "vocabulary": vocabulary}, training=training
     )
     half = SENTENCES // 2
-    return *made, [words for lang in ("en", "de") for words in of_file(root / lang / "test.conllu", half)]
+    return *export, [words for lang in ("en", "de") for words in of_file(root / lang / "test.conllu", half)]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def expected(student):
     """The labels that PyTorch gives."""
     run, _, sentences = student
     labels = raykd.load(run).label(sentences)
-    assert len({label for own in labels for label in own}) > 2
+    assert len({label for sentence in labels for label in sentence}) > 2
     return labels
 
 
@@ -66,7 +66,7 @@ def test_the_labeller(student, expected):
     _, folder, sentences = student
     label = raykd.load(folder)
     assert label.label(sentences) == expected
-    assert [[word.label for word in said.words] for said in label(sentences)] == expected
+    assert [[word.label for word in labelled.words] for labelled in label(sentences)] == expected
 
 
 def test_predict(student, expected, tmp_path):
@@ -96,8 +96,8 @@ def test_the_server(student, expected):
     parts = [sentences[first : first + 7] for first in range(0, len(sentences), 7)]
     with served(create_app(folder)) as at, ThreadPoolExecutor(8) as clients:
         answers = list(clients.map(lambda part: post(f"{at}/predict", {"tokens": part}), parts))
-    found = [said for _, answer in answers for said in answer["results"]]
-    assert [[word["label"] for word in said["words"]] for said in found] == expected
+    actual = [labelled for _, answer in answers for labelled in answer["results"]]
+    assert [[word["label"] for word in labelled["words"]] for labelled in actual] == expected
 
 
 def test_spacy(student, expected):

@@ -31,8 +31,8 @@ TEXTS = (
 def exports(tmp_path_factory):
     """name → (the folder of a run, of its export, sentences of its test)."""
     folder = tmp_path_factory.mktemp("exports")
-    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=LEARNS)
-    ready = prepare(asked, Storage(str(folder / "store")))
+    config = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=LEARNS)
+    ready = prepare(config, Storage(str(folder / "store")))
     train_teachers(ready)
     checkpoint = {"kind": "hf_token_classifier", "path": make_checkpoint(folder / "checkpoint", longest=64)}
     fine = recipe(
@@ -64,10 +64,10 @@ MODELS = ("teacher", "checkpoint", "crf", "maxent", "words")
 def test_labels_are_those_that_raykd_gives(exports, name):
     run, folder, sentences = exports[name]
     expected = raykd.load(run).label(sentences)
-    own = raykd.load(folder)
+    label = raykd.load(folder)
     assert json.loads((folder / "export.json").read_text())["tokenizer"] == "own"
     for batch in (1, 5, 32):
-        assert own.label(sentences, batch=batch) == expected
+        assert label.label(sentences, batch=batch) == expected
     rounded = load(folder, file=INT8).label(sentences)
     assert [len(labels) for labels in rounded] == [len(labels) for labels in expected]
 
@@ -75,22 +75,24 @@ def test_labels_are_those_that_raykd_gives(exports, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_text_is_read_in_its_order_with_offsets_and_probabilities(exports, name):
     run, folder, _ = exports[name]
-    own, tagger = load(folder), raykd.load(run)
-    found = list(own(iter(TEXTS * 50), batch=2))
-    assert [each.text for each in found] == list(TEXTS * 50)
-    assert found[1] == Labelled("")
-    assert found[: len(TEXTS)] == [own(text) for text in TEXTS]
-    for each in found[: len(TEXTS)]:
-        words = [word.text for word in each.words]
-        labels = [word.label for word in each.words]
-        assert [each.text[word.start : word.end] for word in each.words] == words
+    label, tagger = load(folder), raykd.load(run)
+    actual = list(label(iter(TEXTS * 50), batch=2))
+    assert [labelled.text for labelled in actual] == list(TEXTS * 50)
+    assert actual[1] == Labelled("")
+    assert actual[: len(TEXTS)] == [label(text) for text in TEXTS]
+    for labelled in actual[: len(TEXTS)]:
+        words = [word.text for word in labelled.words]
+        labels = [word.label for word in labelled.words]
+        assert [labelled.text[word.start : word.end] for word in labelled.words] == words
         assert labels == (tagger.label([words])[0] if words else [])
-        assert all(0 < word.probability <= 1 for word in each.words)
-        spans = [(each.words[a].start, each.words[b - 1].end, kind) for a, b, kind in read_spans(labels)]
-        assert [(span.start, span.end, span.label) for span in each.spans] == spans
-        for span in each.spans:
-            assert span.text == each.text[span.start : span.end]
-            inside = [word.probability for word in each.words if span.start <= word.start < span.end]
+        assert all(0 < word.probability <= 1 for word in labelled.words)
+        spans = [
+            (labelled.words[a].start, labelled.words[b - 1].end, kind) for a, b, kind in read_spans(labels)
+        ]
+        assert [(span.start, span.end, span.label) for span in labelled.spans] == spans
+        for span in labelled.spans:
+            assert span.text == labelled.text[span.start : span.end]
+            inside = [word.probability for word in labelled.words if span.start <= word.start < span.end]
             assert 0 < span.probability <= min(inside) + 1e-9
 
 
@@ -98,11 +100,11 @@ def test_sentences_of_any_length_are_labelled(exports):
     run, folder, sentences = exports["checkpoint"]
     card = json.loads((folder / "export.json").read_text())
     assert card["piece_limit"] == 64
-    own, tagger = load(folder), raykd.load(run)
+    label, tagger = load(folder), raykd.load(run)
     long = [word for words in sentences for word in words]
     assert len(long) > card["piece_limit"]
     for words in (long, long[:70], *sentences):
-        assert own.label([words]) == tagger.label([words])
+        assert label.label([words]) == tagger.label([words])
 
 
 @pytest.mark.parametrize("name", ["crf", "checkpoint"])
@@ -133,11 +135,11 @@ def test_what_is_no_export_is_refused(exports, tmp_path):
     (copy / "labels.json").write_text("{")
     with pytest.raises(LabellerError, match=r"labels\.json: it is damaged"):
         load(copy)
-    own = load(folder)
+    label = load(folder)
     with pytest.raises(TypeError, match="got the string 'London'; call the labeller itself with text"):
-        own.label(["London"])
+        label.label(["London"])
     with pytest.raises(ValueError, match="has no words"):
-        own.label([["London"], []])
+        label.label([["London"], []])
 
 
 @pytest.mark.slow
@@ -155,9 +157,9 @@ def test_the_folder_runs_on_onnxruntime_and_numpy_alone(exports, tmp_path):
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     for name, folder in folders.items():
         sentences = exports[name][2]
-        done = subprocess.run(
+        process = subprocess.run(
             [python, "-c", code, folder], input=json.dumps(sentences), capture_output=True, text=True, env=clean,
             cwd=tmp_path, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == raykd.load(exports[name][0]).label(sentences)
+        assert process.returncode == 0, process.stderr
+        assert json.loads(process.stdout) == raykd.load(exports[name][0]).label(sentences)

@@ -36,16 +36,16 @@ def label(names):
 def test_generators_give_what_lists_give(label):
     expected, shares = label.label(SENTENCES), label.probabilities(SENTENCES)
     assert [len(labels) for labels in expected] == [4, 1, 3]
-    for given in (
+    for inputs in (
         once(SENTENCES),
         map(tuple, SENTENCES),
         np.array([["Ada", "lives"]]),
         [map(str, ["Ada", "lives"])],
     ):
-        found = label.label(given)
-        assert found == expected if len(found) > 1 else label.label([["Ada", "lives"]])
-    for one, other in zip(label.probabilities(once(SENTENCES)), shares, strict=True):
-        np.testing.assert_array_equal(one, other)
+        actual = label.label(inputs)
+        assert actual == expected if len(actual) > 1 else label.label([["Ada", "lives"]])
+    for first, second in zip(label.probabilities(once(SENTENCES)), shares, strict=True):
+        np.testing.assert_array_equal(first, second)
     assert list(label(once(SENTENCES))) == list(label(SENTENCES))
 
 
@@ -119,15 +119,17 @@ def test_a_server_refuses_it_too(names):
 def test_the_forms_of_unicode_get_the_same_labels_and_offsets_of_the_text_as_it_came(label):
     text = "Zoë Müller lives in São Paulo, Zu\u00adrich."
     composed, apart = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
-    one, other = label([composed, apart])
+    first, second = label([composed, apart])
     assert len(apart) > len(composed)
-    assert [(word.label, word.probability) for word in one.words] == [
-        (word.label, word.probability) for word in other.words
+    assert [(word.label, word.probability) for word in first.words] == [
+        (word.label, word.probability) for word in second.words
     ]
-    for said in (one, other):
-        assert all(said.text[word.start : word.end] == word.text for word in (*said.words, *said.spans))
-    assert [unicodedata.normalize("NFC", word.text) for word in other.words] == [
-        word.text for word in one.words
+    for labelled in (first, second):
+        assert all(
+            labelled.text[word.start : word.end] == word.text for word in (*labelled.words, *labelled.spans)
+        )
+    assert [unicodedata.normalize("NFC", word.text) for word in second.words] == [
+        word.text for word in first.words
     ]
 
 
@@ -151,19 +153,19 @@ def test_probabilities_add_up_and_are_the_same_alone_and_together(label, names):
     sentences = [draw.choices(vocabulary, k=draw.randint(1, 60)) for _ in range(60)]
     sentences.append(draw.choices(vocabulary, k=3000))
     together, labels = label.probabilities(sentences), label.label(sentences)
-    for words, shares, own_labels in zip(sentences, together, labels, strict=True):
+    for words, shares, sentence_labels in zip(sentences, together, labels, strict=True):
         assert shares.sum(1) == pytest.approx(1, abs=1e-9)
         assert 0 <= shares.min() <= shares.max() <= 1
-        assert label.label([words]) == [own_labels]
+        assert label.label([words]) == [sentence_labels]
         np.testing.assert_allclose(label.probabilities([words])[0], shares, atol=1e-6)
-    for said in label(" ".join(words) for words in sentences):
-        assert all(0 < span.probability <= 1 for span in (*said.words, *said.spans))
+    for labelled in label(" ".join(words) for words in sentences):
+        assert all(0 < span.probability <= 1 for span in (*labelled.words, *labelled.spans))
     script = "import json, sys, raykd; print(raykd.load(sys.argv[1]).label(json.loads(sys.argv[2])))"
     for seed in ("0", "7"):
         command = [sys.executable, "-c", script, str(names), json.dumps(sentences[:9])]
         variables = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == str(labels[:9])
+        process = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+        assert process.stdout.strip() == str(labels[:9])
 
 
 def test_a_split_at_white_space_keeps_words_whole(names):
@@ -182,8 +184,8 @@ def test_a_server_splits_as_its_environment_says(names, monkeypatch):
         if split is not None:
             monkeypatch.setenv("RAYKD_SPLIT", split)
         with served(create_app(names)) as at:
-            said = post(f"{at}/predict", text)[1]["results"][0]
-            assert [word["text"] for word in said["words"]] == words
+            labelled = post(f"{at}/predict", text)[1]["results"][0]
+            assert [word["text"] for word in labelled["words"]] == words
             assert json.loads(get(f"{at}/health"))["split"] == (split or "signs")
 
 

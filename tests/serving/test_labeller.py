@@ -110,9 +110,9 @@ def test_words_are_split_as_raykds_own_vocabularies_do(words):
         WordPieceVocabulary(("[PAD]", "[UNK]", "a", "b", "##a", "##b", "ab", "##ab", "é", "##é", "中")),
     ):  # fmt: skip
         rows = vocabulary.pieces(words)
-        wanted = [row.tolist() for row in np.split(rows.values, rows.offsets[1:-1])]
+        expected = [row.tolist() for row in np.split(rows.values, rows.offsets[1:-1])]
         split = splitter(vocabulary.to_json(), unknown=1)
-        assert [split(word) for word in words] == wanted
+        assert [split(word) for word in words] == expected
     characters = CharacterVocabulary(tuple("abé中"), longest=5)
     rows = characters.pieces(words)
     split = speller(characters.to_json())
@@ -153,9 +153,9 @@ def test_probabilities_are_those_of_all_labellings(seed, words, chained):
         expected = sum(w for path, w in paths.items() if path[t] == y) / whole
         assert marginals_TY[t, y] == pytest.approx(expected, abs=1e-12)
     for first, last in itertools.combinations_with_replacement(range(words), 2):
-        own = draw.integers(0, 3, size=last - first + 1)
-        expected = sum(w for path, w in paths.items() if path[first : last + 1] == tuple(own)) / whole
-        assert lattice.probability(first, own) == pytest.approx(expected, abs=1e-12)
+        part = draw.integers(0, 3, size=last - first + 1)
+        expected = sum(w for path, w in paths.items() if path[first : last + 1] == tuple(part)) / whole
+        assert lattice.probability(first, part) == pytest.approx(expected, abs=1e-12)
 
 
 LABELS = ["O", *(f"{letter}-{name}" for letter in "BIES" for name in ("PER", "LOC"))]
@@ -185,12 +185,12 @@ def test_text_is_divided_at_white_space_and_signs(text, words):
 def test_batches_have_similar_sizes_and_little_padding(sizes, batch):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "PADDED", 20)
-        found = list(session.batches_by_size(sizes, batch))
-    assert [sizes[place] for own in found for place in own] == sorted(sizes)
-    assert sorted(place for own in found for place in own) == list(range(len(sizes)))
-    for own in found:
-        assert len(own) <= batch
-        assert len(own) == 1 or len(own) * max(sizes[place] for place in own) <= 20
+        actual = list(session.batches_by_size(sizes, batch))
+    assert [sizes[place] for batch_places in actual for place in batch_places] == sorted(sizes)
+    assert sorted(place for batch_places in actual for place in batch_places) == list(range(len(sizes)))
+    for batch_places in actual:
+        assert len(batch_places) <= batch
+        assert len(batch_places) == 1 or len(batch_places) * max(sizes[place] for place in batch_places) <= 20
 
 
 def test_it_imports_itself_and_what_an_export_asks_for():
@@ -205,6 +205,6 @@ def test_it_imports_itself_and_what_an_export_asks_for():
             if isinstance(node, ast.Import):
                 assert {alias.name.partition(".")[0] for alias in node.names} <= allowed, name
             if isinstance(node, ast.ImportFrom):
-                known = modules if node.level == 1 else allowed
+                importable = modules if node.level == 1 else allowed
                 assert node.level <= 1, name
-                assert (node.module or "").partition(".")[0] in known, name
+                assert (node.module or "").partition(".")[0] in importable, name

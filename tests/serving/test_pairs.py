@@ -26,16 +26,16 @@ LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 
 def pairs(count: int) -> list[tuple[str, str, str]]:
     """Texts of one to five words, and whether the second one has fewer."""
-    found = []
+    result = []
     for number in range(count):
-        one, other = (
+        first, second = (
             " ".join(WORDS[(number * step + place) % 5] for place in range(1 + (number * step) % 5))
             for step in (1, 3)
         )
-        found.append(
-            (one, f"{other} a{'bcdefghij'[number % 9]}", "less" if len(other) < len(one) else "more")
+        result.append(
+            (first, f"{second} a{'bcdefghij'[number % 9]}", "less" if len(second) < len(first) else "more")
         )
-    return found
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,10 @@ def exports(tmp_path_factory) -> dict[str, Any]:
     student = {**TREE["student"], "decoder": "maxent"}
     changes = {"task": "pairs", "corpus": corpus, "teachers": teachers, "student": student}
     tree = {**TREE, **changes, "objective": {"kind": "gold"}, "schedule": {"epochs": 8}, "training": LEARNS}
-    asked = Recipe.model_validate(tree)
-    ready = prepare(asked, Storage(str(folder / "store")))
+    config = Recipe.model_validate(tree)
+    ready = prepare(config, Storage(str(folder / "store")))
     train_teachers(ready)
-    runs = {"checkpoint": ready.teachers[0].run, "student": student_of(ready, asked)}
+    runs = {"checkpoint": ready.teachers[0].run, "student": student_of(ready, config)}
     executed(ready, runs["student"])
     for name, run in runs.items():
         export_run(ready.storage.child(*run.folder), Storage(str(folder / name)), store=ready.storage)
@@ -69,8 +69,8 @@ def way(exports, request):
     """(the tagger in PyTorch, the folder of its export, texts, their labels in PyTorch)."""
     run, folder = exports[request.param]
     tagger = raykd.load(run)
-    texts = [f"{one}{SEPARATOR}{other}" for one, other, _ in pairs(100)]
-    words = [[*one.split(), SEPARATOR, *other.split()] for one, other, _ in pairs(100)]
+    texts = [f"{first}{SEPARATOR}{second}" for first, second, _ in pairs(100)]
+    words = [[*first.split(), SEPARATOR, *second.split()] for first, second, _ in pairs(100)]
     expected = [label for (label,) in tagger.label(words)]
     assert len(set(expected)) == 2
     return tagger, folder, texts, words, expected
@@ -80,10 +80,10 @@ def test_in_onnx_runtime_also_of_pairs_that_are_too_long(way):
     _, folder, texts, words, expected = way
     label = raykd.load(folder)
     assert label.pairs
-    assert [own for (own,) in label.label(words)] == expected
-    assert [said.label for said in label(texts)] == expected
+    assert [sentence for (sentence,) in label.label(words)] == expected
+    assert [labelled.label for labelled in label(texts)] == expected
     assert label(texts[0]).text == texts[0]
-    pieces = [sum(len(label._reader.split(word)) for word in own) for own in words]
+    pieces = [sum(len(label._reader.split(word)) for word in sentence) for sentence in words]
     limit = label.card["piece_limit"]
     assert limit is None or max(pieces) > limit > min(pieces)
 
@@ -92,12 +92,12 @@ def test_the_longer_text_loses_its_end_as_in_pytorch(exports):
     run, folder = exports["checkpoint"]
     tagger, label = raykd.load(run), raykd.load(folder)
     ids = {word: tagger.vocabulary.pieces.pieces([word]).values.tolist() for word in (*WORDS, SEPARATOR)}
-    for one, other in ((1, 9), (9, 1), (4, 4), (5, 4), (4, 5), (3, 8), (20, 20)):
-        words = [*("abc" for _ in range(one)), SEPARATOR, *("jij" for _ in range(other))]
-        (own,) = label.probabilities([words])
+    for first, second in ((1, 9), (9, 1), (4, 4), (5, 4), (4, 5), (3, 8), (20, 20)):
+        words = [*("abc" for _ in range(first)), SEPARATOR, *("jij" for _ in range(second))]
+        (probabilities_1Y,) = label.probabilities([words])
         batch = tagger.vocabulary.encode([words]).gather([0])
         theirs = tagger.model.eval()(batch).distribution.emissions_BTY[0].softmax(-1)
-        assert own[0].tolist() == pytest.approx(theirs[0].tolist(), abs=1e-4)
+        assert probabilities_1Y[0].tolist() == pytest.approx(theirs[0].tolist(), abs=1e-4)
     assert ids["abc"] == label._reader.split("abc")
     assert ids[SEPARATOR] == label._reader.split(SEPARATOR) == [3]
 
@@ -109,8 +109,8 @@ def test_predict_reads_pairs_in_lines_columns_and_json(way, tmp_path, form):
         "txt": texts,
         "tsv": [f"{number}\t{text}\tmore" for number, text in enumerate(texts)],
         "jsonl": [
-            json.dumps({"text": one, "text_pair": other, "id": 7})
-            for one, other in (text.split(SEPARATOR) for text in texts)
+            json.dumps({"text": first, "text_pair": second, "id": 7})
+            for first, second in (text.split(SEPARATOR) for text in texts)
         ],
     }
     source, out = tmp_path / f"in.{form}", tmp_path / "out.jsonl"
@@ -118,11 +118,11 @@ def test_predict_reads_pairs_in_lines_columns_and_json(way, tmp_path, form):
     call(
         "predict", str(folder), str(source), "--out", str(out), *(["--column", "1"] if form == "tsv" else [])
     )
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [own["label"] for own in found] == expected
+    actual = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["label"] for row in actual] == expected
     if form == "jsonl":
-        assert found[0]["text"] + SEPARATOR + found[0]["text_pair"] == texts[0]
-        assert found[0]["id"] == 7
+        assert actual[0]["text"] + SEPARATOR + actual[0]["text_pair"] == texts[0]
+        assert actual[0]["id"] == 7
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_what_is_no_pair_is_refused_by_line(exports, tmp_path, capsys, name, con
     source = tmp_path / name
     source.write_text(content)
     assert code_of("predict", str(exports["student"][1]), str(source), "--out", str(tmp_path / "out"))
-    said = capsys.readouterr().err
-    assert f"{source}:2: " in said
-    assert "is not two texts with one tab between them" in said
+    labelled = capsys.readouterr().err
+    assert f"{source}:2: " in labelled
+    assert "is not two texts with one tab between them" in labelled
 
 
 def test_columns_of_words_are_refused(exports, tmp_path, capsys):
@@ -162,9 +162,9 @@ def test_the_labellers_refuse_single_texts(exports):
 def test_the_form_of_transformers_pipelines(way):
     _, folder, texts, _, expected = way
     pipe = raykd.pipeline("text-classification", folder)
-    given = [dict(zip(("text", "text_pair"), text.split(SEPARATOR), strict=True)) for text in texts]
-    assert [own["label"] for own in pipe(given)] == expected
-    assert pipe(given[0]) == pipe(texts[0])
+    inputs = [dict(zip(("text", "text_pair"), text.split(SEPARATOR), strict=True)) for text in texts]
+    assert [entry["label"] for entry in pipe(inputs)] == expected
+    assert pipe(inputs[0]) == pipe(texts[0])
 
 
 def test_behind_http(way):
@@ -173,7 +173,7 @@ def test_behind_http(way):
         for body in ({"texts": texts}, {"tokens": words}):
             status, answer = pool.submit(post, f"{url}/predict", body).result()
             assert status == 200
-            assert [own["label"] for own in answer["results"]] == expected
+            assert [entry["label"] for entry in answer["results"]] == expected
         status, answer = pool.submit(post, f"{url}/predict", {"texts": ["an bo"]}).result()
         assert status == 422
         assert "is not two texts with one tab between them" in answer["detail"]
@@ -189,19 +189,21 @@ def test_evaluate_reads_the_columns_that_are_named(exports, tmp_path, capsys):
     run, folder = exports["student"]
     data, out = folder.parent / "test", tmp_path / "scores.json"
     columns = {"text": "one", "second": "other", "label": "label"}
-    named = [f"corpus.columns.{key}={value}" for key, value in columns.items()]
-    asked = [
-        arg for setting in ("corpus.source=tsv", "corpus.header=true", *named) for arg in ("--set", setting)
+    settings = [f"corpus.columns.{key}={value}" for key, value in columns.items()]
+    arguments = [
+        arg
+        for setting in ("corpus.source=tsv", "corpus.header=true", *settings)
+        for arg in ("--set", setting)
     ]
-    call("evaluate", str(folder), f"en={data}", *asked, "--out", str(out))
+    call("evaluate", str(folder), f"en={data}", *arguments, "--out", str(out))
     tagger = raykd.load(run)
     rows = pairs(100)[80:]
-    labels = tagger.label([[*one.split(), SEPARATOR, *other.split()] for one, other, _ in rows])
-    right = sum(own == [label] for own, (*_, label) in zip(labels, rows, strict=True)) / len(rows)
+    labels = tagger.label([[*first.split(), SEPARATOR, *second.split()] for first, second, _ in rows])
+    right = sum(predicted == [label] for predicted, (*_, label) in zip(labels, rows, strict=True)) / len(rows)
     written = json.loads(out.read_text())
     assert written["exports"][0]["mean"] == pytest.approx(right)
-    del asked[6:8]  # the second text
-    assert code_of("evaluate", str(folder), f"en={data}", *asked)
-    said = capsys.readouterr().err
-    assert "it has single texts" in said
-    assert "corpus.columns.second=2" in said
+    del arguments[6:8]  # the second text
+    assert code_of("evaluate", str(folder), f"en={data}", *arguments)
+    labelled = capsys.readouterr().err
+    assert "it has single texts" in labelled
+    assert "corpus.columns.second=2" in labelled

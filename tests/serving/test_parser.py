@@ -16,37 +16,37 @@ from raykd.tracking.student_models import save_model
 from tests.serving.trained import get, post, served, tree
 
 GOLD = [tree(number) for number in range(100, 130)]
-WORDS = [[word for word, *_ in own] for own in GOLD]
-POS = [[pos for _, pos, *_ in own] for own in GOLD]
+WORDS = [[word for word, *_ in sentence] for sentence in GOLD]
+POS = [[pos for _, pos, *_ in sentence] for sentence in GOLD]
 # The classes in another order, so that trees are repaired too.
-MIXED = [own[::-1] for own in POS]
+MIXED = [tags[::-1] for tags in POS]
 # A universal one that the treebank lacks. Of few words: trees whose arcs no label means are equally good.
-OTHERS = [["INTJ", *own[1:]] for own in POS]
+OTHERS = [["INTJ", *tags[1:]] for tags in POS]
 
 
-def heads_and_labels(said):
+def heads_and_labels(labelled):
     """Of the JSON of one sentence."""
-    return [(head, word["label"]) for head, word in zip(said["heads"], said["words"], strict=True)]
+    return [(head, word["label"]) for head, word in zip(labelled["heads"], labelled["words"], strict=True)]
 
 
 def test_trees_are_those_that_raykd_gives(by_pos, by_place):
     for (run, folder), pos in ((by_pos, POS), (by_pos, MIXED), (by_pos, OTHERS), (by_place, None)):
-        expected, own = raykd.load(run).parse(WORDS, pos), raykd.load(folder)
+        expected, parser = raykd.load(run).parse(WORDS, pos), raykd.load(folder)
         for batch in (1, 32):
-            assert own.parse(WORDS, pos, batch=batch) == expected
-        assert own.label(WORDS) == raykd.load(run).label(WORDS)
-        assert {label.count("@") for labels in own.label(WORDS) for label in labels} == {2}
+            assert parser.parse(WORDS, pos, batch=batch) == expected
+        assert parser.label(WORDS) == raykd.load(run).label(WORDS)
+        assert {label.count("@") for labels in parser.label(WORDS) for label in labels} == {2}
     arcs = raykd.load(by_pos[1]).arcs(WORDS, MIXED)
-    assert any(arc.repaired for each in arcs for arc in each)
-    assert all(0 <= arc.probability <= 1 for each in arcs for arc in each)
+    assert any(arc.repaired for sentence_arcs in arcs for arc in sentence_arcs)
+    assert all(0 <= arc.probability <= 1 for sentence_arcs in arcs for arc in sentence_arcs)
 
 
 def test_the_student_has_learnt_something(by_pos):
-    found = raykd.load(by_pos[1]).parse(WORDS, POS)
+    actual = raykd.load(by_pos[1]).parse(WORDS, POS)
     right = [
         (head, relation) == arc
-        for own, arcs in zip(GOLD, found, strict=True)
-        for (*_, head, relation), arc in zip(own, arcs, strict=True)
+        for gold, arcs in zip(GOLD, actual, strict=True)
+        for (*_, head, relation), arc in zip(gold, arcs, strict=True)
     ]
     assert sum(right) > 0.7 * len(right)
 
@@ -62,36 +62,40 @@ def test_the_export_says_how_its_labels_mean_trees(by_pos, by_place):
 
 
 def test_text_is_parsed_with_the_parts_of_speech_of_another_model(by_pos, by_place, tagger):
-    own = load(by_pos[1], pos=tagger)
+    tagged_parser = load(by_pos[1], pos=tagger)
     tags = load(tagger).label(WORDS)
-    assert own.parse(WORDS) == own.parse(WORDS, tags) == load(by_pos[1]).parse(WORDS, tags)
-    given = [tags[0], None, POS[2]]
-    assert own.parse(WORDS[:3], given) == own.parse(WORDS[:3], [tags[0], tags[1], POS[2]])
+    assert (
+        tagged_parser.parse(WORDS) == tagged_parser.parse(WORDS, tags) == load(by_pos[1]).parse(WORDS, tags)
+    )
+    inputs = [tags[0], None, POS[2]]
+    assert tagged_parser.parse(WORDS[:3], inputs) == tagged_parser.parse(
+        WORDS[:3], [tags[0], tags[1], POS[2]]
+    )
     texts = [" ".join(words) for words in WORDS]
-    for each in (own, load(by_place[1])):
-        for said, words in zip(each(texts), WORDS, strict=True):
-            assert [word.text for word in said.words] == words
-            expected = each.parse([words])[0]
-            labels = [word.label for word in said.words]
-            assert list(zip(said.heads or (), labels, strict=True)) == expected
-    assert own("").heads is None
+    for parser in (tagged_parser, load(by_place[1])):
+        for labelled, words in zip(parser(texts), WORDS, strict=True):
+            assert [word.text for word in labelled.words] == words
+            expected = parser.parse([words])[0]
+            labels = [word.label for word in labelled.words]
+            assert list(zip(labelled.heads or (), labels, strict=True)) == expected
+    assert tagged_parser("").heads is None
 
 
 def test_words_can_be_given_with_their_parts_of_speech(by_pos):
-    own = load(by_pos[1])
+    parser = load(by_pos[1])
     pairs = [list(zip(words, pos, strict=True)) for words, pos in zip(WORDS, POS, strict=True)]
-    found = [[word.label for word in said.words] for said in own(pairs)]
-    assert found == [[relation for _, relation in each] for each in own.parse(WORDS, POS)]
+    actual = [[word.label for word in labelled.words] for labelled in parser(pairs)]
+    assert actual == [[relation for _, relation in tree] for tree in parser.parse(WORDS, POS)]
 
 
 def test_what_is_missing_is_said(by_pos, by_place, tagger, names):
-    own = load(by_pos[1])
+    parser = load(by_pos[1])
     with pytest.raises(ValueError, match="its labels name parts of speech: give pos"):
-        own.parse(WORDS)
+        parser.parse(WORDS)
     with pytest.raises(ValueError, match="its labels name parts of speech: give pos"):
-        own("the dog sees")
+        parser("the dog sees")
     with pytest.raises(ValueError, match="1 sentences, and parts of speech of 2"):
-        own.parse(WORDS[:1], POS[:2])
+        parser.parse(WORDS[:1], POS[:2])
     with pytest.raises(TypeError, match="task 'ner' predicts no trees; call label"):
         load(names).parse(WORDS)
     with pytest.raises(
@@ -105,13 +109,13 @@ def test_what_is_missing_is_said(by_pos, by_place, tagger, names):
 
 
 def test_a_model_of_other_parts_of_speech_is_refused(by_pos, tagger, tmp_path):
-    other = shutil.copytree(tagger, tmp_path / "other")
-    labels = json.loads((other / "labels.json").read_text())
-    (other / "labels.json").write_text(json.dumps({**labels, "tags": ["NN", *labels["tags"][1:]]}))
+    folder = shutil.copytree(tagger, tmp_path / "folder")
+    labels = json.loads((folder / "labels.json").read_text())
+    (folder / "labels.json").write_text(json.dumps({**labels, "tags": ["NN", *labels["tags"][1:]]}))
     with pytest.raises(
         LabellerError, match=r"it gives the parts of speech NN, which the labels of .* do not have"
     ):
-        load(by_pos[1], pos=other)
+        load(by_pos[1], pos=folder)
 
 
 def test_the_server(by_pos, by_place, tagger):
@@ -120,7 +124,7 @@ def test_the_server(by_pos, by_place, tagger):
         assert json.loads(get(f"{at}/health"))["reads_pos"] is True
         status, answer = post(f"{at}/predict", {"tokens": WORDS, "pos": POS})
         assert status == 200
-        assert [heads_and_labels(said) for said in answer["results"]] == expected
+        assert [heads_and_labels(labelled) for labelled in answer["results"]] == expected
         for body, message in (
             (
                 {"tokens": WORDS},
@@ -139,8 +143,8 @@ def test_the_server(by_pos, by_place, tagger):
     with served(create_app(load(by_pos[1], pos=tagger))) as at:
         assert json.loads(get(f"{at}/health"))["reads_pos"] is False
         _, answer = post(f"{at}/predict", {"texts": [" ".join(words) for words in WORDS]})
-        found = [heads_and_labels(said) for said in answer["results"]]
-        assert found == load(by_pos[1], pos=tagger).parse(WORDS)
+        actual = [heads_and_labels(labelled) for labelled in answer["results"]]
+        assert actual == load(by_pos[1], pos=tagger).parse(WORDS)
     with served(create_app(by_place[1])) as at:
         status, answer = post(f"{at}/predict", {"tokens": WORDS[:1], "pos": POS[:1]})
         assert (status, answer["detail"]) == (
@@ -161,8 +165,8 @@ def test_a_model_of_mlflow(by_pos, by_place, tmp_path):
     for (_, folder), columns, pos in ((by_pos, ["tokens", "pos"], POS), (by_place, ["tokens"], None)):
         to = tmp_path / folder.parent.name
         save_model(folder, to)
-        found = pyfunc.load_model(str(to)).predict(frame[columns])
-        assert [heads_and_labels(said) for said in found] == raykd.load(folder).parse(WORDS, pos)
+        actual = pyfunc.load_model(str(to)).predict(frame[columns])
+        assert [heads_and_labels(labelled) for labelled in actual] == raykd.load(folder).parse(WORDS, pos)
         with pytest.raises(Exception, match="tokens"):
             pyfunc.load_model(str(to)).predict(["the dog sees"])
 
@@ -173,9 +177,9 @@ def test_spacy(by_pos, tagger):
     nlp.add_pipe("raykd", config={"model": str(by_pos[1])})
     for words, pos, expected in zip(WORDS, POS, load(by_pos[1]).parse(WORDS, POS), strict=True):
         doc = nlp(spacy.tokens.Doc(nlp.vocab, words, pos=pos))
-        found = [(0 if token.head == token else token.head.i + 1, token.dep_) for token in doc]
-        assert found == [(head, relation if head else "ROOT") for head, relation in expected]
-        assert is_tree(pandas.array([head for head, _ in found]).to_numpy())
+        actual = [(0 if token.head == token else token.head.i + 1, token.dep_) for token in doc]
+        assert actual == [(head, relation if head else "ROOT") for head, relation in expected]
+        assert is_tree(pandas.array([head for head, _ in actual]).to_numpy())
         assert doc.has_annotation("DEP")
     with pytest.raises(
         ValueError, match="'the' has no part of speech, which the model reads; set them by a component"
@@ -189,10 +193,10 @@ def test_spacy(by_pos, tagger):
     label = load(by_pos[1], pos=tagger)
     for doc in docs:
         for sentence in doc.sents:
-            kept = [token for token in sentence if not token.is_space]
-            expected = label.parse([[token.text for token in kept]])[0] if kept else []
-            for token, (head, relation) in zip(kept, expected, strict=True):
-                assert token.head == (kept[head - 1] if head else token)
+            visible = [token for token in sentence if not token.is_space]
+            expected = label.parse([[token.text for token in visible]])[0] if visible else []
+            for token, (head, relation) in zip(visible, expected, strict=True):
+                assert token.head == (visible[head - 1] if head else token)
                 assert token.dep_ == (relation if head else "ROOT")
     assert docs[0][2].is_space
     assert docs[0][2].head == docs[0][1]

@@ -43,70 +43,78 @@ def theirs(task, checkpoint, **options):
 
 @pytest.mark.parametrize("strategy", ["none", "simple"])
 def test_the_form_is_that_of_transformers(folder, names, strategy):
-    own = raykd.pipeline("token-classification", names, aggregation_strategy=strategy)
-    their = theirs(
+    raykd_pipeline = raykd.pipeline("token-classification", names, aggregation_strategy=strategy)
+    their_pipeline = theirs(
         "token-classification",
         make_checkpoint(folder / f"c-{strategy}", seed=2),
         aggregation_strategy=strategy,
     )
-    there, here = their("abc dbo j"), own(TEXTS[0])
-    assert there
-    assert here
-    assert {tuple(form(entry).items()) for entry in here} == {tuple(form(entry).items()) for entry in there}
-    both = (own(TEXTS), their(["abc dbo j", "j"]))
-    assert [[type(each) for each in found] for found in both] == [[list] * 3, [list] * 2]
-    assert own(iter(TEXTS)) == own(TEXTS)
+    their_entries, raykd_entries = their_pipeline("abc dbo j"), raykd_pipeline(TEXTS[0])
+    assert their_entries
+    assert raykd_entries
+    assert {tuple(form(entry).items()) for entry in raykd_entries} == {
+        tuple(form(entry).items()) for entry in their_entries
+    }
+    both = (raykd_pipeline(TEXTS), their_pipeline(["abc dbo j", "j"]))
+    assert [[type(entry) for entry in actual] for actual in both] == [[list] * 3, [list] * 2]
+    assert raykd_pipeline(iter(TEXTS)) == raykd_pipeline(TEXTS)
 
 
 def test_of_one_label_for_a_text_too(folder, texts):
-    own = raykd.pipeline("text-classification", texts)
+    raykd_pipeline = raykd.pipeline("text-classification", texts)
     checkpoint = make_checkpoint(folder / "sentences", labels=("good", "bad"), head="sequence")
-    their = theirs("text-classification", checkpoint)
-    assert form(own("a dull film")[0]) == form(their("abc")[0])
-    assert len(own("a dull film")) == len(their("abc")) == 1
+    their_pipeline = theirs("text-classification", checkpoint)
+    assert form(raykd_pipeline("a dull film")[0]) == form(their_pipeline("abc")[0])
+    assert len(raykd_pipeline("a dull film")) == len(their_pipeline("abc")) == 1
     assert (
-        [type(each) for each in own(["a", "b"])] == [type(each) for each in their(["abc", "j"])] == [dict] * 2
+        [type(entry) for entry in raykd_pipeline(["a", "b"])]
+        == [type(entry) for entry in their_pipeline(["abc", "j"])]
+        == [dict] * 2
     )
 
 
 def test_a_text_with_one_label_is_split_at_white_space_as_in_training(texts):
     label = raykd.load(texts)
-    (said,) = label(["a dull,film !"])
+    (labelled,) = label(["a dull,film !"])
     as_trained, apart = (
         label.probabilities([words])[0].max()
         for words in (["a", "dull,film", "!"], ["a", "dull", ",", "film", "!"])
     )
-    assert said.probability == pytest.approx(as_trained)
-    assert said.probability != pytest.approx(apart)
+    assert labelled.probability == pytest.approx(as_trained)
+    assert labelled.probability != pytest.approx(apart)
 
 
 def test_entries_are_those_of_the_labeller(names):
     label = raykd.load(names)
     words = raykd.pipeline("token-classification", names)(TEXTS)
     spans = raykd.pipeline("ner", names, aggregation_strategy="simple", batch_size=2)(TEXTS)
-    for said, entries, groups in zip(label(TEXTS), words, spans, strict=True):
-        kept = [(number, word) for number, word in enumerate(said.words, start=1) if word.label != "O"]
+    for labelled, entries, groups in zip(label(TEXTS), words, spans, strict=True):
+        labelled_words = [
+            (number, word) for number, word in enumerate(labelled.words, start=1) if word.label != "O"
+        ]
         assert [(e["index"], e["word"], e["entity"], e["start"], e["end"]) for e in entries] == [
-            (number, word.text, word.label, word.start, word.end) for number, word in kept
+            (number, word.text, word.label, word.start, word.end) for number, word in labelled_words
         ]
         assert [(g["entity_group"], g["word"], g["start"], g["end"]) for g in groups] == [
-            (span.label, span.text, span.start, span.end) for span in said.spans
+            (span.label, span.text, span.start, span.end) for span in labelled.spans
         ]
         assert [e["score"] for e in entries] == pytest.approx(
-            [word.probability for _, word in kept], rel=1e-4
+            [word.probability for _, word in labelled_words], rel=1e-4
         )
-        assert [g["score"] for g in groups] == pytest.approx([s.probability for s in said.spans], rel=1e-4)
+        assert [g["score"] for g in groups] == pytest.approx(
+            [s.probability for s in labelled.spans], rel=1e-4
+        )
 
 
 def test_labels_of_single_words_are_groups_of_one_word(tmp_path):
-    found = raykd.pipeline("token-classification", of_words(tmp_path), aggregation_strategy="simple")(
+    actual = raykd.pipeline("token-classification", of_words(tmp_path), aggregation_strategy="simple")(
         "the dog"
     )
-    assert [(entry["word"], entry["start"], entry["end"]) for entry in found] == [
+    assert [(entry["word"], entry["start"], entry["end"]) for entry in actual] == [
         ("the", 0, 3),
         ("dog", 4, 7),
     ]
-    assert all(entry["entity_group"] in ("DET", "NOUN", "NUM", "PUNCT", "VERB") for entry in found)
+    assert all(entry["entity_group"] in ("DET", "NOUN", "NUM", "PUNCT", "VERB") for entry in actual)
 
 
 def test_what_does_not_fit_is_refused(names, texts, tmp_path):

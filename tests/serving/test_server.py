@@ -32,9 +32,11 @@ def address(names):
         yield at
 
 
-def plain(said):
+def plain(labelled):
     """As JSON has it."""
-    return json.loads(json.dumps({key: value for key, value in asdict(said).items() if value is not None}))
+    return json.loads(
+        json.dumps({key: value for key, value in asdict(labelled).items() if value is not None})
+    )
 
 
 def test_texts_and_words_get_what_the_labeller_says(names, address):
@@ -42,33 +44,35 @@ def test_texts_and_words_get_what_the_labeller_says(names, address):
     status, answer = post(f"{address}/predict", {"texts": TEXTS})
     assert status == 200
     assert answer["model"] == label.card["run"]
-    found = list(label(TEXTS))
-    assert [each["text"] for each in answer["results"]] == TEXTS
-    for own, said in zip(answer["results"], map(plain, found), strict=True):
-        assert [word["label"] for word in own["words"]] == [word["label"] for word in said["words"]]
-        for given, wanted in zip(own["words"] + own["spans"], said["words"] + said["spans"], strict=True):
-            assert given == {**wanted, "probability": pytest.approx(wanted["probability"], rel=1e-4)}
+    actual = list(label(TEXTS))
+    assert [entry["text"] for entry in answer["results"]] == TEXTS
+    for result, labelled in zip(answer["results"], map(plain, actual), strict=True):
+        assert [word["label"] for word in result["words"]] == [word["label"] for word in labelled["words"]]
+        for inputs, expected in zip(
+            result["words"] + result["spans"], labelled["words"] + labelled["spans"], strict=True
+        ):
+            assert inputs == {**expected, "probability": pytest.approx(expected["probability"], rel=1e-4)}
     words = [["Ada", "Lovelace", "lives"], ["New York", "!"]]
     _, answer = post(f"{address}/predict", {"tokens": words})
-    assert [[word["text"] for word in each["words"]] for each in answer["results"]] == words
-    assert [[word["label"] for word in each["words"]] for each in answer["results"]] == label.label(words)
+    assert [[word["text"] for word in entry["words"]] for entry in answer["results"]] == words
+    assert [[word["label"] for word in entry["words"]] for entry in answer["results"]] == label.label(words)
     assert answer["results"][1]["text"] == "New York !"
     assert [(word["start"], word["end"]) for word in answer["results"][1]["words"]] == [(0, 8), (9, 10)]
 
 
 def test_health_says_which_model_answers(names, address):
     label = raykd.load(names)
-    said = json.loads(get(f"{address}/health"))
-    assert (said["status"], said["model"], said["task"]) == ("ok", label.card["run"], "ner")
-    assert (said["file"], said["labels"]) == ("model.onnx", list(label.labels))
+    labelled = json.loads(get(f"{address}/health"))
+    assert (labelled["status"], labelled["model"], labelled["task"]) == ("ok", label.card["run"], "ner")
+    assert (labelled["file"], labelled["labels"]) == ("model.onnx", list(label.labels))
 
 
 def test_a_model_of_whole_texts_gives_label_and_probability(tmp_path):
     with served(create_app(of_texts(tmp_path))) as at:
         _, answer = post(f"{at}/predict", {"texts": ["a dull film"]})
-    (said,) = answer["results"]
-    assert said["label"] in ("bad", "good")
-    assert 0.5 <= said["probability"] <= 1
+    (labelled,) = answer["results"]
+    assert labelled["label"] in ("bad", "good")
+    assert 0.5 <= labelled["probability"] <= 1
 
 
 @pytest.mark.parametrize(
@@ -93,31 +97,31 @@ def test_a_model_of_whole_texts_gives_label_and_probability(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_request_is_one_sentence(address, body, status, message):
-    got, answer = post(f"{address}/predict", body)
-    assert got == status
+    actual_status, answer = post(f"{address}/predict", body)
+    assert actual_status == status
     assert message in answer["detail"]
 
 
 def test_too_large_a_body_is_refused_before_it_is_sent(address):
-    asked = http.client.HTTPConnection(address.removeprefix("http://"))
-    asked.putrequest("POST", "/predict")
-    asked.putheader("Content-Type", "application/json")
-    asked.putheader("Content-Length", str(MAX_BODY + 1))
-    asked.endheaders()
-    answer = asked.getresponse()
+    connection = http.client.HTTPConnection(address.removeprefix("http://"))
+    connection.putrequest("POST", "/predict")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(MAX_BODY + 1))
+    connection.endheaders()
+    answer = connection.getresponse()
     assert answer.status == 413
     assert "more than 4 MiB; send fewer texts" in json.loads(answer.read())["detail"]
-    asked.close()
+    connection.close()
 
 
 def test_too_large_a_body_that_is_not_announced_is_refused(address):
-    asked = http.client.HTTPConnection(address.removeprefix("http://"))
+    connection = http.client.HTTPConnection(address.removeprefix("http://"))
     headers = {"Content-Type": "application/json"}
-    asked.request("POST", "/predict", iter([b" " * MAX_BODY, b" "]), headers, encode_chunked=True)
-    answer = asked.getresponse()
+    connection.request("POST", "/predict", iter([b" " * MAX_BODY, b" "]), headers, encode_chunked=True)
+    answer = connection.getresponse()
     assert answer.status == 413
     assert "more than 4 MiB; send fewer texts" in json.loads(answer.read())["detail"]
-    asked.close()
+    connection.close()
 
 
 def counts(address):
@@ -129,19 +133,19 @@ def test_requests_errors_latencies_and_batches_are_counted(names):
     # Batches of two, for which a text waits as long as it takes.
     with served(create_app(names, max_batch=2, max_wait_ms=1e9)) as at:
         with ThreadPoolExecutor(8) as clients:
-            done = list(clients.map(lambda _: post(f"{at}/predict", {"texts": ["London"]}), range(8)))
-        assert {status for status, _ in done} == {200}
+            answers = list(clients.map(lambda _: post(f"{at}/predict", {"texts": ["London"]}), range(8)))
+        assert {status for status, _ in answers} == {200}
         post(f"{at}/predict", {"texts": []})
         with pytest.raises(OSError, match="404"):
             get(f"{at}/never/asked/for")
-        found = counts(at)
-    assert found['raykd_requests_total{path="/predict",status="200"}'] == 8
-    assert found['raykd_requests_total{path="/predict",status="422"}'] == 1
-    assert found['raykd_requests_total{path="other",status="404"}'] == 1
-    assert found['raykd_request_seconds_count{path="/predict"}'] == 9
-    assert found["raykd_batch_texts_sum"] == 8
-    assert found["raykd_batch_texts_count"] == 4
-    assert found["process_resident_memory_bytes"] > 0
+        actual = counts(at)
+    assert actual['raykd_requests_total{path="/predict",status="200"}'] == 8
+    assert actual['raykd_requests_total{path="/predict",status="422"}'] == 1
+    assert actual['raykd_requests_total{path="other",status="404"}'] == 1
+    assert actual['raykd_request_seconds_count{path="/predict"}'] == 9
+    assert actual["raykd_batch_texts_sum"] == 8
+    assert actual["raykd_batch_texts_count"] == 4
+    assert actual["process_resident_memory_bytes"] > 0
 
 
 class Upper:
@@ -159,47 +163,50 @@ class Upper:
 
 
 def batched(labeller, *requests, **settings):
-    """What each of the requests gets that come at the same time: texts, or an exception."""
+    """Send requests at the same time; return the texts, or an exception, for each of them."""
 
     async def main():
         counted = []
         batcher = Batcher(labeller, max_wait_ms=20, on_batch=counted.append, **settings)
         task = asyncio.create_task(batcher.run())
-        found = await asyncio.gather(*map(batcher.label, requests), return_exceptions=True)
+        result = await asyncio.gather(*map(batcher.label, requests), return_exceptions=True)
         task.cancel()
-        return [[each.text for each in own] if isinstance(own, list) else own for own in found], counted
+        return [
+            [labelled.text for labelled in answer] if isinstance(answer, list) else answer
+            for answer in result
+        ], counted
 
     return asyncio.run(main())
 
 
 def test_what_waits_together_is_labelled_together():
     labeller = Upper()
-    found, counted = batched(labeller, ["a", "b"], ["c"], ["d", "e"], max_batch=4)
-    assert found == [["A", "B"], ["C"], ["D", "E"]]
+    actual, counted = batched(labeller, ["a", "b"], ["c"], ["d", "e"], max_batch=4)
+    assert actual == [["A", "B"], ["C"], ["D", "E"]]
     assert labeller.batches == [["a", "b", "c", "d"], ["e"]]
     assert counted == [4, 1]
 
 
 def test_a_fault_is_of_its_request_alone():
-    found, _ = batched(Upper(), ["a"], ["b", "bad"], ["c"], max_batch=8)
-    assert (found[0], found[2]) == (["A"], ["C"])
-    assert isinstance(found[1], ArithmeticError)
+    actual, _ = batched(Upper(), ["a"], ["b", "bad"], ["c"], max_batch=8)
+    assert (actual[0], actual[2]) == (["A"], ["C"])
+    assert isinstance(actual[1], ArithmeticError)
 
 
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(batching, "MAX_BATCH_CHARACTERS", 10)
     monkeypatch.setattr(batching, "MAX_WAITING_TEXTS", 6)
     labeller = Upper()
-    found, _ = batched(labeller, ["a" * 11, "bbbb", "c", "dddddd", "e"], ["f", "g"], max_batch=8)
+    actual, _ = batched(labeller, ["a" * 11, "bbbb", "c", "dddddd", "e"], ["f", "g"], max_batch=8)
     assert labeller.batches == [["a" * 11], ["bbbb", "c"], ["dddddd"], ["e"]]
-    assert isinstance(found[1], BusyError)
+    assert isinstance(actual[1], BusyError)
 
 
 def test_the_characters_that_wait_are_bounded(monkeypatch):
     monkeypatch.setattr(batching, "MAX_WAITING_CHARACTERS", 6)
-    found, _ = batched(Upper(), ["abc", "def"], ["g"], max_batch=8)
-    assert found[0] == ["ABC", "DEF"]
-    assert isinstance(found[1], BusyError)
+    actual, _ = batched(Upper(), ["abc", "def"], ["g"], max_batch=8)
+    assert actual[0] == ["ABC", "DEF"]
+    assert isinstance(actual[1], BusyError)
 
 
 def test_too_many_waiting_texts_are_answered_with_503(names, monkeypatch):
@@ -245,8 +252,8 @@ def test_what_keeps_the_command_from_serving(names, tmp_path, capsys, monkeypatc
 
     assert code_of("serve", str(tmp_path)) == 4
     assert "give a folder that raykd export wrote" in message()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as busy_socket:
+        port = str(busy_socket.getsockname()[1])
         assert code_of("serve", str(names), "--port", port) == 2
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use); choose another" in message()
     monkeypatch.setitem(sys.modules, "uvicorn", None)

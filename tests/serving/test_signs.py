@@ -94,8 +94,8 @@ def test_places_are_in_order_and_all_that_is_seen_is_in_a_word(text, split):
     assert [place for pair in places for place in pair] == sorted(place for pair in places for place in pair)
     inside = {place for a, b in places for place in range(a, b)}
     assert [text[a:b] for a, b in places] == words_in(text, split)
-    seen = {place for place, sign in enumerate(text) if sign.isalnum() or sign in "👍🏽🇩🇪❤-’._"}
-    assert seen <= inside
+    visible = {place for place, sign in enumerate(text) if sign.isalnum() or sign in "👍🏽🇩🇪❤-’._"}
+    assert visible <= inside
     assert not any(text[place].isspace() for place in inside)
 
 

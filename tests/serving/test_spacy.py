@@ -50,9 +50,9 @@ def ents(doc):
 
 def test_the_package_says_where_spacy_finds_the_component():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    wanted = project["entry-points"]["spacy_factories"]["raykd"]
+    expected = project["entry-points"]["spacy_factories"]["raykd"]
     installed = {entry.name: entry.value for entry in entry_points(group="spacy_factories")}
-    assert installed.get("raykd") == wanted, "install raykd again: pip install -e ."
+    assert installed.get("raykd") == expected, "install raykd again: pip install -e ."
     assert "raykd.serving.spacy_component" not in vars(raykd)
 
 
@@ -61,9 +61,9 @@ def test_spans_are_the_entities_of_spacys_own_words(names):
     docs = list(nlp.pipe(TEXTS * 20, batch_size=3))
     assert [doc.text for doc in docs] == TEXTS * 20
     for doc in docs[: len(TEXTS)]:
-        kept = [token for token in doc if not token.is_space]
-        spans = read_spans(label.label([[token.text for token in kept]])[0]) if kept else []
-        assert ents(doc) == [(kept[a].i, kept[b - 1].i + 1, name) for a, b, name in spans]
+        visible = [token for token in doc if not token.is_space]
+        spans = read_spans(label.label([[token.text for token in visible]])[0]) if visible else []
+        assert ents(doc) == [(visible[a].i, visible[b - 1].i + 1, name) for a, b, name in spans]
     assert any(ents(doc) for doc in docs)
     assert [ents(doc) for doc in docs] == [ents(nlp(text)) for text in TEXTS] * 20
 
@@ -71,12 +71,12 @@ def test_spans_are_the_entities_of_spacys_own_words(names):
 def test_sentences_are_read_one_by_one_where_they_are_set(names):
     text = "Ada lives in London. Zoë lives in New York."
     doc, label = with_component(names, "sentencizer")(text), raykd.load(names)
-    wanted = []
+    expected = []
     for sentence in doc.sents:
         (labels,) = label.label([[token.text for token in sentence]])
-        wanted += [(sentence.start + a, sentence.start + b, name) for a, b, name in read_spans(labels)]
+        expected += [(sentence.start + a, sentence.start + b, name) for a, b, name in read_spans(labels)]
     assert len(list(doc.sents)) == 2
-    assert ents(doc) == wanted
+    assert ents(doc) == expected
 
 
 def test_entities_of_a_component_before_stay_and_others_come_beside_them(names):
@@ -110,21 +110,21 @@ def test_several_processes_label_as_one_does(names, tmp_path, method):
     if method == "fork" and sys.platform == "win32":
         pytest.skip("Windows has no fork")
     (tmp_path / "several.py").write_text(PROCESSES)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(tmp_path / "several.py"), str(names), method], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize("spaces", [True, False])
 def test_documents_of_any_tokenizer_are_labelled_by_their_words(names, spaces):
     words = ["\n", "Ada", " ", "Lovelace", "lives", "\u200b", "in", "London", "\t", "\t"]
-    kept = [place for place, word in enumerate(words) if word.strip() and word != "\u200b"]
+    visible = [place for place, word in enumerate(words) if word.strip() and word != "\u200b"]
     nlp = with_component(names)
     doc = nlp(Doc(nlp.vocab, words, spaces=[spaces] * len(words)))
-    spans = read_spans(raykd.load(names).label([[words[place] for place in kept]])[0])
+    spans = read_spans(raykd.load(names).label([[words[place] for place in visible]])[0])
     assert spans
-    assert ents(doc) == [(kept[a], kept[b - 1] + 1, kind) for a, b, kind in spans]
+    assert ents(doc) == [(visible[a], visible[b - 1] + 1, kind) for a, b, kind in spans]
 
 
 def test_the_labeller_splits_the_text_where_it_is_asked_to(names, tmp_path):
@@ -132,19 +132,19 @@ def test_the_labeller_splits_the_text_where_it_is_asked_to(names, tmp_path):
     for before in ((), ("sentencizer",)):
         doc = with_component(names, *before, split="whitespace")(text)
         assert len(doc) > len(text.split())
-        label, wanted = raykd.load(names, split="whitespace"), []
+        label, expected = raykd.load(names, split="whitespace"), []
         for sentence in doc.sents if before else [doc]:
-            wanted += [
+            expected += [
                 (sentence[0].idx + span.start, sentence[0].idx + span.end, span.label)
                 for span in label(sentence.text).spans
             ]
-        assert wanted
-        assert [(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents] == wanted
+        assert expected
+        assert [(ent.start_char, ent.end_char, ent.label_) for ent in doc.ents] == expected
     folder = of_words(tmp_path)
     doc = with_component(folder, split="whitespace")("the dog's house")
     assert [token.text for token in doc] == ["the", "dog", "'s", "house"]
-    (one, two, three) = raykd.load(folder).label([["the", "dog's", "house"]])[0]
-    assert [token.tag_ for token in doc] == [one, two, two, three]
+    (first, second, third) = raykd.load(folder).label([["the", "dog's", "house"]])[0]
+    assert [token.tag_ for token in doc] == [first, second, second, third]
 
 
 def test_a_parser_reads_the_tokens(by_place):
@@ -155,9 +155,9 @@ def test_a_parser_reads_the_tokens(by_place):
 def test_a_pipeline_is_saved_and_loaded(names, tmp_path):
     nlp = with_component(names)
     nlp.to_disk(tmp_path / "nlp")
-    again = spacy.load(tmp_path / "nlp")
-    assert again.pipe_names == ["raykd"]
-    assert ents(again(TEXTS[0])) == ents(nlp(TEXTS[0]))
+    repeated = spacy.load(tmp_path / "nlp")
+    assert repeated.pipe_names == ["raykd"]
+    assert ents(repeated(TEXTS[0])) == ents(nlp(TEXTS[0]))
     assert not [path for path in (tmp_path / "nlp").rglob("*") if path.suffix in (".pkl", ".pickle")]
 
 
@@ -177,10 +177,10 @@ def test_a_label_of_the_text_is_its_category(tmp_path):
     docs = list(with_component(folder).pipe(["a dull,film!", "", "a fine film"]))
     assert docs[1].cats == {}
     for doc in (docs[0], docs[2]):
-        said = label(doc.text)
+        labelled = label(doc.text)
         assert sum(doc.cats.values()) == pytest.approx(1)
-        assert max(doc.cats, key=doc.cats.get) == said.label
-        assert doc.cats[said.label] == pytest.approx(said.probability, rel=1e-4)
+        assert max(doc.cats, key=doc.cats.get) == labelled.label
+        assert doc.cats[labelled.label] == pytest.approx(labelled.probability, rel=1e-4)
 
 
 def test_raykd_is_imported_without_spacy():

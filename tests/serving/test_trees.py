@@ -25,8 +25,8 @@ POS, RELATIONS = ("NOUN", "P@T", "VERB"), ("a", "nmod:x", "root")
 
 def trees(words):
     """Every tree of so many words with one root."""
-    every = product(range(words + 1), repeat=words)
-    return [heads for heads in every if is_dependency_tree(heads)]
+    all_heads = product(range(words + 1), repeat=words)
+    return [heads for heads in all_heads if is_dependency_tree(heads)]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -43,38 +43,40 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
     pos = data.draw(st.lists(st.sampled_from(POS), min_size=1, max_size=9))
     draw = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     scores_TY = draw.normal(size=(len(pos), len(labels)), scale=3).astype(np.float32)
-    row = {"tokens": ["w"] * len(pos), "language": "en", "pos": [POS.index(each) for each in pos]}
+    row = {"tokens": ["w"] * len(pos), "language": "en", "pos": [POS.index(tag) for tag in pos]}
     column = TREE.targets(pa.Table.from_pylist([row], schema=TREES), pos=POS, labels=labels)
     chain = Chain(torch.from_numpy(scores_TY)[None], torch.tensor([len(pos)]))
     (expected,) = TREE.best_labellings(column, Output(chain), np.array([0]))
-    found = labeller.TreeLabels(labels.to_plain()).arcs(scores_TY, pos)
-    total = sum(_by_head(labels, column, scores_TY)[t, arc.head] for t, arc in enumerate(found))
-    other = sum(_by_head(labels, column, scores_TY)[t, head] for t, head in enumerate(expected.heads_T))
-    assert total == pytest.approx(other, rel=1e-5)
-    assert is_tree(np.array([arc.head for arc in found]))
-    if any(head != arc.head for head, arc in zip(expected.heads_T, found, strict=True)):
+    actual = labeller.TreeLabels(labels.to_plain()).arcs(scores_TY, pos)
+    total = sum(_by_head(labels, column, scores_TY)[t, arc.head] for t, arc in enumerate(actual))
+    expected_score = sum(
+        _by_head(labels, column, scores_TY)[t, head] for t, head in enumerate(expected.heads_T)
+    )
+    assert total == pytest.approx(expected_score, rel=1e-5)
+    assert is_tree(np.array([arc.head for arc in actual]))
+    if any(head != arc.head for head, arc in zip(expected.heads_T, actual, strict=True)):
         # Two trees that are equally good: of words that have no label for some heads.
         assert total < FORBIDDEN / 2
         return
-    assert [arc.relation for arc in found] == [RELATIONS[number] for number in expected.relations_T]
-    assert [arc.repaired for arc in found] == expected.repaired_T.tolist()
+    assert [arc.relation for arc in actual] == [RELATIONS[number] for number in expected.relations_T]
+    assert [arc.repaired for arc in actual] == expected.repaired_T.tolist()
     sure_TY = torch.from_numpy(scores_TY).softmax(1).numpy()
-    meant_TY = column.label_heads(np.array([0]))[0]
-    for t, arc in enumerate(found):
-        own = (meant_TY[t] == arc.head) & (labels.relations_Y == RELATIONS.index(arc.relation))
-        assert arc.probability == pytest.approx(sure_TY[t, own].sum(), abs=1e-6)
+    label_heads_TY = column.label_heads(np.array([0]))[0]
+    for t, arc in enumerate(actual):
+        is_arc = (label_heads_TY[t] == arc.head) & (labels.relations_Y == RELATIONS.index(arc.relation))
+        assert arc.probability == pytest.approx(sure_TY[t, is_arc].sum(), abs=1e-6)
 
 
 def _by_head(labels, column, scores_TY):
     """The score of each head of each word: of the best label that means it."""
     logs_TY = torch.from_numpy(scores_TY).log_softmax(1).numpy()
-    meant_TY = column.label_heads(np.array([0]))[0]
+    label_heads_TY = column.label_heads(np.array([0]))[0]
     words = len(scores_TY)
-    found = np.full((words, words + 1), FORBIDDEN)
+    result = np.full((words, words + 1), FORBIDDEN)
     for t, head in product(range(words), range(words + 1)):
-        if (meant_TY[t] == head).any():
-            found[t, head] = logs_TY[t, meant_TY[t] == head].max()
-    return found
+        if (label_heads_TY[t] == head).any():
+            result[t, head] = logs_TY[t, label_heads_TY[t] == head].max()
+    return result
 
 
 @given(st.integers(1, 5), st.integers(0, 2**16), st.booleans())
@@ -88,9 +90,9 @@ def test_the_best_tree_is_the_best_of_all(words, seed, never):
     def total(heads):
         return sum(scores_TH[t, head] for t, head in enumerate(heads))
 
-    found = best_tree(scores_TH)
-    assert is_dependency_tree(tuple(found.tolist()))
-    assert total(found) == pytest.approx(max(map(total, trees(words))), abs=1e-6)
+    actual = best_tree(scores_TH)
+    assert is_dependency_tree(tuple(actual.tolist()))
+    assert total(actual) == pytest.approx(max(map(total, trees(words))), abs=1e-6)
 
 
 @given(st.integers(1, 5), st.data())
@@ -118,11 +120,11 @@ def test_universal_parts_of_speech_are_known_where_all_of_the_treebanks_are_univ
     ]
     with pytest.raises(ValueError, match=r"unknown part of speech 'NN' \(NOUN, VERB\)"):
         labels.check_pos(["dog"], ["NN"], tagged=False)
-    own = labeller.TreeLabels(stored(pos=["NN", "VB"]))
+    labels = labeller.TreeLabels(stored(pos=["NN", "VB"]))
     with pytest.raises(ValueError, match=r"unknown part of speech 'NOUN' \(NN, VB\)"):
-        own.check_pos(["dog"], ["NOUN"], tagged=False)
+        labels.check_pos(["dog"], ["NOUN"], tagged=False)
     with pytest.raises(ValueError, match="2 words and 1 parts of speech"):
-        own.check_pos(["a", "dog"], ["NN"], tagged=False)
+        labels.check_pos(["a", "dog"], ["NN"], tagged=False)
     with pytest.raises(ValueError, match="its labels name parts of speech: give pos, one for every word"):
-        own.check_pos(["dog"], None, tagged=False)
-    own.check_pos(["dog"], None, tagged=True)
+        labels.check_pos(["dog"], None, tagged=False)
+    labels.check_pos(["dog"], None, tagged=True)

@@ -40,9 +40,9 @@ RELATIONS = {"DET": "det", "ADJ": "amod", "ADV": "advmod", "PUNCT": "punct", "VE
 def exported(folder: Path, **changes: Any) -> tuple[str, Path]:
     """(the folder of a student's run on gold labels, of its export), both below `folder`."""
     gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": 8}, "training": LEARNS}
-    asked = Recipe.model_validate({**TREE, **gold, **changes})
-    ready = prepare(asked, Storage(str(folder / "store")))
-    run = student_of(ready, asked)
+    config = Recipe.model_validate({**TREE, **gold, **changes})
+    ready = prepare(config, Storage(str(folder / "store")))
+    run = student_of(ready, config)
     executed(ready, run)
     export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
     return ready.storage.child(*run.folder).uri, folder / "student"
@@ -74,19 +74,22 @@ def tree(number: int) -> list[tuple[str, str, int, str]]:
     """(word, part of speech, head, relation) of each word of a sentence that a small grammar makes."""
     shape = SHAPES[number % len(SHAPES)]
     verb = shape.index("VERB") + 1
-    found = []
+    result = []
     for place, pos in enumerate(shape):
         noun = next((h for h in range(place + 1, len(shape)) if shape[h] == "NOUN"), 0) + 1
         head = {"DET": noun, "ADJ": noun, "VERB": 0}.get(pos, verb)
         relation = RELATIONS.get(pos) or ("nsubj" if place + 1 < verb else "obj")
-        found.append((TREES[pos][(number // 3 + 2 * place) % len(TREES[pos])], pos, head, relation))
-    return found
+        result.append((TREES[pos][(number // 3 + 2 * place) % len(TREES[pos])], pos, head, relation))
+    return result
 
 
 def conllu(sentences: Sequence[Sequence[tuple[str, str, int, str]]]) -> str:
     """Sentences as CoNLL-U."""
     line = "{}\t{}\t_\t{}\t_\t_\t{}\t{}\t_\t_\n"
-    blocks = ["".join(line.format(number, *word) for number, word in enumerate(own, 1)) for own in sentences]
+    blocks = [
+        "".join(line.format(number, *word) for number, word in enumerate(sentence, 1))
+        for sentence in sentences
+    ]
     return "\n".join(blocks) + "\n"
 
 
@@ -128,8 +131,8 @@ def _of_parts(folder: Path, pieces: list[str], between: str, *, task: str, sourc
     data = folder / "data"
     data.mkdir()
     parts = {"train": pieces[:40], "dev": pieces[40:50], "test": pieces[50:]}
-    for name, own in parts.items():
-        (data / name).write_text(between.join(own) + "\n")
+    for name, part in parts.items():
+        (data / name).write_text(between.join(part) + "\n")
     corpus = {
         "source": source, "root": str(data), "languages": ("en",), "scheme": "flat",
         **{name: name for name in parts},
@@ -149,8 +152,8 @@ def served(app: Any) -> Iterator[str]:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        (own,) = server.servers
-        yield f"http://127.0.0.1:{own.sockets[0].getsockname()[1]}"
+        (listener,) = server.servers
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()
@@ -165,9 +168,9 @@ def get(url: str) -> str:
 def post(url: str, body: Any) -> tuple[int, Any]:
     """(status, answer) of a POST of JSON, or of bytes as they are."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    asked = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+    request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(asked) as answer:
+        with urllib.request.urlopen(request) as answer:
             return answer.status, json.loads(answer.read())
     except HTTPError as error:
         return error.code, json.loads(error.read())

@@ -25,14 +25,14 @@ MINUS_INFINITY = float("-inf")
 @contextmanager
 def using(code: str) -> Iterator[None]:
     """Run the compiled kernels, or plain PyTorch as on a machine that has none."""
-    kept = engine.kernels
+    original = engine.kernels
     if code == "torch":
         engine.kernels = lambda chain, operation="": None
     try:
         yield
         assert not engine._broken, "the compiled kernels have failed, so this tested plain PyTorch"
     finally:
-        engine.kernels = kept
+        engine.kernels = original
 
 
 @st.composite

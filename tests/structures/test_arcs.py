@@ -88,9 +88,11 @@ def test_the_search_for_the_best_total_is_that_over_all_trees():
 
 
 def test_of_all_heads_of_four_words_those_of_a_tree_are_one():
-    every = list(product(range(5), repeat=4))
-    arcs = Arcs(torch.zeros(len(every), 4, 5), torch.full((len(every),), 4))
-    assert are_trees(arcs, torch.tensor(every)).tolist() == [is_dependency_tree(heads) for heads in every]
+    all_heads = list(product(range(5), repeat=4))
+    arcs = Arcs(torch.zeros(len(all_heads), 4, 5), torch.full((len(all_heads),), 4))
+    assert are_trees(arcs, torch.tensor(all_heads)).tolist() == [
+        is_dependency_tree(heads) for heads in all_heads
+    ]
 
 
 @SETTINGS
@@ -100,13 +102,13 @@ def test_padding_and_the_order_of_the_batch_change_nothing(arcs, extra):
     wider = torch.full((B, T, T + 1), float("nan"), dtype=arcs.dtype)
     wider[:, : arcs.time, : arcs.time + 1] = arcs.scores_BTH
     order = torch.arange(B - 1, -1, -1)
-    other = Arcs(wider[order], arcs.lengths_B[order])
-    own_BTH = head_log_marginals(arcs)[order]
-    close(head_log_marginals(other)[:, : arcs.time, : arcs.time + 1], own_BTH, arcs)
-    heads_BT, others_BT = best_trees(arcs)[0], best_trees(other)[0]
-    assert torch.equal(others_BT[:, : arcs.time], heads_BT[order])
-    others_BT[:, arcs.time :] = -1  # heads on padding must never be read
-    assert torch.equal(are_trees(other, others_BT), are_trees(arcs, heads_BT)[order])
+    turned = Arcs(wider[order], arcs.lengths_B[order])
+    expected_BTH = head_log_marginals(arcs)[order]
+    close(head_log_marginals(turned)[:, : arcs.time, : arcs.time + 1], expected_BTH, arcs)
+    heads_BT, turned_heads_BT = best_trees(arcs)[0], best_trees(turned)[0]
+    assert torch.equal(turned_heads_BT[:, : arcs.time], heads_BT[order])
+    turned_heads_BT[:, arcs.time :] = -1  # heads on padding must never be read
+    assert torch.equal(are_trees(turned, turned_heads_BT), are_trees(arcs, heads_BT)[order])
 
 
 def test_the_best_tree_repairs_independent_heads():
@@ -141,8 +143,8 @@ def test_derivatives(check):
 def test_forbidden_arcs_leave_no_nan_in_any_derivative(share):
     blocked = torch.rand(3, 3, 4, generator=torch.Generator().manual_seed(1)) < share
     leaf = scores().detach().masked_fill(blocked, MINUS_INFINITY).requires_grad_()
-    found = head_log_marginals(Arcs(leaf, LENGTHS))
-    (first,) = torch.autograd.grad(found[found.isfinite()].sum(), leaf, create_graph=True)
+    actual = head_log_marginals(Arcs(leaf, LENGTHS))
+    (first,) = torch.autograd.grad(actual[actual.isfinite()].sum(), leaf, create_graph=True)
     assert first.isfinite().all()
     assert torch.autograd.grad(first.square().sum(), leaf)[0].isfinite().all()
 
@@ -150,8 +152,8 @@ def test_forbidden_arcs_leave_no_nan_in_any_derivative(share):
 def test_a_score_that_is_no_number_is_not_hidden():
     leaf = scores().detach()
     leaf[2, 1, 1] = float("nan")
-    found = head_log_marginals(Arcs(leaf, LENGTHS))
-    assert found.isnan().flatten(1).any(1).tolist() == [False, False, True]
+    actual = head_log_marginals(Arcs(leaf, LENGTHS))
+    assert actual.isnan().flatten(1).any(1).tolist() == [False, False, True]
 
 
 def test_an_empty_batch_is_no_fault():

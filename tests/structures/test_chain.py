@@ -50,10 +50,10 @@ def test_one_double_part_makes_the_chain_double():
 
 
 def test_selecting_sentences_keeps_shared_scores_and_selects_own_ones():
-    own = torch.arange(32.0).view(2, 4, 4)
-    chain = Chain(EMISSIONS, LENGTHS, own, torch.arange(4.0)).select(torch.tensor([1]))
+    per_sentence = torch.arange(32.0).view(2, 4, 4)
+    chain = Chain(EMISSIONS, LENGTHS, per_sentence, torch.arange(4.0)).select(torch.tensor([1]))
     assert chain.batch == 1
-    assert torch.equal(chain.transitions, own[1:])
+    assert torch.equal(chain.transitions, per_sentence[1:])
     assert torch.equal(chain.start, torch.arange(4.0))
 
 

@@ -15,12 +15,12 @@ from tests.structures.chains import CODES, MINUS_INFINITY, SETTINGS, chains, clo
 @given(chain=chains())
 def test_every_labelling_has_its_score(chain):
     for b, law in enumerate(enumerate_chain(chain)):
-        one = chain.select(torch.tensor([b]))
-        n = int(one.lengths_B)
+        sentence = chain.select(torch.tensor([b]))
+        n = int(sentence.lengths_B)
         paths = torch.full((1, len(law.paths), chain.time), 99)  # tags on padding are not read
         paths[0, :, :n] = torch.tensor(law.paths)
-        close(score(one, paths)[0], law.scores, chain, size=size_of(chain))
-        close(score(one, paths[:, 0]), law.scores[:1], chain, size=size_of(chain))
+        close(score(sentence, paths)[0], law.scores, chain, size=size_of(chain))
+        close(score(sentence, paths[:, 0]), law.scores[:1], chain, size=size_of(chain))
 
 
 def test_a_tag_out_of_range_or_a_wrong_shape_is_refused():
@@ -39,13 +39,13 @@ def test_a_tag_out_of_range_or_a_wrong_shape_is_refused():
 def test_the_k_best_are_the_k_best_of_all(code, chain, k):
     with using(code):
         paths, scores = kbest(chain, k)
-    own = score(chain.double(), paths)
+    path_scores = score(chain.double(), paths)
     for b, law in enumerate(enumerate_chain(chain)):
         expected = law.sorted_scores()
         expected = expected[expected > MINUS_INFINITY][:k]
         exist = len(expected)
         close(scores[b, :exist], expected, chain, size=size_of(chain))
-        close(own[b, :exist], expected, chain, size=size_of(chain))
+        close(path_scores[b, :exist], expected, chain, size=size_of(chain))
         assert (scores[b, exist:] == MINUS_INFINITY).all()
         assert not paths[b, exist:].any()
         assert not paths[b, :, int(chain.lengths_B[b]) :].any()
@@ -88,11 +88,11 @@ def test_independent_tags_are_decoded_one_by_one():
     assert (path.tolist(), best.tolist()) == ([[0, 0]], [MINUS_INFINITY])
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("per_sentence", [False, True])
 @pytest.mark.parametrize(("batch", "time", "tags", "k"), [(3, 40, 9, 10), (20, 12, 17, 5), (2, 9, 41, 20)])
-def test_kernel_and_plain_k_best_agree_beyond_enumeration(own, batch, time, tags, k):
+def test_kernel_and_plain_k_best_agree_beyond_enumeration(per_sentence, batch, time, tags, k):
     generator = torch.Generator().manual_seed(time)
-    shape = (batch, tags, tags) if own else (tags, tags)
+    shape = (batch, tags, tags) if per_sentence else (tags, tags)
     transitions = torch.randn(*shape, generator=generator, dtype=torch.float64)
     emissions = torch.randn(batch, time, tags, generator=generator, dtype=torch.float64)
     chain = Chain(emissions, torch.randint(1, time + 1, (batch,), generator=generator), transitions)
@@ -124,16 +124,16 @@ def test_samples_follow_the_distribution():
     for b, law in enumerate(enumerate_chain(chain)):
         n = int(chain.lengths_B[b])
         place = {path: k for k, path in enumerate(law.paths)}
-        seen = torch.zeros(len(law.paths))
+        counts = torch.zeros(len(law.paths))
         for path, count in zip(*torch.unique(drawn[b, :, :n], dim=0, return_counts=True), strict=True):
-            seen[place[tuple(path.tolist())]] = count
+            counts[place[tuple(path.tolist())]] = count
         possible = law.probabilities > 0
-        assert not seen[~possible].any()
-        test = stats.chisquare(seen[possible].numpy(), (law.probabilities[possible] * draws).numpy())
+        assert not counts[~possible].any()
+        test = stats.chisquare(counts[possible].numpy(), (law.probabilities[possible] * draws).numpy())
         assert test.pvalue > 1e-4
 
 
 def test_the_same_generator_draws_the_same():
     chain = Chain(torch.zeros(1, 4, 3), torch.tensor([4]))
-    first, again = (sample(chain, 5, torch.Generator().manual_seed(3)) for _ in range(2))
-    assert torch.equal(first, again)
+    first, repeated = (sample(chain, 5, torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(first, repeated)

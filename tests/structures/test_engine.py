@@ -75,9 +75,9 @@ def test_a_machine_without_numba_computes_in_pytorch(monkeypatch):
 
 @pytest.fixture
 def threads():
-    kept = torch.get_num_threads()
+    before = torch.get_num_threads()
     yield torch.set_num_threads
-    torch.set_num_threads(kept)
+    torch.set_num_threads(before)
 
 
 def test_any_number_of_threads_gives_the_same_bits(threads):
@@ -85,11 +85,11 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
     results = []
     for count in (1, 2, 5):
         threads(count)
-        found = moments(chain)
-        results.append((found.token_BTY, found.transition_BYY, log_partition(chain), *kbest(chain, 3)))
+        actual = moments(chain)
+        results.append((actual.token_BTY, actual.transition_BYY, log_partition(chain), *kbest(chain, 3)))
     for result in results[1:]:
-        for one, other in zip(result, results[0], strict=True):
-            assert torch.equal(one, other)
+        for first, second in zip(result, results[0], strict=True):
+            assert torch.equal(first, second)
 
 
 def test_any_number_of_threads_gives_path_scores_the_same_gradient(threads):
@@ -101,8 +101,8 @@ def test_any_number_of_threads_gives_path_scores_the_same_gradient(threads):
         weighted = score(chain, paths) * torch.linspace(0.1, 1, 90)[:, None]
         gradients.append(torch.autograd.grad(weighted.sum(), chain.scores()))
     for gradient in gradients[1:]:
-        for one, other in zip(gradient, gradients[0], strict=True):
-            assert torch.equal(one, other)
+        for first, second in zip(gradient, gradients[0], strict=True):
+            assert torch.equal(first, second)
 
 
 def _compute(connection) -> None:
@@ -114,11 +114,11 @@ def test_a_forked_process_starts_threads_of_its_own(threads):
     threads(2)
     expected = log_partition(some_chain(batch=40)).tolist()  # the parent's pool exists by now
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-    child = context.Process(target=_compute, args=(there,))
+    parent_end, child_end = context.Pipe()
+    child = context.Process(target=_compute, args=(child_end,))
     child.start()
     try:
-        assert here.recv() == expected
+        assert parent_end.recv() == expected
     finally:
         child.kill()
         child.join()
@@ -197,6 +197,8 @@ def test_compiled_code_is_kept_per_user_and_not_next_to_the_source(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert all(line.startswith(str(tmp_path / "raykd" / "kernels")) for line in out.stdout.split())
-    own = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "mine")}
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)
+    user_environment = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "mine")}
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=user_environment
+    )
     assert all(line.startswith(str(tmp_path / "mine")) for line in out.stdout.split())

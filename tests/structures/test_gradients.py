@@ -24,8 +24,8 @@ OTHER = Chain(TEACHER, LENGTHS, torch.eye(2, dtype=torch.float64), torch.ones(2)
 
 
 def all_moments(chain: Chain) -> tuple[torch.Tensor, ...]:
-    found = moments(chain)
-    return found.token_BTY, found.transition_BYY, found.start_BY, found.end_BY
+    result = moments(chain)
+    return result.token_BTY, result.transition_BYY, result.start_BY, result.end_BY
 
 
 OPERATIONS = {
@@ -41,9 +41,9 @@ OPERATIONS = {
 }
 
 
-def inputs(own: bool, transitions: bool = True) -> tuple[torch.Tensor | None, ...]:
+def inputs(per_sentence: bool, transitions: bool = True) -> tuple[torch.Tensor | None, ...]:
     generator = torch.Generator().manual_seed(7)
-    batch = (3,) if own else ()
+    batch = (3,) if per_sentence else ()
     shapes = ((3, 3, 2), (*batch, 2, 2) if transitions else None, (*batch, 2), (*batch, 2))
     return tuple(
         None if shape is None else torch.randn(*shape, generator=generator).double().requires_grad_()
@@ -52,12 +52,12 @@ def inputs(own: bool, transitions: bool = True) -> tuple[torch.Tensor | None, ..
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])
+@pytest.mark.parametrize("per_sentence", [False, True], ids=["shared", "per_sentence"])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_first_derivatives(code, own, name):
+def test_first_derivatives(code, per_sentence, name):
     operation = OPERATIONS[name]
     with using(code):
-        assert gradcheck(lambda e, *rest: operation(Chain(e, LENGTHS, *rest)), inputs(own))
+        assert gradcheck(lambda e, *rest: operation(Chain(e, LENGTHS, *rest)), inputs(per_sentence))
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -87,6 +87,6 @@ def test_a_second_backward_pass_gives_the_same_gradient(code):
     with using(code):
         loss = path_loss(Chain(leaves[0], LENGTHS, *leaves[1:]), PATHS, WEIGHTS).sum()
         first = torch.autograd.grad(loss, leaves, retain_graph=True)
-        again = torch.autograd.grad(loss, leaves)
-    for one, other in zip(first, again, strict=True):
-        assert torch.equal(one, other)
+        repeated = torch.autograd.grad(loss, leaves)
+    for gradient, repeated_gradient in zip(first, repeated, strict=True):
+        assert torch.equal(gradient, repeated_gradient)

@@ -37,13 +37,13 @@ def cases(draw: st.DrawFn) -> tuple[LabelledArcs, np.ndarray, TreeLabels]:
     arcs = arcs_of(lengths, draw(st.integers(0, 2**16)))
     shape = len(lengths), max(lengths)
     pos_BT = np.array([[draw(st.integers(0, 2)) for _ in range(shape[1])] for _ in range(shape[0])])
-    encoding, known = draw(st.sampled_from(sorted(ENCODINGS))), []
+    encoding, pos = draw(st.sampled_from(sorted(ENCODINGS))), []
     for _ in range(draw(st.integers(1, 4))):
         length = draw(st.integers(2, 5))
         heads = [draw(st.integers(0, length).filter(lambda h, w=w: h != w + 1)) for w in range(length)]
         relations = [draw(st.sampled_from(RELATIONS)) for _ in heads]
-        known.append(encode_tree(heads, relations, [draw(st.sampled_from(POS)) for _ in heads], encoding))
-    return arcs, pos_BT, labels_of(known, encoding)
+        pos.append(encode_tree(heads, relations, [draw(st.sampled_from(POS)) for _ in heads], encoding))
+    return arcs, pos_BT, labels_of(pos, encoding)
 
 
 @given(cases())
@@ -51,8 +51,8 @@ def test_a_labels_probability_is_that_of_its_head_and_of_its_relation_at_that_he
     arcs, pos_BT, labels = case
     heads_BTY = labels.heads(pos_BT, arcs.lengths_B.numpy())
     relation_Y = np.array([RELATIONS.index(tag.rpartition("@")[2]) for tag in labels.tags])
-    found_BTY = arcs.label_log_scores(torch.from_numpy(heads_BTY), torch.from_numpy(relation_Y))
-    reached_B = expressed_mass(found_BTY, arcs.lengths_B)
+    actual_BTY = arcs.label_log_scores(torch.from_numpy(heads_BTY), torch.from_numpy(relation_Y))
+    reached_B = expressed_mass(actual_BTY, arcs.lengths_B)
     for b, length in enumerate(arcs.lengths_B.tolist()):
         reached = 0.0
         for t in range(length):
@@ -64,7 +64,7 @@ def test_a_labels_probability_is_that_of_its_head_and_of_its_relation_at_that_he
                     product = float(
                         arcs.arcs_BTH[b, t, head].exp() * arcs.relations_BTHR[b, t, head, relation_Y[y]].exp()
                     )
-                assert float(found_BTY[b, t, y].exp()) == pytest.approx(product, abs=1e-12)
+                assert float(actual_BTY[b, t, y].exp()) == pytest.approx(product, abs=1e-12)
                 reached += product
         assert float(reached_B[b]) == pytest.approx(reached)
 
@@ -73,20 +73,24 @@ def test_where_every_arc_has_a_label_all_mass_is_expressed():
     arcs, pos = arcs_of([4, 2], 0), [["NOUN", "VERB", "NOUN", "ADJ"], ["VERB", "NOUN"]]
     written = [
         label
-        for own in pos
-        for head in range(len(own) + 1)
+        for sentence_pos in pos
+        for head in range(len(sentence_pos) + 1)
         for relation in RELATIONS
         for label in [
-            encode_tree([head] * len(own), [relation] * len(own), own, "relative_pos")[word]
-            for word in range(len(own))
+            encode_tree(
+                [head] * len(sentence_pos), [relation] * len(sentence_pos), sentence_pos, "relative_pos"
+            )[word]
+            for word in range(len(sentence_pos))
             if head != word + 1
         ]
     ]
     labels = labels_of([written], "relative_pos")
-    pos_BT = np.array([[POS.index(name) for name in own] + [0] * (4 - len(own)) for own in pos])
+    pos_BT = np.array(
+        [[POS.index(name) for name in sentence_pos] + [0] * (4 - len(sentence_pos)) for sentence_pos in pos]
+    )
     heads_BTY = torch.from_numpy(labels.heads(pos_BT, arcs.lengths_B.numpy()))
-    found_BTY = arcs.label_log_scores(heads_BTY, torch.from_numpy(labels.relations_Y))
-    torch.testing.assert_close(expressed_mass(found_BTY, arcs.lengths_B), arcs.lengths_B.double())
+    actual_BTY = arcs.label_log_scores(heads_BTY, torch.from_numpy(labels.relations_Y))
+    torch.testing.assert_close(expressed_mass(actual_BTY, arcs.lengths_B), arcs.lengths_B.double())
 
 
 def test_as_a_chain_and_back():
@@ -95,10 +99,10 @@ def test_as_a_chain_and_back():
     torch.testing.assert_close(log_partition(chain), torch.zeros(2, dtype=torch.float64))
     marginals_BTHR = token_marginals(chain).unflatten(2, (4, len(RELATIONS)))
     torch.testing.assert_close(marginals_BTHR[0].sum(2), arcs.arcs_BTH[0].exp())
-    again = LabelledArcs.from_chain(chain)
-    torch.testing.assert_close(again.arcs_BTH[0].exp(), arcs.arcs_BTH[0].exp())
+    repeated = LabelledArcs.from_chain(chain)
+    torch.testing.assert_close(repeated.arcs_BTH[0].exp(), arcs.arcs_BTH[0].exp())
     likely = arcs.arcs_BTH[0] > FORBIDDEN / 2
-    torch.testing.assert_close(again.relations_BTHR[0][likely], arcs.relations_BTHR[0][likely])
+    torch.testing.assert_close(repeated.relations_BTHR[0][likely], arcs.relations_BTHR[0][likely])
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])

@@ -46,15 +46,15 @@ def close(actual, expected, spans, *, size: float = 1.0):
 @given(spans=spans_of())
 def test_sums_are_those_over_all_segmentations(spans):
     leaf = spans.scores_BTTL.clone().requires_grad_()
-    found, token_BTY = log_partition(replace(spans, scores_BTTL=leaf)), token_marginals(spans)
-    (spans_BTTL,) = torch.autograd.grad(found.sum(), leaf)
-    assert found.dtype == token_BTY.dtype == spans.dtype
-    for b, (every, law) in enumerate(enumerate_spans(spans)):
+    actual, token_BTY = log_partition(replace(spans, scores_BTTL=leaf)), token_marginals(spans)
+    (spans_BTTL,) = torch.autograd.grad(actual.sum(), leaf)
+    assert actual.dtype == token_BTY.dtype == spans.dtype
+    for b, (segmentations, law) in enumerate(enumerate_spans(spans)):
         n = int(spans.lengths_B[b])
-        close(found[b], law.log_z, spans, size=float(law.log_z))
+        close(actual[b], law.log_z, spans, size=float(law.log_z))
         close(token_BTY[b, :n], law.token_marginals(), spans)
         assert not token_BTY[b, n:].any()
-        close(spans_BTTL[b], span_probabilities(every, law, spans.time, spans.tags.labels), spans)
+        close(spans_BTTL[b], span_probabilities(segmentations, law, spans.time, spans.tags.labels), spans)
 
 
 @SETTINGS
@@ -84,11 +84,11 @@ def test_a_path_has_the_score_of_its_segmentation(spans, row, draw):
 def test_a_path_that_is_not_valid_bioes_scores_minus_infinity(spans, seed):
     tags = torch.randint(9, (spans.batch, spans.time), generator=torch.Generator().manual_seed(seed))
     tags = tags % (4 * spans.tags.labels + 1)
-    found_B = score(spans, tags)
+    actual_B = score(spans, tags)
     for b, (_, law) in enumerate(enumerate_spans(spans)):
         path = tuple(tags[b, : int(spans.lengths_B[b])].tolist())
         expected = law.scores[law.paths.index(path)] if path in law.paths else torch.tensor(MINUS_INFINITY)
-        close(found_B[b], expected, spans, size=90.0)
+        close(actual_B[b], expected, spans, size=90.0)
 
 
 @SETTINGS
@@ -98,10 +98,10 @@ def test_padding_and_the_order_of_the_batch_change_nothing(spans, extra):
     wider = torch.full((B, T, T, spans.tags.labels), float("nan"), dtype=spans.dtype)
     wider[:, : spans.time, : spans.time] = spans.scores_BTTL
     order = torch.arange(B - 1, -1, -1)
-    other = Spans(wider[order], spans.lengths_B[order], spans.tags)
-    close(log_partition(other), log_partition(spans)[order], spans)
-    close(token_marginals(other)[:, : spans.time], token_marginals(spans)[order], spans)
-    assert torch.equal(viterbi(other)[0][:, : spans.time], viterbi(spans)[0][order])
+    turned = Spans(wider[order], spans.lengths_B[order], spans.tags)
+    close(log_partition(turned), log_partition(spans)[order], spans)
+    close(token_marginals(turned)[:, : spans.time], token_marginals(spans)[order], spans)
+    assert torch.equal(viterbi(turned)[0][:, : spans.time], viterbi(spans)[0][order])
 
 
 @SETTINGS
@@ -132,10 +132,10 @@ def test_first_derivatives(name):
 @pytest.mark.parametrize("wide", [0, 1, 3])
 def test_forbidden_entities_leave_no_nan_in_a_derivative(name, wide):
     """Entities of more than `wide` words are forbidden; 0 leaves none."""
-    kept = torch.ones(3, 3, dtype=torch.bool).tril(wide - 1) & torch.tensor(True)
-    leaf = scores().detach().masked_fill(~kept[..., None], MINUS_INFINITY).requires_grad_()
-    found = OPERATIONS[name](Spans(leaf, LENGTHS, TAGS[2]))
-    (gradient,) = torch.autograd.grad(found[found.isfinite()].sum(), leaf)
+    allowed = torch.ones(3, 3, dtype=torch.bool).tril(wide - 1) & torch.tensor(True)
+    leaf = scores().detach().masked_fill(~allowed[..., None], MINUS_INFINITY).requires_grad_()
+    actual = OPERATIONS[name](Spans(leaf, LENGTHS, TAGS[2]))
+    (gradient,) = torch.autograd.grad(actual[actual.isfinite()].sum(), leaf)
     assert gradient.isfinite().all()
 
 

@@ -59,11 +59,11 @@ def test_a_mixture_gives_the_best_legal_labelling_of_its_pool(data):
     first = replace(
         data.draw(chains(forbid=False, transitions=False, dtypes=(torch.float64,))), start=None, end=None
     )
-    other = replace(first, emissions_BTY=torch.randn_like(first.emissions_BTY))
+    second = replace(first, emissions_BTY=torch.randn_like(first.emissions_BTY))
     legal = data.draw(constraints(first.tags))
-    mixture = Mixture((first, other))
+    mixture = Mixture((first, second))
     path, log_p = viterbi(mixture, legal)
-    pool = replace(first, emissions_BTY=(first.emissions_BTY + other.emissions_BTY) / 2)
+    pool = replace(first, emissions_BTY=(first.emissions_BTY + second.emissions_BTY) / 2)
     assert torch.equal(path, viterbi(pool, legal)[0])
     close(log_p, score(mixture, path), first, size=size_of(first))
 

@@ -49,7 +49,7 @@ def test_path_loss_is_the_weighted_negative_log_likelihood(code, chain, k):
     paths = some_paths(chain, k)
     weights = torch.rand(chain.batch, k, generator=torch.Generator().manual_seed(1))
     with using(code):
-        found, gold = path_loss(chain, paths, weights), path_loss(chain, paths[:, 0])
+        actual, gold = path_loss(chain, paths, weights), path_loss(chain, paths[:, 0])
     expected = []
     for b, law in enumerate(enumerate_chain(chain)):
         n = int(chain.lengths_B[b])
@@ -57,7 +57,7 @@ def test_path_loss_is_the_weighted_negative_log_likelihood(code, chain, k):
         logs = law.scores[[place[tuple(path[:n].tolist())] for path in paths[b]]] - law.log_z
         expected.append(torch.stack([-(weights[b] * logs).sum(), -logs[0]]))
     expected = torch.stack(expected)
-    close(found, expected[:, 0], chain, size=size_of(chain))
+    close(actual, expected[:, 0], chain, size=size_of(chain))
     close(gold, expected[:, 1], chain, size=size_of(chain))
 
 
@@ -103,7 +103,7 @@ def test_three_ways_to_the_same_loss_and_gradient(code, chain, k):
 def test_path_moments_count(chain):
     paths = some_paths(chain, 2)
     weights = torch.tensor([0.25, 2.0], dtype=chain.dtype).expand(chain.batch, 2)
-    found = path_moments(paths, weights, chain.lengths_B, chain.tags)
+    actual = path_moments(paths, weights, chain.lengths_B, chain.tags)
     for b in range(chain.batch):
         n = int(chain.lengths_B[b])
         both = [tuple(path[:n].tolist()) for path in paths[b]]
@@ -111,11 +111,11 @@ def test_path_moments_count(chain):
         pair = sum(
             w * pair_counts(path, chain.tags).sum(0) for w, path in zip((0.25, 2.0), both, strict=True)
         )
-        torch.testing.assert_close(found.token_BTY[b, :n].double(), token)
-        torch.testing.assert_close(found.transition_BYY[b].double(), pair)
-        torch.testing.assert_close(found.start_BY[b].double(), token[0])
-        torch.testing.assert_close(found.end_BY[b].double(), token[-1])
-        assert not found.token_BTY[b, n:].any()
+        torch.testing.assert_close(actual.token_BTY[b, :n].double(), token)
+        torch.testing.assert_close(actual.transition_BYY[b].double(), pair)
+        torch.testing.assert_close(actual.start_BY[b].double(), token[0])
+        torch.testing.assert_close(actual.end_BY[b].double(), token[-1])
+        assert not actual.token_BTY[b, n:].any()
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -191,11 +191,11 @@ def test_local_temperature_is_the_enumerated_one(code, chain, temperature):
 @SETTINGS
 @given(chain=chains(magnitudes=(1.0, 5.0)), temperature=st.sampled_from([0.5, 3.0]))
 def test_global_temperature_is_that_of_the_scores(chain, temperature):
-    found = tempered_moments(chain, temperature, "global")
+    actual = tempered_moments(chain, temperature, "global")
     for b, law in enumerate(enumerate_chain(chain.double().map(lambda part: part / temperature))):
         n = int(chain.lengths_B[b])
-        close(found.token_BTY[b, :n], law.token_marginals(), chain)
-        close(found.transition_BYY[b], law.transitions(), chain)
+        close(actual.token_BTY[b, :n], law.token_marginals(), chain)
+        close(actual.transition_BYY[b], law.transitions(), chain)
 
 
 def test_a_temperature_of_one_changes_nothing_and_a_wrong_one_is_refused():
@@ -215,11 +215,11 @@ def test_the_k_best_paths_of_a_small_chain_recover_its_moments(code):
     chain = like(Chain(torch.zeros(2, 3, 2, dtype=torch.float64), torch.tensor([3, 2])))
     with using(code):
         paths, scores = kbest(chain, 8)
-        found = path_moments(paths, path_weights(scores), chain.lengths_B, 2)
+        actual = path_moments(paths, path_weights(scores), chain.lengths_B, 2)
         target = moments(chain)
         loss = path_loss(chain, paths, path_weights(scores))
-    torch.testing.assert_close(found.token_BTY, target.token_BTY)
-    torch.testing.assert_close(found.transition_BYY, target.transition_BYY)
+    torch.testing.assert_close(actual.token_BTY, target.token_BTY)
+    torch.testing.assert_close(actual.transition_BYY, target.transition_BYY)
     expected = torch.stack([law.entropy() for law in enumerate_chain(chain)])
     torch.testing.assert_close(loss, expected)
 
@@ -231,8 +231,8 @@ def test_padding_does_not_change_a_loss(code, chain):
     longer = padded(chain, 2)
     paths = some_paths(longer, 2)
     with using(code):
-        here, there = path_loss(chain, paths[:, :, : chain.time]), path_loss(longer, paths)
-        close(here, there, chain, size=size_of(chain))
+        loss, padded_loss = path_loss(chain, paths[:, :, : chain.time]), path_loss(longer, paths)
+        close(loss, padded_loss, chain, size=size_of(chain))
         target = moments(like(chain))
         more = moments(like(padded(chain, 2)))
         stretched = Moments(
@@ -248,14 +248,14 @@ def test_padding_does_not_change_a_loss(code, chain):
 def test_posterior_kl_is_the_sum_of_token_divergences(code, chain):
     teacher = torch.softmax(like(chain).emissions_BTY, 2)
     with using(code):
-        found, own = posterior_kl(teacher, chain), posterior_kl(token_marginals(chain), chain)
+        actual, to_itself = posterior_kl(teacher, chain), posterior_kl(token_marginals(chain), chain)
     for b, law in enumerate(enumerate_chain(chain)):
         q = teacher[b, : int(chain.lengths_B[b])].double()
         p = law.token_marginals()
         if (p < 1e-290).any():
-            continue  # the oracle's own marginals have underflowed
-        close(found[b], (q * (q.log() - p.log())).sum(), chain, size=size_of(chain))
-    close(own, torch.zeros_like(own), chain, size=chain.time)
+            continue  # the oracle's to_itself marginals have underflowed
+        close(actual[b], (q * (q.log() - p.log())).sum(), chain, size=size_of(chain))
+    close(to_itself, torch.zeros_like(to_itself), chain, size=chain.time)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -263,10 +263,10 @@ def test_posterior_kl_sees_marginals_too_small_for_float32(code):
     emissions = torch.tensor([[[0.0, -200.0], [0.0, -1e4]]], requires_grad=True)
     chain = Chain(emissions, torch.tensor([2]), torch.zeros(2, 2))
     with using(code):
-        found = posterior_kl(torch.full((1, 2, 2), 0.5), chain)
-        found.sum().backward()
+        actual = posterior_kl(torch.full((1, 2, 2), 0.5), chain)
+        actual.sum().backward()
     half = torch.tensor(0.5).log()
-    torch.testing.assert_close(found.detach(), (2 * half + 5100).view(1), atol=1e-2, rtol=0)
+    torch.testing.assert_close(actual.detach(), (2 * half + 5100).view(1), atol=1e-2, rtol=0)
     torch.testing.assert_close(emissions.grad, torch.tensor([[[0.5, -0.5], [0.5, -0.5]]]))
 
 
@@ -275,9 +275,9 @@ def test_posterior_kl_to_what_the_student_forbids_is_infinite(code):
     forbidding = torch.tensor([[0.0, MINUS_INFINITY], [0.0, MINUS_INFINITY]])
     chain = Chain(torch.zeros(2, 2, 2), torch.tensor([2, 1]), forbidding)
     with using(code):
-        found = posterior_kl(torch.full((2, 2, 2), 0.5), chain)
-    assert found[0] == float("inf")
-    torch.testing.assert_close(found[1], torch.tensor(0.0), atol=1e-6, rtol=0)
+        actual = posterior_kl(torch.full((2, 2, 2), 0.5), chain)
+    assert actual[0] == float("inf")
+    torch.testing.assert_close(actual[1], torch.tensor(0.0), atol=1e-6, rtol=0)
 
 
 def test_teacher_marginals_of_another_shape_are_refused():

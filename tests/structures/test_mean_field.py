@@ -54,32 +54,32 @@ def of_sentence(arcs: Arcs, pairs: dict[str, Tensor], b: int) -> tuple[Tensor, T
 @given(problem=problems(), iterations=st.integers(1, 4))
 def test_every_iteration_is_its_equation(problem, iterations):
     arcs, pairs = problem
-    found = mean_field(arcs, **pairs, iterations=iterations)
+    actual = mean_field(arcs, **pairs, iterations=iterations)
     for b, n in enumerate(arcs.lengths_B.tolist()):
         scores_TH, *parts = of_sentence(arcs, pairs, b)
-        own_TH = torch.eye(n, dtype=torch.bool)
-        logits_TH = scores_TH.masked_fill(torch.cat([torch.zeros(n, 1).bool(), own_TH], 1), MINUS_INFINITY)
+        itself_TH = torch.eye(n, dtype=torch.bool)
+        logits_TH = scores_TH.masked_fill(torch.cat([torch.zeros(n, 1).bool(), itself_TH], 1), MINUS_INFINITY)
         if (logits_TH == MINUS_INFINITY).all(1).any():
-            assert (head_log_marginals(found)[b] == MINUS_INFINITY).all()
+            assert (head_log_marginals(actual)[b] == MINUS_INFINITY).all()
             continue
         for _ in range(iterations):
             logits_TH = mean_field_step(scores_TH, logits_TH.softmax(1), *parts)
         expected_TH = logits_TH.log_softmax(1)
-        torch.testing.assert_close(head_log_marginals(found)[b, :n, : n + 1], expected_TH)
+        torch.testing.assert_close(head_log_marginals(actual)[b, :n, : n + 1], expected_TH)
 
 
 @SETTINGS
 @given(problem=problems(forbid=False))
 def test_an_iteration_expects_the_scores_of_all_analyses(problem):
     arcs, pairs = problem
-    found = mean_field(arcs, **pairs, iterations=1)
+    actual = mean_field(arcs, **pairs, iterations=1)
     for b, n in enumerate(arcs.lengths_B.tolist()):
         q_TH = head_log_marginals(arcs)[b, :n, : n + 1].exp()
         scores_TH, *parts = of_sentence(arcs, pairs, b)
         expected_TH = expected_step(scores_TH, q_TH, *parts)
-        kept_TH = arcs.mask_BTH[b, :n, : n + 1]
-        expected_TH = expected_TH.masked_fill(~kept_TH, MINUS_INFINITY).log_softmax(1)
-        torch.testing.assert_close(head_log_marginals(found)[b, :n, : n + 1], expected_TH)
+        possible_TH = arcs.mask_BTH[b, :n, : n + 1]
+        expected_TH = expected_TH.masked_fill(~possible_TH, MINUS_INFINITY).log_softmax(1)
+        torch.testing.assert_close(head_log_marginals(actual)[b, :n, : n + 1], expected_TH)
 
 
 def some(T: int = 4) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -94,8 +94,8 @@ def test_derivatives():
 
     def logs(scores, siblings, grandparents):
         arcs = Arcs(scores, lengths_B)
-        found = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents, iterations=2)
-        return torch.where(arcs.mask_BTH, head_log_marginals(found), 0)
+        actual = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents, iterations=2)
+        return torch.where(arcs.mask_BTH, head_log_marginals(actual), 0)
 
     assert gradcheck(logs, parts)
 
@@ -106,17 +106,17 @@ def test_pairs_change_the_best_heads_and_the_result_can_be_repaired():
     arcs.scores_BTH[:, :, 1] = 0.5
     siblings = torch.zeros(1, 4, 3, 3)
     siblings[:, 0] = 5.0
-    found = mean_field(arcs, siblings_BHTT=siblings)
+    actual = mean_field(arcs, siblings_BHTT=siblings)
     assert arcs.possible().argmax(2).tolist() != [[0, 0, 0]]
-    assert found.possible().argmax(2).tolist() == [[0, 0, 0]]
-    repaired = best_trees(found)[0]
+    assert actual.possible().argmax(2).tolist() == [[0, 0, 0]]
+    repaired = best_trees(actual)[0]
     assert (repaired == 0).sum() == 1
 
 
 def test_half_precision_pairs_are_widened():
     scores, siblings, _, lengths_B = (part.detach() for part in some())
-    found = mean_field(Arcs(scores.bfloat16(), lengths_B), siblings_BHTT=siblings.bfloat16())
-    assert found.dtype == torch.float32
+    actual = mean_field(Arcs(scores.bfloat16(), lengths_B), siblings_BHTT=siblings.bfloat16())
+    assert actual.dtype == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ TAGS = SpanTags((1,), (2,), (3,), (4,), 0)
 def several_chains(draw) -> list[Chain]:
     """1–3 chains over the same ragged sentences, all with transitions or none; some forbid some transitions."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    count, B, T, Y = (draw(st.integers(1, most)) for most in (3, 3, 4, 3))
+    count, B, T, Y = (draw(st.integers(1, maximum)) for maximum in (3, 3, 4, 3))
     lengths_B = torch.randint(1, T + 1, (B,), generator=generator)
     chained, share = draw(st.booleans()), draw(st.sampled_from([0.0, 0.2]))
 
@@ -48,10 +48,10 @@ def several_chains(draw) -> list[Chain]:
 @st.composite
 def several_spans(draw) -> list[Spans]:
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    count, B, T = (draw(st.integers(1, most)) for most in (3, 3, 4))
+    count, B, T = (draw(st.integers(1, maximum)) for maximum in (3, 3, 4))
     lengths_B = torch.randint(1, T + 1, (B,), generator=generator)
     scores = [torch.randn(B, T, T, 1, generator=generator, dtype=torch.float64) for _ in range(count)]
-    return [Spans(each, lengths_B, TAGS) for each in scores]
+    return [Spans(score, lengths_B, TAGS) for score in scores]
 
 
 def laws_of(member):
@@ -82,18 +82,18 @@ def test_the_pool_is_the_normalised_geometric_mean(members):
 @MEMBERS
 def test_the_mixture_is_the_arithmetic_mean(members):
     mixture = Mixture(tuple(members))
-    found_BTY, (best_BT, best_B) = token_marginals(mixture), viterbi(mixture)
+    actual_BTY, (best_BT, best_B) = token_marginals(mixture), viterbi(mixture)
     assert (log_partition(mixture) == 0).all()
     for b, sentence in enumerate(zip(*map(laws_of, members), strict=True)):
         mean = {path: torch.stack([law[path] for law in sentence]).mean() for path in sentence[0]}
         n = int(mixture.lengths_B[b])
-        expected_TY = torch.zeros_like(found_BTY[b, :n])
+        expected_TY = torch.zeros_like(actual_BTY[b, :n])
         for path, probability in mean.items():
             expected_TY[torch.arange(n), list(path)] += probability
             padded_BT = torch.zeros_like(best_BT)
             padded_BT[b, :n] = torch.tensor(path)
             torch.testing.assert_close(score(mixture, padded_BT)[b].exp(), probability)
-        torch.testing.assert_close(found_BTY[b, :n], expected_TY)
+        torch.testing.assert_close(actual_BTY[b, :n], expected_TY)
         torch.testing.assert_close(best_B[b].exp(), mean[tuple(best_BT[b, :n].tolist())])
 
 
@@ -115,17 +115,17 @@ def test_several_paths_of_chains_are_scored_at_once():
 
 
 def test_members_that_differ_are_refused():
-    one = Chain(torch.randn(2, 3, 2), torch.tensor([3, 2]))
-    for other in (
+    first = Chain(torch.randn(2, 3, 2), torch.tensor([3, 2]))
+    for second in (
         Chain(torch.randn(2, 3, 2), torch.tensor([3, 2]), torch.randn(2, 2)),
         Chain(torch.randn(2, 3, 4), torch.tensor([3, 2])),
         Spans(torch.randn(2, 3, 3, 1), torch.tensor([3, 2]), TAGS),
     ):
         with pytest.raises(ValueError, match="members must be alike"):
-            Mixture((one, other))
+            Mixture((first, second))
         with pytest.raises(ValueError, match="members must be alike"):
-            log_linear_pool([one, other])
+            log_linear_pool([first, second])
     with pytest.raises(ValueError, match="their lengths differ"):
-        Mixture((one, Chain(torch.randn(2, 3, 2), torch.tensor([3, 1]))))
+        Mixture((first, Chain(torch.randn(2, 3, 2), torch.tensor([3, 1]))))
     with pytest.raises(ValueError, match="got none"):
         log_linear_pool([])

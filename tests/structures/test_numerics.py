@@ -25,9 +25,9 @@ def test_float32_marginals_stay_within_1e_5_of_float64_over_512_tokens(code, tra
     """Measured: 2.2e-7 at most with either code; log space in float32 is off by 1.7e-2 here."""
     chain = random_chain(4, 512, 9, emissions=50, transitions=transitions)
     with using(code):
-        found = token_marginals(chain)
+        actual = token_marginals(chain)
     expected = reference.token_marginals(chain.double())
-    assert (found.double() - expected).abs().max() < 1e-5
+    assert (actual.double() - expected).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -35,10 +35,10 @@ def test_float32_marginals_stay_within_1e_5_of_float64_over_512_tokens(code, tra
 @given(chain=chains(magnitudes=(50.0, 1e4)))
 def test_scores_of_fifty_and_ten_thousand(code, chain):
     with using(code):
-        found, token, (_, scores) = log_partition(chain), token_marginals(chain), kbest(chain, 2)
+        actual, token, (_, scores) = log_partition(chain), token_marginals(chain), kbest(chain, 2)
     for b, law in enumerate(enumerate_chain(chain)):
         n = int(chain.lengths_B[b])
-        close(found[b], law.log_z, chain, size=size_of(chain))
+        close(actual[b], law.log_z, chain, size=size_of(chain))
         close(token[b, :n], law.token_marginals(), chain)
         close(scores[b, 0], law.sorted_scores()[0], chain, size=size_of(chain))
 
@@ -56,13 +56,13 @@ def test_paths_that_only_a_large_detour_allows(code, dtype, reach):
     emissions[1] = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
     chain = Chain(emissions, torch.tensor([6, 5]), transitions)
     with using(code):
-        found = moments(chain)
+        actual = moments(chain)
         log_z = log_partition(chain)
     for b, law in enumerate(enumerate_chain(chain)):
         n = int(chain.lengths_B[b])
         close(log_z[b], law.log_z, chain, size=size_of(chain))
-        close(found.token_BTY[b, :n], law.token_marginals(), chain)
-        close(found.transition_BYY[b], law.transitions(), chain)
+        close(actual.token_BTY[b, :n], law.token_marginals(), chain)
+        close(actual.transition_BYY[b], law.transitions(), chain)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -100,9 +100,9 @@ def test_only_the_sentence_that_underflows_is_repeated_in_float64(code, monkeypa
     hard.transitions[[0, 1, 3, 4]] = chain.transitions
     computed = record_sums(monkeypatch)
     with using(code):
-        found = token_marginals(hard)
+        actual = token_marginals(hard)
     assert computed == [(5, torch.float32), (1, torch.float64)]
-    torch.testing.assert_close(found[[0, 1, 3, 4]], before[[0, 1, 3, 4]], atol=1e-6, rtol=0)
+    torch.testing.assert_close(actual[[0, 1, 3, 4]], before[[0, 1, 3, 4]], atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -119,10 +119,10 @@ def test_hard_constraints_alone_need_no_repeat(code, monkeypatch):
     )
     computed = record_sums(monkeypatch)
     with using(code):
-        found = token_marginals(bounded)
+        actual = token_marginals(bounded)
     assert computed == [(8, torch.float32)]
     expected = reference.token_marginals(bounded.double())
-    assert (found.double() - expected).abs().max() < 1e-5
+    assert (actual.double() - expected).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -70,13 +70,13 @@ assert not triton_kernels.covariance(impossible, torch.ones(1, 3, 2, device=devi
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("own", ["shared", "own"])
-def test_the_fused_kernels_agree_with_plain_pytorch(dtype, own):
+@pytest.mark.parametrize("per_sentence", ["shared", "per_sentence"])
+def test_the_fused_kernels_agree_with_plain_pytorch(dtype, per_sentence):
     cuda = torch.cuda.is_available()
     environment = os.environ if cuda else {**os.environ, "TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-c", COMPARE, "cuda" if cuda else "cpu", dtype, own]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-c", COMPARE, "cuda" if cuda else "cpu", dtype, per_sentence]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 COMPILE = """
@@ -98,8 +98,8 @@ for kernel in (kernels._sweep, kernels._product, kernels._best):
 
 def test_the_fused_kernels_compile_for_an_h100(tmp_path):
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -112,11 +112,11 @@ def test_on_cuda_every_operation_agrees_with_the_cpu():
     generator = torch.Generator().manual_seed(0)
     lengths = torch.randint(1, 21, (40,), generator=generator)
     emissions = torch.randn(40, 20, 9, generator=generator)
-    here = Chain(emissions, lengths, torch.randn(9, 9, generator=generator))
-    there = here.to("cuda")
-    torch.testing.assert_close(log_partition(there).cpu(), log_partition(here), rtol=1e-5, atol=1e-5)
+    on_cpu = Chain(emissions, lengths, torch.randn(9, 9, generator=generator))
+    on_gpu = on_cpu.to("cuda")
+    torch.testing.assert_close(log_partition(on_gpu).cpu(), log_partition(on_cpu), rtol=1e-5, atol=1e-5)
     for name in ("token_BTY", "transition_BYY"):
-        torch.testing.assert_close(getattr(moments(there), name).cpu(), getattr(moments(here), name))
-    torch.testing.assert_close(kbest(there, 3)[1].cpu(), kbest(here, 3)[1])
+        torch.testing.assert_close(getattr(moments(on_gpu), name).cpu(), getattr(moments(on_cpu), name))
+    torch.testing.assert_close(kbest(on_gpu, 3)[1].cpu(), kbest(on_cpu, 3)[1])
     teacher = torch.softmax(emissions, 2)
-    torch.testing.assert_close(posterior_kl(teacher.cuda(), there).cpu(), posterior_kl(teacher, here))
+    torch.testing.assert_close(posterior_kl(teacher.cuda(), on_gpu).cpu(), posterior_kl(teacher, on_cpu))
