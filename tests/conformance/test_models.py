@@ -1,4 +1,4 @@
-"""What every student and teacher of the tables must do: build, serialise, run, learn."""
+"""Conformance of all students and teachers of the tables: build, serialise, run, learn."""
 
 import json
 import pickle
@@ -85,7 +85,7 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: "-".join([variant[0], *map(str, variant[1].values())]))
 def config(request, checkpoint):
-    """Each entry's configuration in its variants, as JSON gives it."""
+    """Configurations of the entries in all variants, as JSON gives it."""
     kind, settings = request.param
     content = {"kind": kind} | (SMALL.get(kind) or small(kind)) | settings
     if "path" in content:
@@ -107,7 +107,7 @@ def adapter_of(kind):
 
 
 def encode(config):
-    """The sentences as the model reads them, and the sizes it is built with."""
+    """Encoded sentences, and the sizes for the model."""
     vocabulary = config.tokenizer.build(count_words(SENTENCES))
     letters = (
         CharacterVocabulary.build([w for words in SENTENCES for w in words])
@@ -130,12 +130,12 @@ def build(config, sizes, *, seed=0, dropout=0.0, **settings):
 
 
 def lengths_of(config):
-    """How many labels each of the sentences gets."""
+    """Labels per sentence."""
     return [3, 1, 5, 2] if "word" in config.units else [1, 1, 1, 1]
 
 
 def labels_of(config):
-    """How many labels a word has in the batch of all sentences: of a parser every tag under every head."""
+    """Labels per word in the batch of all sentences; for a parser every tag under every head."""
     return len(TAGS) * (max(lengths_of(config)) + 1 if config.decoder == "arcs" else 1)
 
 
@@ -144,7 +144,7 @@ def distribution(model, batch):
 
 
 def stirred(model):
-    """The model with all of its weights moved: some begin at zero, where every sentence looks the same."""
+    """The model with all weights moved: some begin at zero, where every sentence looks the same."""
     draw = torch.Generator().manual_seed(5)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -239,7 +239,7 @@ def test_model_learns_the_tags_of_a_few_sentences(config):
 
 
 def test_hidden_states_have_the_stated_sizes_and_change_nothing(config):
-    """Of every layer, whichever others are asked for; the distribution is the same whether any is or not."""
+    """States of a layer and the distribution are the same, whatever other layers are requested."""
     text, sizes = encode(config)
     batch, model = text.gather(np.arange(4)), stirred(build(config, sizes).eval())
     depth = config.depth or 1

@@ -1,5 +1,6 @@
-"""What every objective of the table must do, whatever it computes. A new one needs its line there only; one with
-required settings needs them in `required`.
+"""Conformance of all objectives of the table.
+
+A new one needs a line in the table only; one with required settings needs them in `required`.
 """
 
 import json
@@ -26,7 +27,7 @@ FEW = settings(max_examples=10, deadline=None)
 
 
 def required(kind: str) -> dict:
-    """Settings without which an entry cannot be made; a mix is of all that a chain can learn from."""
+    """Required settings of an entry; a mix is of all that a chain can learn from."""
     if kind in ("hidden_states", "attention"):
         return {"layers": (1, 3)}
     if kind != "mix":
@@ -47,14 +48,14 @@ def required(kind: str) -> dict:
 
 
 def make_objective(kind: str, **settings) -> Objective:
-    """The objective with those of `settings` that it has."""
+    """The objective with its fields among `settings`."""
     fields = OBJECTIVES[kind].model_fields
     inputs = {"k": 3} | SOFT | settings | required(kind)
     return OBJECTIVES[kind](**{name: value for name, value in inputs.items() if name in fields})
 
 
 def read_by(objective, case) -> TeacherBatch:
-    """A teacher's batch that holds what the objective needs and nothing else."""
+    """A teacher's batch with the signals needed by the objective, and nothing else."""
     names = {need.signal for need in signals_to_read(objective.needs, SIGNALS)}
     signals = replace(case, k=max((need.k for need in objective.needs), default=0) or 1).signals
     chain = (
@@ -81,7 +82,7 @@ def loss_of(objective, case):
 
 
 def only_labels(objective) -> bool:
-    """Whether it reads nothing of a teacher."""
+    """True for objectives without signals of a teacher."""
     return not objective.needs
 
 
@@ -174,7 +175,7 @@ def test_an_objective_has_a_loss_between_distributions_or_builds_one(kind):
 
 @KINDS
 def test_only_a_mix_uses_lambda(kind):
-    """An objective that is annealed becomes part of one; `follows_lambda` says which losses change with λ."""
+    """An annealed objective becomes part of a mix; `follows_lambda` says which losses change with λ."""
     objective = make_objective(kind)
     case = make_case(1, maxent=objective.maxent_only)
     at = [built_loss(objective, case, read_by(objective, case), kd_weight=kd_weight) for kd_weight in LAMBDAS]
@@ -225,7 +226,7 @@ def test_splitting_the_batch_changes_nothing(kind, data):
 
 
 def variants() -> list[tuple[str, dict]]:
-    """Each objective in every way to soften that it has."""
+    """The objectives in all their ways to soften."""
     ways = ({}, {"soften": "both"}, {"temperature_mode": "global"})
     return [
         (kind, way) for kind, entry in OBJECTIVES.items() for way in ways if set(way) <= {*entry.model_fields}
@@ -261,7 +262,7 @@ def test_the_teacher_is_never_trained(kind):
 @FEW
 @given(data=st.data(), dtype=st.sampled_from([torch.float32, torch.float64]))
 def test_forbidden_transitions_give_no_nan(kind, data, dtype):
-    """A student that forbids what its teacher forbids has a finite loss and finite gradients."""
+    """A student with the teacher's forbidden transitions has a finite loss and finite gradients."""
     objective = make_objective(kind)
     case = data.draw(cases(maxent=objective.maxent_only, forbidden=True, student_chained=True))
     student, rows_B = case.student, (case.student.batch, -1, -1)

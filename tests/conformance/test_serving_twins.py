@@ -1,4 +1,4 @@
-"""What `serving/` has once more, as it ships alone, is the same as in the room that it belongs to."""
+"""Code duplicated in `serving/`, which ships alone, agrees with the room that the original belongs to."""
 
 from __future__ import annotations
 

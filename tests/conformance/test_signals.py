@@ -1,4 +1,4 @@
-"""What every signal must do: from a model's output into a shard, through the store, and back into a batch.
+"""Conformance of all signals: from a model's output into a shard, through the store, and back into a batch.
 
 A new signal is tested as soon as it is in the table; one that needs a `k` or a layer is listed in `NEEDS` too.
 """
@@ -56,9 +56,7 @@ SHARDS = (RowRange(0, 9), RowRange(9, 14))
 def outputs(
     need: Need, sentences: list[list[str]], unit: str, *, padding: int = 0
 ) -> tuple[TokenBatch, Output]:
-    """What a chain teacher gives for the sentences, one label per word or one for each sentence, with more padding; or
-    a parser, where what is needed is of arcs.
-    """
+    """Output of a chain teacher, one label per word or per sentence, with more padding; of a parser for arcs."""
     _, batch, output = next(FakeTeacher("t").outputs(sentences, 1, layers=tuple(SIZES.hidden)))
     chain, lengths_B = output.distribution, batch.lengths_B
     emissions_BTY = torch.nn.functional.pad(chain.emissions_BTY, (0, 0, 0, padding), value=-3.0)
@@ -78,7 +76,7 @@ def outputs(
 
 
 def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list[np.ndarray]]:
-    """For each column the values [rows, V] of every sentence, padding removed; of a teacher's column one [1, V]."""
+    """Values of the columns [rows, V] by sentence, without padding."""
     signal, words, result = SIGNALS[need.signal], batch.lengths_B.tolist(), []
     for column, part in zip(signal.columns, signal.take(output, need), strict=True):
         values = part.numpy()
@@ -92,7 +90,7 @@ def taken(need: Need, batch: TokenBatch, output: Output, unit: str) -> list[list
 
 
 def words_of(sentences: list[list[str]]) -> np.ndarray:
-    """How many words each sentence has [N]."""
+    """Words per sentence [N]."""
     return np.array([len(words) for words in sentences])
 
 
@@ -110,7 +108,7 @@ def values_of(need: Need, sentences: list[list[str]], unit: str) -> list[np.ndar
 def encoded(
     need: Need, sentences: list[list[str]], unit: str, rows_N: np.ndarray | None = None
 ) -> tuple[pa.RecordBatch, float]:
-    """The shard's content for sentences that are sorted by length."""
+    """Content of a shard, for sentences that are sorted by length."""
     signal = SIGNALS[need.signal]
     rows_N = np.arange(len(sentences)) if rows_N is None else rows_N
     lengths_N = signal.columns[0].row_counts(words_of(sentences), unit)
@@ -164,7 +162,7 @@ def test_what_is_stored_is_what_was_taken_within_the_stated_error(need, unit):
 
 
 def expected_value(need: Need, unit: str, rows: list[int]) -> Any:
-    """What of the signal the batch of these rows must hold, from each sentence's own shard."""
+    """Expected content of a batch of `rows`, from one shard per sentence."""
     signal, sentence_columns = SIGNALS[need.signal], []
     for row in rows:
         sentence_columns.append(decode_columns(need, encoded(need, [SENTENCES[row]], unit)[0]))

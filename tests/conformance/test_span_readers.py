@@ -1,4 +1,4 @@
-"""Every reader of BIOES tags finds the same spans, malformed ones too: what counts is what is delivered."""
+"""All readers of BIOES tags find the same spans."""
 
 from __future__ import annotations
 

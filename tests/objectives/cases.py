@@ -59,7 +59,7 @@ LAYERS = range(4)
 
 
 def pieces(chain: Chain) -> dict[int, Tensor]:
-    """States of every piece by layer: the emissions, every word being one piece, and finite as states are."""
+    """States of the pieces by layer: the emissions, every word being one piece, and finite as states are."""
     states_BTY = chain.emissions_BTY.clamp(min=-30.0)
     return {layer: states_BTY * (layer + 1) for layer in LAYERS}
 
@@ -87,7 +87,7 @@ def targets_of(labels_BT: Tensor, *, labelled: bool | list[bool] = True) -> Targ
 
 
 def known(shape: Sequence[int]) -> Tensor:
-    """What the tests give a loss's own parameters of this shape."""
+    """Fixed values for a loss's parameters of this shape."""
     return torch.linspace(-1, 1, math.prod(shape), dtype=torch.float64).reshape(*shape)
 
 
@@ -99,7 +99,7 @@ def built_losses(
     kd_weight: float = 1.0,
     labelled: float = LABELLED,
 ) -> Losses:
-    """What the loss that the objective builds gives for a case; hidden states are the student's emissions."""
+    """Losses of a built objective for a case; hidden states are the student's emissions."""
     wider = {need.layer: int(need.layer == 3) for need in objective.needs if need.signal == "piece_states"}
     layers = {
         need.layer: case.teacher.tags + wider.get(need.layer, 0)
@@ -125,8 +125,8 @@ def built_loss(objective: Objective, case: Case, teacher: TeacherBatch | None = 
     return built_losses(objective, case, teacher, **options).total_B
 
 
-def draw_chain(lengths_B, tags, generator, *, chained=True, own=False) -> Chain:
-    """A random chain in float64; `own` gives every sentence its own transitions, as different teachers do."""
+def draw_chain(lengths_B, tags, generator, *, chained=True, per_sentence=False) -> Chain:
+    """A random chain in float64; `per_sentence` gives every sentence separate transitions, as different teachers do."""
 
     def normal(*shape):
         return 2 * torch.randn(*shape, generator=generator, dtype=torch.float64)
@@ -134,7 +134,7 @@ def draw_chain(lengths_B, tags, generator, *, chained=True, own=False) -> Chain:
     emissions_BTY = normal(len(lengths_B), int(lengths_B.max()), tags)
     if not chained:
         return Chain(emissions_BTY, lengths_B)
-    rows = (len(lengths_B),) if own else ()
+    rows = (len(lengths_B),) if per_sentence else ()
     return Chain(
         emissions_BTY, lengths_B, normal(*rows, tags, tags), normal(*rows, tags), normal(*rows, tags)
     )
@@ -165,11 +165,13 @@ def make_case(
     student_chained=True,
     teacher_chained=True,
 ) -> Case:
-    """One case by its seed, every second sentence labelled at random. With `maxent` neither side has transitions."""
+    """One case by seed, every second sentence labelled at random. With `maxent` neither side has transitions."""
     generator = torch.Generator().manual_seed(seed)
     lengths_B = torch.tensor(lengths)
     student = draw_chain(lengths_B, tags, generator, chained=student_chained and not maxent)
-    teacher = draw_chain(lengths_B, tags, generator, chained=teacher_chained and not maxent, own=True)
+    teacher = draw_chain(
+        lengths_B, tags, generator, chained=teacher_chained and not maxent, per_sentence=True
+    )
     if forbidden:
         teacher = forbid(teacher, generator)
     labels_BT = torch.randint(tags, (len(lengths), max(lengths)), generator=generator)

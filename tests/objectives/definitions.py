@@ -1,4 +1,4 @@
-"""Each objective as its definition says, by enumerating every labelling, apart from `raykd.structures`.
+"""Objectives by definition, enumerating every labelling, apart from `raykd.structures`.
 
 Every function takes the objective, a case and λ, which only a mix uses, and gives the loss of each sentence [B] in
 float64.
@@ -16,7 +16,7 @@ from tests.oracles.segmentations import enumerate_spans
 
 
 def laws(distribution) -> list[Law]:
-    """The law of every sentence of a chain or of spans."""
+    """The laws of the sentences of a chain or of spans."""
     if hasattr(distribution, "scores_BTTL"):
         return [law for _, law in enumerate_spans(distribution)]
     return enumerate_chain(distribution)
@@ -43,7 +43,7 @@ def log_probability(law: Law, path: tuple[int, ...]) -> Tensor:
 
 
 def best(law: Law, k: int) -> list[tuple[tuple[int, ...], float]]:
-    """The k best labellings that exist, with their scores."""
+    """The k best labellings (fewer if fewer exist) with scores."""
     ranked = sorted(zip(law.paths, law.scores.tolist(), strict=True), key=lambda pair: -pair[1])
     return [pair for pair in ranked[:k] if pair[1] > float("-inf")]
 

@@ -47,7 +47,7 @@ def named(objective: Any) -> str:
 
 
 class Case:
-    """A student and a teacher that score states by a linear layer each, and a loss between them."""
+    """A student and a teacher with one linear layer from states to scores, and a loss between them."""
 
     def __init__(self, objective: Objective, lengths: list[int], *, tags: int = TAGS):
         torch.manual_seed(len(lengths))
@@ -65,22 +65,24 @@ class Case:
         )
 
     def read(self) -> tuple[Output, Targets, TeacherBatch]:
-        """What a step has for the loss. Hidden states depend on the same inputs as scores."""
+        """Inputs of the loss in a step. Hidden states depend on the same inputs as scores."""
         chain = self.unscored(self.teacher_BTD, self.heads[1])
         paths = kbest(chain, K)
         output = Output(self.unscored(self.states_BTD * 2, self.heads[0]), {-1: self.states_BTD.tanh()})
         return output, Targets(self.tags_BT, self.labelled_B), TeacherBatch(chain, *paths)
 
     def gradients(self) -> dict[str, Tensor]:
-        """The loss of each sentence, its parts, and the gradients of a weighted sum."""
+        """Losses per sentence, parts of the losses, and gradients of a weighted sum."""
         (losses,) = compute_losses([self.loss], *self.read(), kd_weight=0.25)
         weight_B = torch.linspace(0.5, 1.5, len(self.lengths_B), dtype=torch.float64)
         inputs = {
             "states": self.states_BTD, **dict(self.heads[0].named_parameters()),
-            **{f"own {name}": own for name, own in self.loss.named_parameters()},
+            **{f"own {name}": parameter for name, parameter in self.loss.named_parameters()},
         }  # fmt: skip
         result = torch.autograd.grad((losses.total_B * weight_B).sum(), [*inputs.values()], allow_unused=True)
-        of = {f"gradient of {name}": own for name, own in zip(inputs, result, strict=True) if own is not None}
+        of = {
+            f"gradient of {name}": part for name, part in zip(inputs, result, strict=True) if part is not None
+        }
         return {"loss": losses.total_B, **losses.parts, **of}
 
 
@@ -110,17 +112,17 @@ def test_chunks_of_any_size_cut_sentences_of_any_length(lengths, max_scores):
 
 
 class Largest(TorchDispatchMode):
-    """Notes the elements of the largest tensor that is computed."""
+    """Records the elements of the largest computed tensor."""
 
     def __init__(self) -> None:
         super().__init__()
         self.elements = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        inputs = function(*args, **(kwargs or {}))
-        for each in inputs if isinstance(inputs, tuple | list) else (inputs,):
-            if isinstance(each, Tensor):
-                self.elements = max(self.elements, each.numel())
+        outputs = function(*args, **(kwargs or {}))
+        for output in outputs if isinstance(outputs, tuple | list) else (outputs,):
+            if isinstance(output, Tensor):
+                self.elements = max(self.elements, output.numel())
         return inputs
 
 

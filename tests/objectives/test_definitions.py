@@ -1,4 +1,4 @@
-"""Every objective equals its definition by enumeration, at every temperature, mode and side."""
+"""Objectives equal their definitions by enumeration, at every temperature, mode and side."""
 
 from dataclasses import replace
 from typing import get_args

@@ -60,7 +60,7 @@ def test_two_of_one_kind_are_numbered():
     ("weight", "anneal", "kd_weight"), [(0.0, "none", 0.5), (1.0, "falling", 0.0), (1.0, "rising", 1.0)]
 )
 def test_a_part_of_weight_0_reads_no_teacher(weight, anneal, kd_weight):
-    """Its signals need not be there, its loss is neither computed nor reported."""
+    """The part's signals may be missing, and its loss is neither computed nor reported."""
     several = mix((Posterior(), weight, anneal), (Gold(), 1.0, "none"))
     losses = built_losses(several, CASE, TeacherBatch(), kd_weight=kd_weight)
     assert list(losses.parts) == ["gold"]
@@ -79,7 +79,7 @@ def test_labels_count_at_weight_0_so_that_every_parameter_has_a_gradient():
 
 
 class Projected(Loss):
-    """A loss with a parameter of its own, as projections of hidden states are."""
+    """A loss with a parameter, like the projections of hidden states."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Objectives that learn from a parser: against the full product of heads and relations, word by word."""
+"""Objectives with a parser as the teacher: against the full product of heads and relations, word by word."""
 
 import math
 

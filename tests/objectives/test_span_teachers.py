@@ -35,7 +35,7 @@ def cases(draw, *, chained: bool = False) -> Case:
 
 
 def given_by_teacher(case: Case) -> TeacherBatch:
-    """What is stored of the teacher: marginals and its best path."""
+    """Stored signals of the teacher: marginals and best path."""
     marginals = Chain(token_marginals(case.teacher).log(), case.teacher.lengths_B)
     paths_BT, scores_B = viterbi(case.teacher)
     return TeacherBatch(None, paths_BT[:, None], scores_B[:, None], marginals)

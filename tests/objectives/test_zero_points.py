@@ -1,4 +1,4 @@
-"""Where each objective is least: its zero-point, by values that enumeration gives."""
+"""Zero-points of the objectives: the least value and its place, by enumeration."""
 
 import math
 from dataclasses import replace
@@ -32,7 +32,7 @@ WARMTH = st.sampled_from([0.5, 1.0, 3.0])
 
 
 def agreeing(case: Case, temperature: float = 1.0) -> Case:
-    """The case whose student is its teacher, at a temperature."""
+    """A case with equal student and teacher, at a temperature."""
     return replace(case, student=case.teacher.map(lambda part: part / temperature))
 
 
@@ -274,7 +274,7 @@ def test_structural_of_a_maxent_teacher_pairs_independent_tags():
 @FEW
 @given(cases(forbidden=True))
 def test_logits_vanish_iff_scores_are_the_logarithms_of_the_marginals(case):
-    """Of what the teacher excludes they are the floor: the loss stays finite, and there is one zero."""
+    """For excluded tags the scores are the floor: the loss stays finite, and there is one zero."""
     logs = [law.token_marginals().log().clamp_min(-20.0) for law in enumerate_chain(case.teacher)]
     scores_BTY = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True, padding_value=float("nan"))
     same = replace(case, student=Chain(scores_BTY, case.teacher.lengths_B))
@@ -284,7 +284,7 @@ def test_logits_vanish_iff_scores_are_the_logarithms_of_the_marginals(case):
 
 
 def test_logits_leave_out_what_may_not_be():
-    """What a label has that no word there may have is no distance to anything."""
+    """Scores of forbidden tags are no distance to anything."""
     case = make_case(0)
     scores_BTY = case.student.emissions_BTY.clone()
     whole = built_loss(Logits(), replace(case, student=Chain(scores_BTY.clone(), case.student.lengths_B)))
@@ -297,7 +297,7 @@ def test_logits_leave_out_what_may_not_be():
 
 
 def brought(objective: Representation, teacher_BTD: torch.Tensor, student_BTD: torch.Tensor) -> torch.Tensor:
-    """The loss of a student whose own projection gives `student_BTD`."""
+    """The loss of a student with projected states `student_BTD`."""
     size = teacher_BTD.shape[2]
     loss = objective.build(Sizes(3, {-1: size}, frozenset({-1})), Sizes(3, {1: size}))
     assert not list(loss.parameters()), "the projection is the student's"

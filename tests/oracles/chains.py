@@ -72,7 +72,7 @@ def pair_counts(path: tuple[int, ...], tags: int) -> Tensor:
 
 
 def enumerate_chain(chain) -> list[Law]:
-    """Each sentence's distribution; a chain has `emissions_BTY`, `lengths_B`, `transitions`, `start` and `end`."""
+    """Distributions of the sentences; a chain has `emissions_BTY`, `lengths_B`, `transitions`, `start` and `end`."""
     return [_law(chain, row) for row in range(chain.emissions_BTY.shape[0])]
 
 

@@ -14,7 +14,7 @@ Entities = tuple[tuple[int, int, int], ...]
 
 
 def segmentations(length: int, labels: int, first: int = 0) -> Iterator[Entities]:
-    """Every set of labelled entities of the words first..length - 1 that do not overlap."""
+    """All sets of labelled entities of the words first..length - 1 without overlap."""
     if first == length:
         yield ()
         return
@@ -38,7 +38,7 @@ def tags_of(entities: Entities, length: int, tags) -> tuple[int, ...]:
 
 
 def enumerate_spans(spans) -> list[tuple[list[Entities], Law]]:
-    """All segmentations of every sentence, and the distribution of their tag paths, in the same order."""
+    """All segmentations, sentence by sentence, and the distribution over tag paths, in the same order."""
     result = []
     for row, length in enumerate(spans.lengths_B.tolist()):
         scores = spans.scores_BTTL[row].double()

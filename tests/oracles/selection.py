@@ -14,12 +14,12 @@ Parts = dict[str, list[Sentence]]
 
 
 def text_of(sentence: Sentence) -> str:
-    """What makes two sentences the same: their words."""
+    """The words of a sentence: sentences with equal words are the same."""
     return "\0".join(sentence.tokens)
 
 
 def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
-    """The sentences that `config` asks for, by part, in the order in which they were read.
+    """The sentences selected by `config`, by part, in the order in which they were read.
 
     A training sentence whose text also occurs in dev or test, of any language, is dropped before the caps are
     filled; so is one whose text its own language already has. Dev and test stay as they are.
@@ -53,7 +53,7 @@ def select(parts: Parts, config: SourceConfig) -> tuple[Parts, Dropped]:
 
 
 def _by_role(parts: Parts, config: SourceConfig) -> Parts:
-    """What each language gives by its role. Where a split is drawn, it is drawn from targets' train too."""
+    """Sentences of the languages by role. If a split is drawn, it is drawn from targets' train too."""
     labelled, text_only = _with_role(config, "labelled"), _with_role(config, "unlabelled")
     train, text = parts.get("train", []), _of(parts.get("unlabelled", []), labelled | text_only)
     if config.split is None:
@@ -74,7 +74,8 @@ def _capped(sentences: Sequence[Sentence], part: str, config: SourceConfig) -> l
 def _cap_each(
     sentences: Sequence[Sentence], cap: Cap | None, config: SourceConfig, *, per_class: Cap | None = None
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """At most `cap` sentences of each language and, among these, `per_class` of each of its classes; then the others.
+    """Select up to `cap` sentences per language and `per_class` per class of it; return the selected and the rest.
+
     Both lists are in reading order.
     """
     selected = np.zeros(len(sentences), dtype=bool)

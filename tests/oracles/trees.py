@@ -24,7 +24,7 @@ def is_dependency_tree(heads: Heads) -> bool:
 
 
 def _is_analysis(heads: Heads) -> bool:
-    """No word is under itself."""
+    """True if no head is the word."""
     return all(head != word for word, head in enumerate(heads, start=1))
 
 
@@ -37,12 +37,12 @@ def _ancestors(heads: Heads, word: int) -> set[int]:
 
 
 def enumerate_trees(arcs) -> list[Law]:
-    """Each sentence's distribution over trees; paths are tuples of heads."""
+    """Distributions over trees by sentence; paths are tuples of heads."""
     return [_law(arcs, row, is_dependency_tree) for row in range(arcs.scores_BTH.shape[0])]
 
 
 def enumerate_heads(arcs) -> list[Law]:
-    """Each sentence's distribution over all ways to give each word another head than itself."""
+    """Distributions over all analyses by sentence: words have any head but themselves."""
     return [_law(arcs, row, _is_analysis) for row in range(arcs.scores_BTH.shape[0])]
 
 
@@ -54,8 +54,9 @@ def _law(arcs, row: int, allowed: Callable[[Heads], bool]) -> Law:
 
 
 def best_total(scores_TH: Sequence[Sequence[float]]) -> float:
-    """The score of the best tree of up to nine words, too many to enumerate: a tree is its root's word with the trees
-    below it. Words are a set of bits.
+    """The score of the best tree of up to nine words, too many to enumerate.
+
+    A tree is its root's word with the trees below it. Words are a set of bits.
     """
 
     @functools.cache
@@ -114,8 +115,9 @@ def mean_field_step(
 
 
 def expected_step(scores_TH: Tensor, q_TH: Tensor, siblings_HTT: Tensor, grandparents_TTH: Tensor) -> Tensor:
-    """The same by the definition of mean field: the expected score of all analyses that have the arc, under Q of the
-    other words.
+    """One step by the definition of mean field.
+
+    The expected score of all analyses that have the arc, under Q of the other words.
     """
     n = scores_TH.shape[0]
     result = torch.zeros_like(scores_TH)

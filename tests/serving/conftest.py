@@ -1,4 +1,4 @@
-"""One small student of each kind for all files of this folder that only read it."""
+"""Small students of all kinds, shared by the read-only tests of this folder."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.serving.trained import exported, of_tags, of_trees
 
 @pytest.fixture(scope="session")
 def names(tmp_path_factory):
-    """The export of a student that finds names."""
+    """The export of a student for names."""
     return exported(tmp_path_factory.mktemp("names"))[1]
 
 

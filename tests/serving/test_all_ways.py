@@ -1,5 +1,6 @@
-"""Every way to a student's labels gives the same ones: PyTorch, ONNX Runtime by words, as a file, in the form of
-Transformers' pipelines, behind HTTP and in spaCy.
+"""All ways to a student's labels give the same labels.
+
+The ways are PyTorch, ONNX Runtime by words, files, the form of Transformers' pipelines, HTTP and spaCy.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MADE = [
 
 
 def of_file(path, count):
-    """The words of the first sentences of a file with an index before each word."""
+    """The words of the first sentences of a file with indices before the words."""
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     return [[line.split("\t")[1] for line in block.splitlines()] for block in blocks[:count] if block.strip()]
 
@@ -55,7 +56,7 @@ def student(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(student):
-    """The labels that PyTorch gives."""
+    """The labels given by PyTorch."""
     run, _, sentences = student
     labels = raykd.load(run).label(sentences)
     assert len({label for sentence in labels for label in sentence}) > 2
@@ -79,7 +80,7 @@ def test_predict(student, expected, tmp_path):
 
 
 def test_the_pipeline(student, expected):
-    """It reads text: on sentences whose words are those that text is split into."""
+    """The pipeline reads text, so only sentences are compared that split into their words."""
     _, folder, sentences = student
     same = [number for number, words in enumerate(sentences) if words_in(" ".join(words)) == words]
     assert len(same) > 0.5 * len(sentences)

@@ -29,7 +29,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
-    """name → (the folder of a run, of its export, sentences of its test)."""
+    """Name → (the folder of a run, of its export, sentences of its test)."""
     folder = tmp_path_factory.mktemp("exports")
     config = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=LEARNS)
     ready = prepare(config, Storage(str(folder / "store")))
@@ -144,7 +144,7 @@ def test_what_is_no_export_is_refused(exports, tmp_path):
 
 @pytest.mark.slow
 def test_the_folder_runs_on_onnxruntime_and_numpy_alone(exports, tmp_path):
-    """In an environment that has nothing else."""
+    """Run in an environment with nothing else."""
     folders = {name: shutil.copytree(exports[name][1], tmp_path / name) for name in MODELS}
     python = tmp_path / "venv/bin/python"
     subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)

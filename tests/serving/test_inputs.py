@@ -1,4 +1,4 @@
-"""What is no text is refused in a sentence, and what can be read once is read once."""
+"""Input other than text is refused in a sentence; iterables are read once."""
 
 from __future__ import annotations
 

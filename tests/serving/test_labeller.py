@@ -184,7 +184,7 @@ def test_text_is_divided_at_white_space_and_signs(text, words):
 @given(st.lists(st.integers(1, 30)), st.integers(1, 6))
 def test_batches_have_similar_sizes_and_little_padding(sizes, batch):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "PADDED", 20)
+        patch.setattr(session, "BATCH_PIECES", 20)
         actual = list(session.batches_by_size(sizes, batch))
     assert [sizes[place] for batch_places in actual for place in batch_places] == sorted(sizes)
     assert sorted(place for batch_places in actual for place in batch_places) == list(range(len(sizes)))

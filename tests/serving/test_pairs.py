@@ -1,4 +1,4 @@
-"""A student and a checkpoint that label pairs of texts: every way to their labels gives the same ones."""
+"""A student and a checkpoint for pairs of texts: all ways to their labels agree."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pairs(count: int) -> list[tuple[str, str, str]]:
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory) -> dict[str, Any]:
-    """name → (the folder of a run, of its export): a student, and a checkpoint that reads 16 pieces."""
+    """Name → (the folder of a run, of its export): a student, and a checkpoint that reads 16 pieces."""
     folder = tmp_path_factory.mktemp("pairs")
     for part, rows in (("train", pairs(60)), ("dev", pairs(80)[60:]), ("test", pairs(100)[80:])):
         lines = ["id\tone\tother\tlabel", *(f"{n}\t" + "\t".join(row) for n, row in enumerate(rows))]

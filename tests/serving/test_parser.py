@@ -1,4 +1,4 @@
-"""Exported students that parse: their trees are those of PyTorch, by every way to them."""
+"""Exported parsers: trees equal those of PyTorch, in all ways to get them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_is_missing_is_said(by_pos, by_place, tagger, names):
         load(by_place[1], pos=tagger)
     with pytest.raises(LabellerError, match="it is a model of task 'ner', and one of task 'pos' is needed"):
         load(by_pos[1], pos=names)
-    with pytest.raises(LabellerError, match=r"has no pipeline of trees; use raykd\.load\('.*'\)\.parse"):
+    with pytest.raises(LabellerError, match=r"has no pipeline for trees; use raykd\.load\('.*'\)\.parse"):
         raykd.pipeline("token-classification", by_pos[1])
 
 

@@ -27,7 +27,7 @@ def texts(folder):
 
 
 def form(entry):
-    """Keys in their order, and whether each value is a number, a whole number or a string."""
+    """Keys in order, with the kinds of their values: number, whole number or string."""
     kinds = (int, numbers.Real, str)
     return {key: next(kind for kind in kinds if isinstance(value, kind)) for key, value in entry.items()}
 

@@ -33,7 +33,7 @@ def address(names):
 
 
 def plain(labelled):
-    """As JSON has it."""
+    """The labelled text as parsed JSON."""
     return json.loads(
         json.dumps({key: value for key, value in asdict(labelled).items() if value is not None})
     )
@@ -149,7 +149,7 @@ def test_requests_errors_latencies_and_batches_are_counted(names):
 
 
 class Upper:
-    """A labeller that writes down its batches and refuses one text."""
+    """A labeller with a record of batches, and one refused text."""
 
     def __init__(self):
         self.batches = []

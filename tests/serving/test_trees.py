@@ -1,4 +1,4 @@
-"""How the labels of an exported parser become trees: as the task decodes them, and against every tree."""
+"""Trees from the labels of an exported parser: as the task decodes them, and against all trees."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POS, RELATIONS = ("NOUN", "P@T", "VERB"), ("a", "nmod:x", "root")
 
 
 def trees(words):
-    """Every tree of so many words with one root."""
+    """All trees of `words` words with one root."""
     all_heads = product(range(words + 1), repeat=words)
     return [heads for heads in all_heads if is_dependency_tree(heads)]
 
@@ -68,7 +68,7 @@ def test_trees_are_those_that_the_task_decodes(encoding, data):
 
 
 def _by_head(labels, column, scores_TY):
-    """The score of each head of each word: of the best label that means it."""
+    """The scores of all heads by word: each is that of its best label."""
     logs_TY = torch.from_numpy(scores_TY).log_softmax(1).numpy()
     label_heads_TY = column.label_heads(np.array([0]))[0]
     words = len(scores_TY)

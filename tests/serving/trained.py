@@ -1,4 +1,4 @@
-"""Small students that learn in seconds, of each kind of task, with their exports; and an app behind a real port."""
+"""Small students, trained in seconds, for all kinds of tasks, with exports; and an app behind a real port."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def exported(folder: Path, **changes: Any) -> tuple[str, Path]:
 
 
 def of_words(folder: Path) -> Path:
-    """The export of a student that gives parts of speech."""
+    """The export of a student for parts of speech."""
     sentences = [
         [(str(number), "NUM")]
         + [(WORDS[tag][(number + place) % len(WORDS[tag])], tag) for place, tag in enumerate(PLAN)]
@@ -60,7 +60,7 @@ def of_words(folder: Path) -> Path:
 
 
 def of_texts(folder: Path) -> Path:
-    """The export of a student that says whether a text is good or bad."""
+    """The export of a student with labels good and bad for texts."""
     words = {"good": ("fine", "nice", "great"), "bad": ("dull", "poor", "weak")}
     lines = [
         f"a {kind[number % 3]} film number {number}\t{name}"
@@ -120,7 +120,7 @@ def of_trees(folder: Path, *, encoding: Encoding = "relative_pos") -> tuple[str,
 
 
 def of_tags(folder: Path) -> Path:
-    """The export of a student that gives the parts of speech of the same treebank."""
+    """The export of a student for the parts of speech of the same treebank."""
     student = {"kind": "bilstm", "embedding_dim": 8, "hidden_dim": 8, "decoder": "maxent"}
     return exported(folder, task="pos", corpus={**treebank(folder / "data"), "tag": "upos"}, student=student)[
         1
@@ -143,7 +143,7 @@ def _of_parts(folder: Path, pieces: list[str], between: str, *, task: str, sourc
 
 @contextmanager
 def served(app: Any) -> Iterator[str]:
-    """The address of a server of `app` in a thread of this process."""
+    """Serve `app` in a thread and yield the address."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -160,7 +160,7 @@ def served(app: Any) -> Iterator[str]:
 
 
 def get(url: str) -> str:
-    """What a GET answers."""
+    """The answer to a GET request."""
     with urllib.request.urlopen(url) as answer:
         return answer.read().decode()
 

@@ -71,7 +71,7 @@ def chains(
 
 
 def like(chain: Chain, *, seed: int = 0) -> Chain:
-    """Another chain over the same sentences, nothing forbidden, with transitions, start and end."""
+    """A new chain over the same sentences, nothing forbidden, with transitions, start and end."""
     generator = torch.Generator().manual_seed(seed)
 
     def part(*shape: int) -> Tensor:

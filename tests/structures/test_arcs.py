@@ -1,4 +1,4 @@
-"""Dependency arcs against the enumeration of every way to give each word a head."""
+"""Dependency arcs against the enumeration of all assignments of heads."""
 
 from itertools import product
 
@@ -81,7 +81,7 @@ def test_the_best_tree_of_eight_words_is_the_best_of_all(seed, ties):
 
 
 def test_the_search_for_the_best_total_is_that_over_all_trees():
-    """The oracle of eight words against the oracle that enumerates."""
+    """The oracle of eight words against the enumerating oracle."""
     scores = torch.randn(20, 4, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for scores_TH, law in zip(scores, enumerate_trees(Arcs(scores, torch.full((20,), 4))), strict=True):
         assert best_total(scores_TH.tolist()) == pytest.approx(float(law.scores.max()))

@@ -1,4 +1,4 @@
-"""The result does not depend on which code runs, with how many threads; memory stays small."""
+"""The result does not depend on the implementation or the number of threads; memory stays small."""
 
 import multiprocessing
 import os
@@ -48,7 +48,7 @@ def test_after_a_kernel_fails_plain_pytorch_computes(monkeypatch, caplog):
         KIND = "compiled.launch"
 
         @staticmethod
-        def sum_product(chain, **how):
+        def sum_product(chain, **options):
             raise RuntimeError("no compiler on this machine")
 
     monkeypatch.setattr(engine, "_broken", set())
@@ -134,7 +134,7 @@ def test_a_sentence_has_the_same_bits_in_any_batch():
 
 
 class Largest(TorchDispatchMode):
-    """The number of elements of the largest tensor that any operation makes."""
+    """The number of elements of the largest created tensor."""
 
     def __init__(self):
         super().__init__()

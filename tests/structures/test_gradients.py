@@ -1,4 +1,4 @@
-"""Every derivative against finite differences, in float64."""
+"""Derivatives against finite differences, in float64."""
 
 import pytest
 import torch

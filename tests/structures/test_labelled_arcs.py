@@ -15,7 +15,7 @@ RELATIONS = ("nsubj", "obj", "root")
 
 
 def arcs_of(lengths: list[int], seed: int) -> LabelledArcs:
-    """Random distributions over the candidates of each word."""
+    """Random distributions over the candidates per word."""
     draw = torch.Generator().manual_seed(seed)
     lengths_B, time = torch.tensor(lengths), max(lengths)
     allowed_BTH = torch.from_numpy(possible_heads(lengths_B.numpy(), time))

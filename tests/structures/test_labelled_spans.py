@@ -1,4 +1,4 @@
-"""Spans against the enumeration of every flat labelled segmentation."""
+"""Spans against the enumeration of all flat labelled segmentations."""
 
 from dataclasses import replace
 

@@ -41,14 +41,18 @@ def test_the_k_best_legal_ones_are_the_best_of_all_that_are_legal(code, data):
         paths, scores = kbest(chain, k, legal)
         path, best = viterbi(chain, legal)
     for b, law in enumerate(enumerate_chain(chain)):
-        allowed = [own for own, path_b in zip(law.scores, law.paths, strict=True) if is_legal(legal, path_b)]
+        allowed = [
+            path_score
+            for path_score, path_b in zip(law.scores, law.paths, strict=True)
+            if is_legal(legal, path_b)
+        ]
         expected = torch.stack(allowed).sort(descending=True).values[:k] if allowed else law.scores[:0]
         exist, length = len(expected), int(chain.lengths_B[b])
         close(scores[b, :exist], expected, chain, size=size_of(chain))
         assert (scores[b, exist:] == MINUS_INFINITY).all()
         assert not paths[b, exist:].any()
-        for own in paths[b, :exist, :length].tolist():
-            assert is_legal(legal, own)
+        for legal_path in paths[b, :exist, :length].tolist():
+            assert is_legal(legal, legal_path)
     close(best, scores[:, 0], chain, size=size_of(chain))
     assert torch.equal(path, paths[:, 0])
 
@@ -69,7 +73,7 @@ def test_a_mixture_gives_the_best_legal_labelling_of_its_pool(data):
 
 
 def test_bioes_labels_that_are_best_by_themselves_become_the_best_spans():
-    """Each word's best label is I-A, which nothing begins."""
+    """The best label of all words is I-A, without a B-A before it."""
     tags = SPANS.tag_set(["A"])
     legal = tags.legal()
     emissions = torch.full((1, 3, len(tags)), -5.0)

@@ -1,4 +1,4 @@
-"""Losses and moments against their own definitions, enumerated."""
+"""Losses and moments against enumerated definitions."""
 
 import pytest
 import torch
@@ -163,7 +163,7 @@ def test_moments_that_do_not_count_what_the_chain_scores_are_refused():
 @SETTINGS
 @given(chain=chains(magnitudes=(1.0, 5.0, 30.0)), temperature=st.sampled_from([0.5, 2.0, 5.0, 50.0]))
 def test_local_temperature_is_the_enumerated_one(code, chain, temperature):
-    """Each substructure's marginal to the power 1/ϑ, renormalised."""
+    """Marginals of substructures to the power 1/ϑ, renormalised."""
     with using(code):
         pairwise = tempered_moments(chain, temperature)
         single = tempered_moments(chain, temperature, "local", pairwise=False)
@@ -211,7 +211,7 @@ def test_a_temperature_of_one_changes_nothing_and_a_wrong_one_is_refused():
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_k_best_paths_of_a_small_chain_recover_its_moments(code):
-    """With every path among the K best, Top-WK is structural distillation."""
+    """With all paths among the K best, Top-WK is structural distillation."""
     chain = like(Chain(torch.zeros(2, 3, 2, dtype=torch.float64), torch.tensor([3, 2])))
     with using(code):
         paths, scores = kbest(chain, 8)

@@ -1,4 +1,4 @@
-"""Second-order mean field against a loop over its equation, and against the definition of mean field."""
+"""Second-order mean field against a loop over the equation, and against the definition of mean field."""
 
 import pytest
 import torch

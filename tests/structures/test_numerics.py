@@ -47,7 +47,7 @@ def test_scores_of_fifty_and_ten_thousand(code, chain):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("reach", [60.0, 200.0, 2000.0])
 def test_paths_that_only_a_large_detour_allows(code, dtype, reach):
-    """Emissions require what transitions almost forbid: the one remaining path has e^−reach of each step's weight."""
+    """Emissions require almost forbidden transitions: the one remaining path has e^−reach of each step's weight."""
     transitions = torch.zeros(3, 3, dtype=dtype)
     transitions[0, 1] = transitions[1, 2] = transitions[2, 0] = -reach
     emissions = torch.full((2, 6, 3), -2 * reach, dtype=dtype)
@@ -79,10 +79,12 @@ def test_mass_that_underflows_early_and_matters_later_is_detected(code, dtype, l
 
 
 def record_sums(monkeypatch) -> list[tuple[int, torch.dtype]]:
-    """Sentences and precision of every batch that is computed from now on."""
+    """Sentences and precision of the batches computed from now on."""
     computed, sums = [], engine.sums
     monkeypatch.setattr(
-        engine, "sums", lambda chain, **how: computed.append((chain.batch, chain.dtype)) or sums(chain, **how)
+        engine,
+        "sums",
+        lambda chain, **options: computed.append((chain.batch, chain.dtype)) or sums(chain, **options),
     )
     return computed
 
@@ -135,7 +137,7 @@ def test_half_precision_scores_are_summed_in_float32(dtype):
 
 
 def test_the_plain_log_space_recursion_agrees_with_enumeration():
-    """The reference that the fast code falls back to is compared with the definition too."""
+    """The reference, the fallback of the fast code, is compared with the definition too."""
     chain = random_chain(3, 4, 3, emissions=2, transitions=2).double()
     token = reference.token_marginals(chain)
     paths, scores = reference.k_best(chain, 5)
