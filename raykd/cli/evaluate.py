@@ -22,7 +22,7 @@ from raykd.corpora.labelled_files import LabelledFile, LabelledText, read_labell
 from raykd.corpora.sentence import display_words
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import CorpusError, StoreError
-from raykd.forms.marks import UTTERANCE
+from raykd.forms.utterance_marks import UTTERANCE
 from raykd.pluralise import pluralise
 from raykd.report.readable_numbers import gain, percent
 from raykd.storage.layout import CARD

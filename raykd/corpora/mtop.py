@@ -32,9 +32,9 @@ from raykd.corpora.text_files import read_text_files
 from raykd.corpora.utterance_files import prepend_utterance
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
-from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import steps_from_tree
 from raykd.forms.tag_schemes import ReadScheme
+from raykd.forms.utterance_marks import UTTERANCE
 from raykd.pluralise import pluralise
 
 COLUMNS, TREE, WORDS = 8, 6, 7

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from raykd.corpora.pruning import prune as pruned_tokenizer
 from raykd.corpora.word_pieces import Special, split_words
 from raykd.errors import CorpusError, StoreError
-from raykd.forms.marks import UTTERANCE
 from raykd.forms.ragged import Ragged, offsets_from_lengths
+from raykd.forms.utterance_marks import UTTERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

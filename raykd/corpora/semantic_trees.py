@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from raykd.corpora.column_files import cut_at_spaces
-from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import CLOSE, IN, OPEN, SL, WORD, Node, tree_from_steps
+from raykd.forms.utterance_marks import UTTERANCE
 
 
 def tree_of_text(text: str, words: Sequence[str]) -> Node:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from raykd.errors import CorpusError
-from raykd.forms.marks import UTTERANCE
+from raykd.forms.utterance_marks import UTTERANCE
 
 SEPARATOR = "\t"
 """The word between the two texts of a pair: white space, as no other word is.

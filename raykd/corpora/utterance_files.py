@@ -29,8 +29,8 @@ from raykd.corpora.source import Stream, TextConfig
 from raykd.corpora.text_files import read_text_files
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES, LabelForm
-from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.tag_schemes import ReadScheme, has_span_form
+from raykd.forms.utterance_marks import INTENT, UTTERANCE
 from raykd.metrics.bioes import OUTSIDE
 from raykd.pluralise import pluralise
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from raykd.errors import ExportError
-from raykd.forms.marks import UTTERANCE
+from raykd.forms.utterance_marks import UTTERANCE
 from raykd.identity import PlainObject
 from raykd.serving.labeller import SIGNS, SPLITS, WHITESPACE, words_in
 from raykd.tasks import Task

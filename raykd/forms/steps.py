@@ -24,9 +24,9 @@ import pyarrow as pa
 from typing_extensions import override
 
 from raykd.forms.form import CorpusFacts, LabelForm, LabelledSentence, StringLists, TagSet
-from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_from_lengths
 from raykd.forms.targets import LabelColumn, Targets
+from raykd.forms.utterance_marks import INTENT, is_intent
 from raykd.metrics.bioes import read_spans
 from raykd.metrics.brackets import Parse
 

@@ -23,7 +23,6 @@ from raykd.forms.form import (
     TagSet,
     most_frequent,
 )
-from raykd.forms.marks import INTENT, is_intent
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
     bioes_tags,
@@ -34,6 +33,7 @@ from raykd.forms.tag_schemes import (
     to_bioes,
     unknown_tags,
 )
+from raykd.forms.utterance_marks import INTENT, is_intent
 from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ScoresByLabel, entities_by_label
 from raykd.metrics.confusions import Confusion, span_confusions

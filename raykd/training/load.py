@@ -11,9 +11,9 @@ import torch
 from raykd.corpora.sentence import check_pair
 from raykd.errors import StoreError
 from raykd.forms import TREE, Labels, labels_from
-from raykd.forms.marks import INTENT, UTTERANCE
 from raykd.forms.steps import bracket_text, tree_from_steps
 from raykd.forms.targets import best_labels
+from raykd.forms.utterance_marks import INTENT, UTTERANCE
 from raykd.identity import PlainObject
 from raykd.layers.model import Model
 from raykd.recipes.run import Run

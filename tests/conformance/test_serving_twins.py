@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from raykd.corpora import sentence
-from raykd.forms import marks
+from raykd.forms import utterance_marks
 from raykd.forms.tree import codes
 from raykd.serving import labeller
 from raykd.storage import layout
 
 TWINS = {
     "SEPARATOR": (sentence.SEPARATOR, labeller.SEPARATOR),
-    "UTTERANCE": (marks.UTTERANCE, labeller.UTTERANCE),
-    "INTENT": (marks.INTENT, labeller.INTENT),
+    "UTTERANCE": (utterance_marks.UTTERANCE, labeller.UTTERANCE),
+    "INTENT": (utterance_marks.INTENT, labeller.INTENT),
     "UPOS": (codes.UPOS, labeller.UPOS),
     "files of an export": (
         (layout.CARD, layout.ONNX, layout.LABELS, layout.VOCABULARY, layout.WEIGHTS),

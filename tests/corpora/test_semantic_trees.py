@@ -14,7 +14,6 @@ from raykd.corpora.mtop import MtopSource
 from raykd.corpora.semantic_trees import tree_of_text
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES
-from raykd.forms.marks import UTTERANCE
 from raykd.forms.steps import (
     Node,
     bracket_text,
@@ -24,6 +23,7 @@ from raykd.forms.steps import (
     tree_from_steps,
 )
 from raykd.forms.tag_schemes import write_spans
+from raykd.forms.utterance_marks import UTTERANCE
 from raykd.storage.store import Storage
 from tests.corpora.parts import read
 

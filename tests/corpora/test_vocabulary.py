@@ -31,7 +31,7 @@ from raykd.corpora.vocabulary import (
     words_in,
 )
 from raykd.errors import CorpusError
-from raykd.forms.marks import UTTERANCE
+from raykd.forms.utterance_marks import UTTERANCE
 from raykd.serving.labeller import splitter, with_package
 from raykd.serving.labeller.pieces import speller
 from tests.corpora.encoded import encoded
