@@ -32,7 +32,7 @@ WORKER = """
 import sys
 from raykd.storage.store import Storage
 from raykd.sweep.lease import hold_working_lease
-with working(Storage(sys.argv[1]), sys.argv[2]):
+with hold_working_lease(Storage(sys.argv[1]), sys.argv[2]):
     print("working", flush=True)
     sys.stdin.read()
 """
