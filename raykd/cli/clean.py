@@ -35,7 +35,7 @@ def clean(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
 ) -> None:
-    """Remove all parts of STORE (default: .raykd) that no sweep uses, also those of distill and precompute; asks first."""
+    """Remove parts of STORE (default: .raykd) that no sweep uses, also from distill and precompute; asks first."""
     storage, before = open_store(store), _changed_before(older_than, sweep)
     with stderr.status("reading …") as status:
         from raykd.sweep.removal import nothing_runs, plan_removal, remove  # torch takes seconds to import

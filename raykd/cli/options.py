@@ -124,7 +124,7 @@ def _refuse_relative(loaded: Document) -> None:
     # With a database, MLflow's client writes the files itself.
     files = tracking.get("artifacts", "mlruns" if str(uri).startswith("postgresql") else "/")
     places: tuple[tuple[str, Any, Callable[[str], bool], str], ...] = (
-        ("store", loaded.tree.get("store", ".raykd"), 
+        ("store", loaded.tree.get("store", ".raykd"),
          lambda store: _is_below_working_directory(expand_variables(store)), "/shared/raykd"),
         ("tracking.uri", uri, lambda uri: is_relative(expand_variables(uri)), "http://mlflow:5000"),
         ("tracking.artifacts", files, _is_below_working_directory, "s3://bucket/mlflow"),

@@ -41,7 +41,7 @@ def test_the_same_command_goes_on_and_not_for_ever(started, capsys):
     assert started[2] == ("exit", 7)
     shown = capsys.readouterr().err
     assert "error Ray's process raylet died" in shown
-    assert "Go on with: raykd sweep x.yaml --set 'a=b c' --resume" in shown
+    assert "Continue with: raykd sweep x.yaml --set 'a=b c' --resume" in shown
 
 
 @pytest.mark.parametrize(("words", "again"), [

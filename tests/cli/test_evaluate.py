@@ -84,7 +84,7 @@ def test_errors_are_shown_with_their_file_and_line(small, tmp_path, capsys):
     call("evaluate", str(folder / "student"), str(source), "--out", str(tmp_path / "found.json"))
     output = said(capsys)
     assert f"{source}:5: gold here again (NONE), predicted" in output
-    assert "does not know labels of the files, so these count as not found: NONE 2" in output
+    assert "does not have these labels of the files, so they count as missed: NONE 2" in output
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["exports"][0]["unknown_labels"] == {"NONE": 2}
     assert found["exports"][0]["by_language"].keys() == {"und"}

@@ -231,7 +231,7 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
     ("words", "code", "message"),
     [
         (["small#8"], 4, "trial 8 is FAILED; complete trials are 7"),
-        (["small"], 4, "many trials, and none is named; its front has small#7; or give --all"),
+        (["small"], 4, "several trials, and you named none; its front has small#7; or give --all"),
         (["small#7", "--all"], 2, "the whole front is asked for, and trial 7; omit one"),
         (["other", "--all"], 4, "sweep 'other': is not in the store"),
         (["small#9"], 4, "has no trial '9'; complete trials are 7"),

@@ -158,7 +158,7 @@ def test_the_file_for_a_parser_needs_no_edits(folder, capsys):
 def test_a_task_that_the_labels_do_not_fit_is_refused(folder, capsys, case):
     write(folder / "mine", CASES[case][0])
     assert code_of("init", "mine", "--task", "parsing") == 3
-    assert "mine: its labels are not of task 'parsing'; give --task " in " ".join(
+    assert "mine: its labels do not fit the task 'parsing'; give --task " in " ".join(
         capsys.readouterr().err.split()
     )
     assert not (folder / "sweep.yaml").exists()

@@ -179,7 +179,7 @@ def test_relations_that_the_model_does_not_know_are_named(folder, tmp_path, caps
     text = (folder / "test.conllu").read_text().replace("\tobj\t", "\tiobj:x\t")
     (tmp_path / "a.conllu").write_text(text)
     call("evaluate", str(folder / "student"), str(tmp_path / "a.conllu"))
-    assert "does not know labels of the files, so these count as not found: iobj 15" in said(capsys)
+    assert "does not have these labels of the files, so they count as missed: iobj 15" in said(capsys)
 
 
 def test_what_does_not_fit_is_refused(folder, tmp_path, capsys):

@@ -82,7 +82,7 @@ def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch
 def test_a_text_that_gives_fewer_pieces_than_asked_for_is_named(planned):
     out, _ = planned("--set", "student.vocabulary.size=20000")
     assert re.search(
-        r"vocabulary: [\d,]+ pieces of the 20,000 that were asked for: the text has no more", out
+        r"vocabulary: [\d,]+ pieces instead of 20,000, as the text has no more", out
     )
     assert "asked for" not in planned()[0]
 

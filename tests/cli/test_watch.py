@@ -48,7 +48,7 @@ def test_a_sweep_that_ended_and_one_whose_driver_was_killed(records, tmp_path, c
     records.save_status(made.status())
     capsys.readouterr()
     call("watch", "ner", "--store", str(tmp_path))
-    assert "ended without a word" in capsys.readouterr().out
+    assert "its driver" in capsys.readouterr().out
     with status_kept(made, records):
         pass
     call("watch", "ner", "--store", str(tmp_path))
@@ -57,7 +57,7 @@ def test_a_sweep_that_ended_and_one_whose_driver_was_killed(records, tmp_path, c
 
 def test_a_sweep_that_says_nothing_yet(records, tmp_path, capsys):
     assert code_of("watch", "ner", "--store", str(tmp_path)) != 0
-    assert "does not say how far it is" in capsys.readouterr().err
+    assert "has no progress in the store yet" in capsys.readouterr().err
 
 
 def test_on_a_terminal_it_is_drawn_until_the_sweep_ends(records, tmp_path, monkeypatch, capsys):

@@ -175,7 +175,7 @@ def test_the_table_shows_means_spreads_and_verdicts(trials):
 
 
 def test_few_seeds_are_warned_of_where_chance_does_as_well(trials):
-    assert "twice in 20 times by chance: more than 0.025" in drawn(compare({"ner": trials}))
+    assert "twice in 20 times; that is more than 0.025" in drawn(compare({"ner": trials}))
     assert "twice in 20" in drawn(compare({"ner": trials}, bonferroni=False)), "1 in 10 is more than 0.05"
     assert "by chance" not in drawn(compare({"ner": trials}, alpha=0.1, bonferroni=False))
 

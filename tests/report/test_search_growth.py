@@ -60,7 +60,7 @@ def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
     assert drawn["teacher"][0][2] == 60.0
     page = front_html(trials, [TEACHER], objectives=asked)
     assert "<div id='scores'>" in page
-    assert "What one score costs the other" in page
+    assert "Source against target languages" in page
 
 
 def test_what_else_is_searched_for_does_not_bend_that_front():

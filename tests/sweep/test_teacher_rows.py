@@ -147,7 +147,7 @@ def test_the_command_says_how_to_go_on_all_the_same(opened, tmp_path, monkeypatc
     assert code_of(*words) == RunError.exit_code
     err = " ".join(capsys.readouterr().err.split())
     assert "error teachers: none predicts more than the most frequent label" in err
-    assert "Go on with: raykd sweep sweep.yaml --set" in err
+    assert "Continue with: raykd sweep sweep.yaml --set" in err
     assert err.endswith("--set teachers_must_learn=false --resume")
     assert not sweep.records.load()
 
