@@ -176,10 +176,10 @@ def full_ray_cluster(ray_cluster: str) -> Iterator[str]:
     import ray
     from ray.util import placement_group, remove_placement_group
 
-    held = placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
-    ray.get(held.ready())
+    reservation = placement_group([{"CPU": ray.cluster_resources()["CPU"]}])
+    ray.get(reservation.ready())
     yield ray_cluster
-    remove_placement_group(held)
+    remove_placement_group(reservation)
 
 
 @pytest.fixture(scope="session")
@@ -188,8 +188,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Any:
     from tests.training.small import prepared, recipe
 
     folder = str(tmp_path_factory.mktemp("small") / "store")
-    others = ({"kind": "top_wk", "k": 3}, {"kind": "representation", "layer": 1})
-    return prepared(folder, recipe(), *(recipe(objective=objective) for objective in others))
+    objectives = ({"kind": "top_wk", "k": 3}, {"kind": "representation", "layer": 1})
+    return prepared(folder, recipe(), *(recipe(objective=objective) for objective in objectives))
 
 
 @pytest.fixture(scope="session")

@@ -114,14 +114,14 @@ class _Gpu(TorchDispatchMode):
             return _same(func, args, kwargs, found)
         return tree_map_only(torch.Tensor, OnGPU, found)
 
-    def _copied(self, source: Any, asked: Any, kwargs: dict[str, Any]) -> bool:
+    def _copied(self, source: Any, device: Any, kwargs: dict[str, Any]) -> bool:
         """Whether the copy is there. What C++ asks for is where it sees the tensors of the GPU, on the CPU."""
         if isinstance(source, OnGPU):
             return True
-        there = asked is not None and torch.device(asked).type == "cuda"
-        if there and not (getattr(source, "pinned", False) and kwargs.get("non_blocking")):
+        to_gpu = device is not None and torch.device(device).type == "cuda"
+        if to_gpu and not (getattr(source, "pinned", False) and kwargs.get("non_blocking")):
             self._note("a tensor is sent")
-        return there
+        return to_gpu
 
     def _written(self, into: Any, source: Any, later: bool) -> None:
         pinned = later and (getattr(into, "pinned", False) or getattr(source, "pinned", False))
@@ -139,7 +139,9 @@ class _Gpu(TorchDispatchMode):
                     self._note("a tensor is sent")
         else:
             strays = [
-                each for each in args if type(each) in (torch.Tensor, torch.nn.Parameter) and each.dim() > 0
+                tensor
+                for tensor in args
+                if type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dim() > 0
             ]
             if strays:
                 raise RuntimeError(f"{func}: tensors on the CPU and on {GPU}")
@@ -219,13 +221,13 @@ class _Calls(TorchFunctionMode):
         source, *rest = args
         device = kwargs.pop("device", None)
         dtype = kwargs.pop("dtype", None)
-        for each in rest:
-            if isinstance(each, torch.dtype):
-                dtype = each
-            elif isinstance(each, (str, torch.device, int)) and not isinstance(each, bool):
-                device = torch.device("cuda", each) if isinstance(each, int) else each
-            elif isinstance(each, torch.Tensor):
-                device, dtype = each.device, each.dtype
+        for argument in rest:
+            if isinstance(argument, torch.dtype):
+                dtype = argument
+            elif isinstance(argument, (str, torch.device, int)) and not isinstance(argument, bool):
+                device = torch.device("cuda", argument) if isinstance(argument, int) else argument
+            elif isinstance(argument, torch.Tensor):
+                device, dtype = argument.device, argument.dtype
         if func in (torch.Tensor.cuda, torch.Tensor.cpu):
             device = GPU if func is torch.Tensor.cuda else CPU
         # PyTorch groups gradients by the device that C++ sees.
@@ -246,8 +248,8 @@ class _Calls(TorchFunctionMode):
 def place() -> str:
     """Return the file and the line of raykd, or else of another library, that is being executed."""
     frames = traceback.extract_stack()[:-2]  # without this function and what asks it
-    own = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
-    last = (own or frames)[-1]
+    package_frames = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
+    last = (package_frames or frames)[-1]
     return f"{last.filename.removeprefix(PACKAGE)}:{last.lineno}"
 
 
@@ -269,8 +271,8 @@ def gpu() -> Iterator[Counter[tuple[str, str]]]:
         finally:
             device.captured = None
 
-    modules, own, device = engine._module, Kernels(), _Gpu(note)
-    stream = SimpleNamespace(wait_stream=lambda other: None)
+    modules, kernels, device = engine._module, Kernels(), _Gpu(note)
+    stream = SimpleNamespace(wait_stream=lambda stream_: None)
     answers = {
         "synchronize": lambda *_: note("all is waited for"),
         "_lazy_init": lambda: None,  # asked for in a backward pass, where `_Calls` does not answer
@@ -289,7 +291,9 @@ def gpu() -> Iterator[Counter[tuple[str, str]]]:
         for name, answer in answers.items():
             patched.enter_context(patch.object(torch.cuda, name, answer))
         patched.enter_context(
-            patch.object(engine, "_module", lambda name: own if name == "triton_kernels" else modules(name))
+            patch.object(
+                engine, "_module", lambda name: kernels if name == "triton_kernels" else modules(name)
+            )
         )
         patched.enter_context(device)
         patched.enter_context(_Calls(device, note))
@@ -312,9 +316,9 @@ class Kernels:
 
     KIND = "triton_kernels"
 
-    def sum_product(self, chain: Chain, **asked: bool) -> scaled.Sums:
-        asked.pop("token")
-        return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **asked)))
+    def sum_product(self, chain: Chain, **options: bool) -> scaled.Sums:
+        options.pop("token")
+        return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **options)))
 
     def covariance(self, chain: Chain, along_BTY: OnGPU) -> tuple[OnGPU, ...]:
         return tuple(map(OnGPU, scaled.covariance(_chain_here(chain), along_BTY.here)))

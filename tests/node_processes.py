@@ -32,12 +32,12 @@ def free_port() -> int:
 @contextmanager
 def process(log: Path, *command: object, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process, and all that comes of it, which are gone at the end."""
-    kept = {
+    variables = {
         name: os.environ[name] for name in ("PATH", "HOME", "LANG", "XDG_CACHE_HOME") if name in os.environ
     }
     with log.open("ab") as file:
         started = subprocess.Popen(
-            [str(word) for word in command], cwd=log.parent, env=kept | environment, stdout=file, stderr=file,
+            [str(word) for word in command], cwd=log.parent, env=variables | environment, stdout=file, stderr=file,
             start_new_session=True,
         )  # fmt: skip
     try:
@@ -113,9 +113,9 @@ class NodeProcesses:
         """`kill -9` of everything on a node, as when its machine goes away."""
         started = self._nodes[number - 1]
         family = [*psutil.Process(started.pid).children(recursive=True), psutil.Process(started.pid)]
-        for each in family:
+        for process_ in family:
             try:
-                each.kill()
+                process_.kill()
             except psutil.NoSuchProcess:
                 continue
         psutil.wait_procs(family)

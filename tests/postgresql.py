@@ -28,14 +28,14 @@ class PostgresServer:
         self.password = password
         self._programs, self._as = _programs(), _user()
         self._folder = Path(tempfile.mkdtemp(prefix="raykd-postgres-"))
-        kept = self._folder / "password"
-        kept.write_text(password)
+        password_file = self._folder / "password"
+        password_file.write_text(password)
         if self._as:
             os.chown(self._folder, self._as["user"], self._as["group"])
-            os.chown(kept, self._as["user"], self._as["group"])
+            os.chown(password_file, self._as["user"], self._as["group"])
         options = [
             "--auth=scram-sha-256",
-            f"--pwfile={kept}",
+            f"--pwfile={password_file}",
             "--no-sync",
             "--locale=C",
             "--encoding=UTF8",
@@ -107,9 +107,9 @@ class PostgresServer:
 
 def _programs() -> Path:
     """The folder of the newest server that is installed; where there is none the test is skipped."""
-    found = [path.parent for path in Path("/").glob(SERVERS[1:]) if (path.parent / "postgres").exists()]
-    if found:
-        return max(found, key=lambda folder: float(folder.parent.name))
+    folders = [path.parent for path in Path("/").glob(SERVERS[1:]) if (path.parent / "postgres").exists()]
+    if folders:
+        return max(folders, key=lambda folder: float(folder.parent.name))
     on_path = shutil.which("initdb")
     if on_path is None:
         pytest.skip("no PostgreSQL server is installed here: there is no initdb on PATH")

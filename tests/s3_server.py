@@ -70,8 +70,8 @@ class S3Server:
             log.seek(self._read)
             lines = log.read()
             self._read = log.tell()
-        found = (_REQUEST.search(line) for line in lines.splitlines())
-        targets = ((each["method"], each["target"].partition("?")) for each in found if each)
+        matches = (_REQUEST.search(line) for line in lines.splitlines())
+        targets = ((match["method"], match["target"].partition("?")) for match in matches if match)
         return [
             Asked(method, path.removeprefix("/raykd").strip("/"), query)
             for method, (path, _, query) in targets

@@ -17,11 +17,11 @@ def scores(
     dev: float | Score | None = None, test: float | Score | None = None, target: float | Score | None = None
 ) -> Scores:
     """The scores of a trial or teacher; a number is one of one seed, and its languages do not matter."""
-    given = {"dev": {"source": dev}, "test": {"source": test, "target": target}}
+    parts = {"dev": {"source": dev}, "test": {"source": test, "target": target}}
     return Scores(
         {
             part: {group: _score(value) for group, value in groups.items() if value is not None}
-            for part, groups in given.items()
+            for part, groups in parts.items()
             if any(value is not None for value in groups.values())
         }
     )

@@ -46,17 +46,23 @@ def beside(name: str) -> ModuleType:
 
 def test_the_rooms_stand_in_the_order_of_the_import_contract():
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    layers = next(each["layers"] for each in contract["contracts"] if each["type"] == "layers")
+    layers = next(
+        import_contract["layers"]
+        for import_contract in contract["contracts"]
+        if import_contract["type"] == "layers"
+    )
     depth = {
-        name.strip().removeprefix("raykd."): own
-        for own, line in enumerate(layers)
+        name.strip().removeprefix("raykd."): rooms
+        for rooms, line in enumerate(layers)
         for name in line.split("|")
     }
     table = (DOCS / "ARCHITECTURE.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
     rows = [re.findall(r"`(\w+)(?:/|\.py)`", line.split("|")[1]) for line in table.splitlines()[2:]]
-    assert {name for own in rows for name in own} == depth.keys()
-    assert all(len({depth[name] for name in own}) == 1 for own in rows), "rooms on one line are on one layer"
-    order = [depth[own[0]] for own in rows]
+    assert {name for rooms in rows for name in rooms} == depth.keys()
+    assert all(len({depth[name] for name in rooms}) == 1 for rooms in rows), (
+        "rooms on one line are on one layer"
+    )
+    order = [depth[rooms[0]] for rooms in rows]
     assert order == sorted(order)
 
 
@@ -87,15 +93,15 @@ def test_anchors_are_those_of_forges(tmp_path):
 
 def test_every_page_is_in_the_navigation_once():
     nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    shown = beside("repository_files").place("CONTRIBUTING.md")
-    assert sorted(leaves(nav)) == sorted([shown, *(str(page.relative_to(DOCS)) for page in PAGES)])
+    shown_path = beside("repository_files").place("CONTRIBUTING.md")
+    assert sorted(leaves(nav)) == sorted([shown_path, *(str(page.relative_to(DOCS)) for page in PAGES)])
 
 
 def leaves(nav: object) -> list[str]:
     if isinstance(nav, str):
         return [nav]
-    each = nav.values() if isinstance(nav, dict) else nav
-    return [leaf for item in each for leaf in leaves(item)]  # type: ignore[union-attr]
+    entries = nav.values() if isinstance(nav, dict) else nav
+    return [leaf for item in entries for leaf in leaves(item)]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("page", READ)
@@ -140,7 +146,9 @@ def faults(words: list[str]) -> list[str]:
 
 
 def options(command: object) -> set[str]:
-    return {"--help"} | {name for each in command.params for name in (*each.opts, *each.secondary_opts)}  # type: ignore[attr-defined]
+    return {"--help"} | {
+        name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)
+    }  # type: ignore[attr-defined]
 
 
 def test_commands_that_do_not_exist_are_found():
@@ -155,7 +163,7 @@ def test_the_exit_codes_are_listed():
     """EXIT_CODES.md has a row for each code that raykd ends with, and no other."""
     rows = re.findall(r"^\| (\d+) \|", (DOCS / "EXIT_CODES.md").read_text(encoding="utf-8"), re.MULTILINE)
     classes = [
-        each for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "exit_code")
+        value for value in vars(errors).values() if isinstance(value, type) and hasattr(value, "exit_code")
     ]
     assert sorted(map(int, rows)) == sorted(
         {0, SOME_FAILED, NO_FRONT, cli.INTERRUPTED} | {c.exit_code for c in classes}

@@ -97,17 +97,19 @@ def test_teachers_of_parsing_are_listed():
 def test_every_cost_is_explained_and_no_other():
     page = text_of(DOCS / "FIGURES.md")
     rows = re.findall(r"^\| (`.*?) \| ", section(page, "Size") + section(page, "Speed"), re.MULTILINE)
-    named = [name for row in rows for name in names(row.split(", column ")[0])]
-    assert sorted(named) == sorted(figure.name for figure in COSTS)
+    explained = [name for row in rows for name in names(row.split(", column ")[0])]
+    assert sorted(explained) == sorted(figure.name for figure in COSTS)
 
 
 def test_every_score_on_dev_is_explained_and_no_other():
     page = section(text_of(DOCS / "FIGURES.md"), "Scores")
     rows = re.findall(r"^\| (`dev_.*?) \| ", page, re.MULTILINE)
-    named = {name for row in rows for name in names(row) if name.startswith("dev_")}
+    explained = {name for row in rows for name in names(row) if name.startswith("dev_")}
     beside_scores = {figure.name for figure in SCORES if figure.name.startswith("dev_") and figure.metric}
-    own = {f"dev_{task.score_name}" for task in TASKS.values()} - {"dev_accuracy"}  # in the row of dev_f1
-    assert named - {"dev_f1_target"} == beside_scores | own
+    expected_names = {f"dev_{task.score_name}" for task in TASKS.values()} - {
+        "dev_accuracy"
+    }  # in the row of dev_f1
+    assert explained - {"dev_f1_target"} == beside_scores | expected_names
     assert "`accuracy`" in page
 
 
@@ -136,12 +138,14 @@ def test_every_option_of_serve_is_explained():
 @cache
 def known_options() -> frozenset[str]:
     """The options of all verbs, and of `raykd` itself."""
-    found = options(typer.main.get_command(cli.app))
+    option_names = options(typer.main.get_command(cli.app))
     for verb in cli.VERBS:
         command = cli._imported(verb)
-        for each in command.commands.values() if isinstance(command, typer.core.TyperGroup) else [command]:
-            found |= options(each)
-    return frozenset(found)
+        for typer_command in (
+            command.commands.values() if isinstance(command, typer.core.TyperGroup) else [command]
+        ):
+            option_names |= options(typer_command)
+    return frozenset(option_names)
 
 
 RAY_OPTIONS = {"--working-dir"}
@@ -198,12 +202,12 @@ def unknown_variants(text: str) -> list[str]:
     """Variants that are named in code, and that the sweep file before them does not have; without a file, any has."""
     faults = []
     for line in code_lines(text):
-        named = re.findall(r"--variant ([a-z0-9]\w*)", line) + ["small"] * ("--small" in line)
-        if not named:
+        mentioned = re.findall(r"--variant ([a-z0-9]\w*)", line) + ["small"] * ("--small" in line)
+        if not mentioned:
             continue
         files = [path for path in SWEEPS if re.search(rf"(?:^|[ /]){path.stem}(?:\.yaml)? ", line)]
-        known = {name for path in files or SWEEPS for name in variants_of(path)}
-        faults += [f"{line.strip()}: {name}" for name in named if name not in known]
+        existing = {name for path in files or SWEEPS for name in variants_of(path)}
+        faults += [f"{line.strip()}: {name}" for name in mentioned if name not in existing]
     return faults
 
 
@@ -223,9 +227,9 @@ def wrong_settings(text: str, folder: Path) -> Iterator[str]:
     for number, block in enumerate(BLOCK.findall(text)):
         path = folder / "sweeps" / "page" / f"block-{number}.yaml"
         path.write_text(block, encoding="utf-8")
-        own = re.findall(r"^  (\w+): \{", block.partition("\nvariants:\n")[2], re.MULTILINE)
+        section_names = re.findall(r"^  (\w+): \{", block.partition("\nvariants:\n")[2], re.MULTILINE)
         whole = re.search("^name:", block, re.MULTILINE) is not None
-        for variants in [[], *([name] for name in own if whole)]:
+        for variants in [[], *([name] for name in section_names if whole)]:
             try:
                 document = load(path, variants=variants)
                 check_sweep(document) if whole else check(document, SweepFile)
@@ -250,15 +254,17 @@ def unknown_modules(text: str) -> list[str]:
     folder = PACKAGE
     answers = section(text, "Which file answers which question")
     for path, brackets in re.findall(r"`([\w/]+(?:\.py|/))`(?: \(([^)]*)\))?", answers):
-        module = next((each for each in (PACKAGE / path, folder / path) if each.exists()), None)
+        module = next(
+            (candidate for candidate in (PACKAGE / path, folder / path) if candidate.exists()), None
+        )
         if module is None:
             faults.append(path)
         elif module.is_dir():
             folder = module
         else:
             folder = module.parent
-            wanted = [name.rpartition(".")[2] for name in CODE.findall(brackets)]
-            missing = [name for name in wanted if not re.search(rf"\b{name}\b", text_of(module))]
+            required = [name.rpartition(".")[2] for name in CODE.findall(brackets)]
+            missing = [name for name in required if not re.search(rf"\b{name}\b", text_of(module))]
             faults += [f"{path} ({name})" for name in missing]
     return faults
 
@@ -268,9 +274,11 @@ def test_the_modules_of_the_architecture_exist():
 
 
 def test_the_tests_that_show_reliability_exist():
-    named = re.findall(r"`(\w+(?:/\w+)*(?:\.py|/))`", text_of(DOCS / "RELIABILITY.md"))
-    assert len(named) > 20
-    assert [name for name in named if not ((ROOT / "tests" / name).exists() or (ROOT / name).exists())] == []
+    mentioned = re.findall(r"`(\w+(?:/\w+)*(?:\.py|/))`", text_of(DOCS / "RELIABILITY.md"))
+    assert len(mentioned) > 20
+    assert [
+        name for name in mentioned if not ((ROOT / "tests" / name).exists() or (ROOT / name).exists())
+    ] == []
 
 
 def test_names_that_do_not_exist_are_found(tmp_path):

@@ -37,7 +37,7 @@ EXAMPLES = [
 
 def test_every_class_has_an_example():
     defined = {
-        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, RaykdError)
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, RaykdError)
     }
     assert defined == {type(example) for example in EXAMPLES}
 

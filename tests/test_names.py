@@ -28,9 +28,9 @@ def module_names() -> Counter[str]:
     return Counter(path.stem for path in root.rglob("*.py") if path.name != "__init__.py")
 
 
-def differ_by_an_ending(one: str, other: str) -> bool:
-    same = len(list(takewhile(lambda letters: letters[0] == letters[1], zip(one, other, strict=False))))
-    return same >= SHORTEST and {one[same:], other[same:]} <= ENDINGS
+def differ_by_an_ending(first: str, second: str) -> bool:
+    same = len(list(takewhile(lambda letters: letters[0] == letters[1], zip(first, second, strict=False))))
+    return same >= SHORTEST and {first[same:], second[same:]} <= ENDINGS
 
 
 def test_no_name_of_a_module_stands_three_times():
@@ -90,23 +90,25 @@ def comparisons(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):
             operands = [node.left, *node.comparators]
-            named = {name for operand in operands for name in literals(operand)}
-            if not KEYS.isdisjoint(named) and any(map(holds_a_key, operands)):
+            strings = {name for operand in operands for name in literals(operand)}
+            if not KEYS.isdisjoint(strings) and any(map(holds_a_key, operands)):
                 yield ast.unparse(node)
 
 
 def test_what_compares_a_key_of_a_table():
-    found = [
+    compared = [
         'teachers.kind == "none"', 'student.kind in ("encoder", "seq2seq")', '"conll" != corpus.source',
         'plain["task"] == "pos"', 'task.form.name == "tree"', 'plain.get("kind") == "gold"',
     ]  # fmt: skip
-    assert [*comparisons("\n".join(found).replace('"', "'"))] == [code.replace('"', "'") for code in found]
+    assert [*comparisons("\n".join(compared).replace('"', "'"))] == [
+        code.replace('"', "'") for code in compared
+    ]
     assert not [*comparisons("one.kind == other.kind; run.role == 'teacher'; wanted in student.forms")]
 
 
 def test_no_key_of_a_table_is_compared_with_outside_the_file_that_owns_it():
     root = Path(raykd.__file__).parent
     files = [(path.relative_to(root).as_posix(), path) for path in sorted(root.rglob("*.py"))]
-    found = {name: [*comparisons(path.read_text(encoding="utf-8"))] for name, path in files}
-    assert {name: codes for name, codes in found.items() if codes and name not in ALLOWED} == {}
-    assert [name for name in ALLOWED if not found.get(name)] == [], "allowed without need"
+    compared = {name: [*comparisons(path.read_text(encoding="utf-8"))] for name, path in files}
+    assert {name: codes for name, codes in compared.items() if codes and name not in ALLOWED} == {}
+    assert [name for name in ALLOWED if not compared.get(name)] == [], "allowed without need"

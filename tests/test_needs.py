@@ -43,19 +43,17 @@ def test_a_non_chain_teacher_offers_tokens_only():
 
 
 def test_what_is_stored_is_what_the_teacher_offers():
-    wanted = [Need("marginals"), Need("kbest", 1)]
-    assert signals_to_store(wanted, NON_CHAIN) == (Need("token_marginals"), Need("kbest", 1))
-    assert signals_to_store(wanted, CHAIN) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
-    assert signals_to_read(wanted, NON_CHAIN) == signals_to_store(wanted, NON_CHAIN)
-    assert signals_to_read(wanted, (*SIGNALS,)) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
+    needs = [Need("marginals"), Need("kbest", 1)]
+    assert signals_to_store(needs, NON_CHAIN) == (Need("token_marginals"), Need("kbest", 1))
+    assert signals_to_store(needs, CHAIN) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
+    assert signals_to_read(needs, NON_CHAIN) == signals_to_store(needs, NON_CHAIN)
+    assert signals_to_read(needs, (*SIGNALS,)) == (Need("emissions"), Need("transitions"), Need("kbest", 1))
 
 
 def test_a_parser_serves_all_but_pairs_from_its_arcs_and_relations():
-    wanted = [Need("kbest", 7), Need("marginals"), Need("softened")]
-    assert explain_unmet_needs(wanted, ARCS) == ""
-    assert (
-        signals_to_store(wanted, ARCS) == signals_to_read(wanted, ARCS) == (Need("arcs"), Need("relations"))
-    )
+    needs = [Need("kbest", 7), Need("marginals"), Need("softened")]
+    assert explain_unmet_needs(needs, ARCS) == ""
+    assert signals_to_store(needs, ARCS) == signals_to_read(needs, ARCS) == (Need("arcs"), Need("relations"))
     for name in ("marginals", "softened"):
         assert (
             signals_to_store([Need(name)], ARCS)
@@ -117,10 +115,10 @@ def test_to_store_keeps_the_largest_k_and_never_stores_marginals():
 
 
 def test_sources_are_stored_before_what_derives_from_them():
-    for wanted in ([Need("kbest", 2), Need("emissions")], [Need("transitions"), Need("kbest", 2)]):
-        stored = signals_to_store(wanted, CHAIN)
+    for needs in ([Need("kbest", 2), Need("emissions")], [Need("transitions"), Need("kbest", 2)]):
+        stored = signals_to_store(needs, CHAIN)
         for place, need in enumerate(stored):
-            assert set(SIGNALS[need.signal].sources) <= {each.signal for each in stored[:place]}
+            assert set(SIGNALS[need.signal].sources) <= {earlier.signal for earlier in stored[:place]}
 
 
 def test_to_read_takes_kbest_alone_and_marginals_from_their_parts():

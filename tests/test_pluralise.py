@@ -24,10 +24,10 @@ def test_one_is_no_plural(number, words, expected):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_corpus_warns_in_sentences(count):
-    one = {"train": {"en": count}, "dev": {}, "test": {}}
+    counts = {"train": {"en": count}, "dev": {}, "test": {}}
     report = CorpusReport(
         {part: {"en": 5} for part in ("train", "dev", "test")},
-        {"en": "iob2"}, one, one, one, count, {}, skipped=one,
+        {"en": "iob2"}, counts, counts, counts, count, {}, skipped=counts,
     )  # fmt: skip
     keep = {name: f"set corpus.{name}: keep to keep them" for name in ("overlaps", "duplicates")}
     assert (

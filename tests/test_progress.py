@@ -12,9 +12,9 @@ from raykd.progress import listen_to_progress, part_of_work, report_progress, wi
 @pytest.fixture
 def heard():
     """What is heard while the test runs."""
-    said: list[tuple[float | None, str]] = []
-    with listen_to_progress(lambda done, doing: said.append((done, doing))):
-        yield said
+    reports: list[tuple[float | None, str]] = []
+    with listen_to_progress(lambda share, doing: reports.append((share, doing))):
+        yield reports
 
 
 def test_nobody_listens_by_default():

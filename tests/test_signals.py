@@ -132,9 +132,9 @@ def test_states_that_are_not_finite_are_refused_with_their_row(bad):
 
 def test_both_precisions_of_a_layer_stand_in_one_batch():
     needs = Need("hidden", layer=7), Need("hidden_int8", layer=7)
-    given = {need: (torch.randn(2, 3, 4), torch.tensor([3, 1])) for need in needs}
-    assert {need.name for need in TeacherBatch.from_signals(given).hidden} == {"hidden.7", "hidden_int8.7"}
-    assert TeacherBatch.from_signals(given).hidden == given
+    states = {need: (torch.randn(2, 3, 4), torch.tensor([3, 1])) for need in needs}
+    assert {need.name for need in TeacherBatch.from_signals(states).hidden} == {"hidden.7", "hidden_int8.7"}
+    assert TeacherBatch.from_signals(states).hidden == states
 
 
 def test_buckets_hold_every_sentence_once_within_the_budget():
@@ -188,8 +188,8 @@ def test_paths_and_scores_are_those_of_enumeration_over_the_rounded_emissions():
     paths_RK, scores_NK = derived(stored, k, token_budget=6)
     rounded, ends = stored["emissions"][0].astype(np.float64), np.cumsum(LENGTHS)
     for row, (length, end) in enumerate(zip(LENGTHS, ends, strict=True)):
-        every = all_scores(rounded[end - length : end], stored["transitions"])
-        ranked = sorted(every.items(), key=lambda item: -item[1])[:k]
+        path_scores = all_scores(rounded[end - length : end], stored["transitions"])
+        ranked = sorted(path_scores.items(), key=lambda item: -item[1])[:k]
         paths = paths_RK[end - length : end].T.tolist()
         assert [tuple(path) for path in paths[: len(ranked)]] == [path for path, _ in ranked]
         np.testing.assert_allclose(scores_NK[row, : len(ranked)], [value for _, value in ranked], rtol=1e-5)
@@ -200,7 +200,7 @@ def test_paths_and_scores_are_those_of_enumeration_over_the_rounded_emissions():
 def test_padding_and_neighbours_do_not_change_a_byte_of_the_paths():
     stored = stored_scores()
     together, apart = (derived(stored, 3, token_budget=budget) for budget in (10_000, 1))
-    assert all(one.tobytes() == other.tobytes() for one, other in zip(together, apart, strict=True))
+    assert all(first.tobytes() == second.tobytes() for first, second in zip(together, apart, strict=True))
 
 
 def test_more_tags_than_a_byte_holds_are_stored_wider():

@@ -104,7 +104,7 @@ class Watch:
         Connecting a datagram socket sends nothing: Ray finds the address of this machine in this way.
         """
         local = {"localhost", "127.0.0.1", "::1", "0.0.0.0", "::", socket.gethostname(), socket.getfqdn()}
-        local |= {str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None)}
+        local |= {str(address[4][0]) for address in socket.getaddrinfo(socket.gethostname(), None)}
         return {
             host
             for event, kind, host in self._entries()

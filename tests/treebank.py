@@ -61,17 +61,17 @@ def write_treebank(
 ) -> Path:
     """Files `{lang}/train.conllu`, `dev`, `test` and `text` (as many sentences as in train) below `root`."""
     for number, language in enumerate(languages):
-        draw, seen = random.Random(seed + number), set()
+        draw, sentences = random.Random(seed + number), set()
         for part, count in (("train", train), ("dev", dev), ("test", test), ("text", train)):
-            own: list[list[Row]] = []
-            while len(own) < count:
+            trees: list[list[Row]] = []
+            while len(trees) < count:
                 rows = sentence(draw)
-                if (words := tuple(row[0] for row in rows)) not in seen:
-                    seen.add(words)
-                    own.append(rows)
+                if (words := tuple(row[0] for row in rows)) not in sentences:
+                    sentences.add(words)
+                    trees.append(rows)
             path = root / language / f"{part}.conllu"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(conllu(own))
+            path.write_text(conllu(trees))
     return root
 
 

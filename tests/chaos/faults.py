@@ -107,7 +107,7 @@ def undisturbed(parent: Path, **sections: Any) -> tuple[Path, dict[str, Any]]:
 
 def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: int) -> dict[str, Any]:
     """`kill -9` at random instants: of the driver, of workers, of Ray's own processes; begun again until it ends."""
-    drawn, killed, ends, left, sweeps = random.Random(seed), Counter(), Counter(), Counter(), 0
+    drawn, killed, ends, leftovers, sweeps = random.Random(seed), Counter(), Counter(), Counter(), 0
     while killed.total() < count:
         attempt = Attempt(parent, f"kills-{seed}-{sweeps}", whole[0])
         code: int | None = None
@@ -120,14 +120,14 @@ def kills(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int, count: in
                         break
                 ended, remains = command.end_and_left()
                 # Ray's own processes end by themselves when a driver is gone; one killed in its first second may not.
-                left.update(line.split()[0] for line in remains)
+                leftovers.update(line.split()[0] for line in remains)
                 code = attempt.checked(ended).code
             assert code in (0, -9, SOME_FAILED), ended.output
         assert attempt.outcome() == whole[1]
         sweeps, ends = sweeps + 1, ends + attempt.ends
         shutil.rmtree(attempt.folder)
     codes = {str(code): n for code, n in sorted(ends.items())}
-    return {"killed": dict(killed), "sweeps": sweeps, "exit codes": codes, "left after 40 s": dict(left)}
+    return {"killed": dict(killed), "sweeps": sweeps, "exit codes": codes, "left after 40 s": dict(leftovers)}
 
 
 def _lives(command: Command, seconds: float) -> bool:
@@ -140,14 +140,15 @@ def _lives(command: Command, seconds: float) -> bool:
 def _kill(command: Command, drawn: random.Random) -> str:
     """Kill one; gives what it was. Before there are workers it is the driver."""
     victim = drawn.choices(["driver", "worker", "ray"], [5, 4, 1])[0]
-    found = {"worker": command.named("ray::"), "ray": command.containing("/raylet/raylet", "gcs_server")}.get(
-        victim, []
-    )
-    if not found:
+    processes = {
+        "worker": command.named("ray::"),
+        "ray": command.containing("/raylet/raylet", "gcs_server"),
+    }.get(victim, [])
+    if not processes:
         command.kill()
         return "driver"
     try:
-        drawn.choice(found).kill()
+        drawn.choice(processes).kill()
     except psutil.NoSuchProcess:
         return f"{victim} (gone)"
     return victim
@@ -197,8 +198,8 @@ def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) ->
 def two_drivers(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
     """Two at once on one sweep: one is refused by the other's name."""
     attempt = Attempt(parent, "two", whole[0])
-    with attempt.running("--resume") as one, attempt.running("--resume") as other:
-        ends = [attempt.checked(command.end()) for command in (one, other)]
+    with attempt.running("--resume") as first_driver, attempt.running("--resume") as second_driver:
+        ends = [attempt.checked(command.end()) for command in (first_driver, second_driver)]
     assert sorted(ended.code for ended in ends) == [0, StoreError.exit_code], ends
     (refused,) = (ended for ended in ends if ended.code)
     assert "works on this sweep" in refused.err
@@ -260,9 +261,9 @@ def _shows_all(server: MlflowServer, whole: tuple[Path, dict[str, Any]]) -> None
     client = MlflowClient(f"http://{server.address}")
     experiment = client.get_experiment_by_name(NAME)
     assert experiment is not None
-    shown = client.search_runs([experiment.experiment_id])
-    names = [run.info.run_name or "" for run in shown]
-    assert {run.info.status for run in shown} == {"FINISHED"}, names
+    shown_runs = client.search_runs([experiment.experiment_id])
+    names = [run.info.run_name or "" for run in shown_runs]
+    assert {run.info.status for run in shown_runs} == {"FINISHED"}, names
     # Besides there are the sweep and its teachers.
     assert sum(name.startswith("#") for name in names) == len(whole[1]["trials"]), names
 
@@ -279,7 +280,9 @@ def main(seed: int, count: int) -> dict[str, Any]:
         whole = undisturbed(parent)
         report: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
         faults: dict[str, Callable[[], dict[str, Any]]] = {"kills": lambda: kills(parent, whole, seed, count)}
-        faults |= {each.__name__: partial(each, parent, whole, seed) for each in OTHERS}
+        faults |= {
+            fault_function.__name__: partial(fault_function, parent, whole, seed) for fault_function in OTHERS
+        }
         for name, fault in faults.items():
             began = time.monotonic()
             report[name] = {**fault(), "seconds": round(time.monotonic() - began, 1)}

@@ -109,13 +109,13 @@ def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
     files = [path for path in (whole[0] / "store").rglob("*") if path.is_file()]
     runs = [path for path in files if "runs" in path.parts]
     size = sum(path.stat().st_size for path in files if "sweeps" not in path.parts)
-    left = size - sum(path.stat().st_size for path in runs) * 2 // 3
+    free_space = size - sum(path.stat().st_size for path in runs) * 2 // 3
     attempt = Attempt(parent, "full", whole[0], **LONG)
     (attempt.folder / "sitecustomize.py").write_text(FULL_DISK)
     room = {"CHAOS_STORE": str(attempt.store), "CHAOS_ROOM": str(1 << 60)}
     with node_processes(attempt.folder, **TOKEN, **room) as nodes:
         nodes.add()
-        nodes.add(CHAOS_ROOM=str(left))
+        nodes.add(CHAOS_ROOM=str(free_space))
         ended = swept(nodes, attempt, environment={**room, "PYTHONPATH": f"{attempt.folder}:{ROOT}"})
     assert (ended.code, ended.output.count(LEFT_OUT)) == (0, 1), ended.output
     assert "no space left on device" in ended.output
@@ -170,9 +170,9 @@ def _begun(store: Path) -> list[Path]:
 
 def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
     """Whether a process of the node has this in its command line."""
-    for each in psutil.Process(nodes.pid(number)).children(recursive=True):
+    for process in psutil.Process(nodes.pid(number)).children(recursive=True):
         try:
-            if part in " ".join(each.cmdline()):
+            if part in " ".join(process.cmdline()):
                 return True
         except psutil.Error:
             continue
@@ -191,7 +191,9 @@ def main(names: list[str]) -> dict[str, Any]:
         parent, started = Path(folder), time.monotonic()
         whole = undisturbed(parent, **LONG)
         report: dict[str, Any] = {"undisturbed_s": round(time.monotonic() - started, 1)}
-        for fault in (each for each in FAULTS if not names or each.__name__ in names):
+        for fault in (
+            fault_function for fault_function in FAULTS if not names or fault_function.__name__ in names
+        ):
             began = time.monotonic()
             report[fault.__name__] = {**fault(parent, whole), "seconds": round(time.monotonic() - began, 1)}
             print(fault.__name__, json.dumps(report[fault.__name__]), file=sys.stderr, flush=True)

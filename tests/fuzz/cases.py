@@ -34,13 +34,13 @@ class HangError(BaseException):
 
 def main(kind: str, seed: int, cases: int) -> dict[str, Any]:
     """How the cases ended, by damage: accepted, refused; and every one that did otherwise, with its number."""
-    made = importlib.import_module(f"tests.fuzz.{kind}").cases(seed)
+    cases_of_kind = importlib.import_module(f"tests.fuzz.{kind}").cases(seed)
     signal.signal(signal.SIGPROF, _hang)
     _limit_memory()
     counts: dict[str, Counter[str]] = {}
     wrong: list[dict[str, Any]] = []
     slowest = 0.0
-    for number, (damage, call, harmless) in enumerate(islice(made, cases)):
+    for number, (damage, call, harmless) in enumerate(islice(cases_of_kind, cases)):
         began = time.process_time()
         ended, detail = _end_of(call)
         slowest = max(slowest, time.process_time() - began)
@@ -74,8 +74,8 @@ def _hang(number: int, frame: FrameType | None) -> None:
 
 def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit = pages * resource.getpagesize() + BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 if __name__ == "__main__":

@@ -65,19 +65,23 @@ def made() -> dict[str, dict[str, bytes]]:
     conllu = {part: "".join(_conllu(lines) for lines in sentences[part]) for part in PARTS}
     tsv = {
         part: "".join(
-            f"{' '.join(line.split('	')[0] for line in lines)}\t{len(lines) % 2}\n" for lines in found
+            f"{' '.join(line.split('	')[0] for line in lines)}\t{len(lines) % 2}\n"
+            for lines in texts_by_format
         )
-        for part, found in sentences.items()
+        for part, texts_by_format in sentences.items()
     }
     spans = {
-        part: "".join(json.dumps(_spans(lines)) + "\n" for lines in found)
-        for part, found in sentences.items()
+        part: "".join(json.dumps(_spans(lines)) + "\n" for lines in texts_by_format)
+        for part, texts_by_format in sentences.items()
     }
     array = {
-        part: json.dumps([_spans(lines) for lines in found], indent=1) for part, found in sentences.items()
+        part: json.dumps([_spans(lines) for lines in texts_by_format], indent=1)
+        for part, texts_by_format in sentences.items()
     }
-    found = {"conll": conll, "conllu": conllu, "tsv": tsv, "spans": spans, "array": array}
-    texts = {kind: {part: text.encode() for part, text in parts.items()} for kind, parts in found.items()}
+    texts_by_format = {"conll": conll, "conllu": conllu, "tsv": tsv, "spans": spans, "array": array}
+    texts = {
+        kind: {part: text.encode() for part, text in parts.items()} for kind, parts in texts_by_format.items()
+    }
     texts["csv"] = {part: _csv(text).encode() for part, text in tsv.items()}
     texts["jsonl"] = {part: "".join(map(_json, lines)).encode() for part, lines in sentences.items()}
     texts["spaces"] = {part: text.replace("\t", " ").encode() for part, text in conll.items()}
@@ -146,9 +150,9 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
         binary = kind in ENDINGS
         name, damage = random.choice(tuple((ANYWHERE if binary else TEXT).items()))
         part, whole = random.choice(PARTS), number % 20 == 0
-        for each, data in texts[kind].items():
-            changed = damage(random, data) if each == part and not whole else data
-            (folder / f"{each}.{ENDINGS.get(kind, 'txt')}").write_bytes(changed)
+        for source_name, data in texts[kind].items():
+            changed = damage(random, data) if source_name == part and not whole else data
+            (folder / f"{source_name}.{ENDINGS.get(kind, 'txt')}").write_bytes(changed)
         yield f"{kind}: {'undamaged' if whole else name}", partial(_read, folder, kind), whole
 
 

@@ -38,8 +38,8 @@ def shuffled_lines(random: Random, data: bytes) -> bytes:
     """Some lines have changed places."""
     lines = data.split(b"\n")
     for _ in range(random.randint(1, 4)):
-        one, other = random.randrange(len(lines)), random.randrange(len(lines))
-        lines[one], lines[other] = lines[other], lines[one]
+        first, second = random.randrange(len(lines)), random.randrange(len(lines))
+        lines[first], lines[second] = lines[second], lines[first]
     return b"\n".join(lines)
 
 

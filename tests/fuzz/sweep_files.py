@@ -44,10 +44,10 @@ def keys(random: Random, data: bytes) -> bytes:
     text = data.decode()
     place = random.choice(list(re.finditer(r"(?m)(^|[{,] ?)(\s*)([a-z_0-9]+):", text)))
     word = place.group(3)
-    other = random.choice(
+    new_key = random.choice(
         (word[::-1], word * 2, "k" * 5000, "kind", "choice", "0", "~", "''", word[:-1], "<<")
     )
-    return (text[: place.start(3)] + other + text[place.end(3) :]).encode()
+    return (text[: place.start(3)] + new_key + text[place.end(3) :]).encode()
 
 
 def deep(random: Random, data: bytes) -> bytes:
@@ -99,16 +99,19 @@ def cases(seed: int) -> Iterator[tuple[str, Callable[[], None], bool]]:
     """Damaged files without end."""
     random = Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="raykd-fuzz-"))
-    damages = [*ANYWHERE.items(), *((each.__name__, each) for each in (*OWN, *HARMLESS))]
+    damages = [
+        *ANYWHERE.items(),
+        *((damage_function.__name__, damage_function) for damage_function in (*OWN, *HARMLESS)),
+    ]
     while True:
         file = random.choice(FILES)
         name, damage = random.choice(damages)
         changed = damage(random, file.read_bytes())
-        if name not in [each.__name__ for each in HARMLESS] and random.random() < 0.3:
+        if name not in [damage_function.__name__ for damage_function in HARMLESS] and random.random() < 0.3:
             changed = random.choice(list(ANYWHERE.values()))(random, changed or b"a")
         path = folder / file.name
         path.write_bytes(changed)
-        yield name, partial(_check, path), name in [each.__name__ for each in HARMLESS]
+        yield name, partial(_check, path), name in [damage_function.__name__ for damage_function in HARMLESS]
 
 
 def _check(path: Path) -> None:

@@ -31,20 +31,20 @@ from tests.treebank import write_treebank
 
 
 def labels_as_on_the_cpu(storage: Storage, run: Run) -> None:
-    model, there = (build_model(storage, run, dropout=0.0).eval() for _ in range(2))
-    there.load_state_dict(model.state_dict())
+    model, gpu_model = (build_model(storage, run, dropout=0.0).eval() for _ in range(2))
+    gpu_model.load_state_dict(model.state_dict())
     batch = synthetic_batch(3, open_vocabulary(storage, run.vocabulary_id))
     shorter = torch.tensor([0, 2, 5])
-    other = batch.map(lambda part: part.flip(0) if part.dim() > 1 else part - shorter)
+    second_batch = batch.map(lambda part: part.flip(0) if part.dim() > 1 else part - shorter)
     with torch.no_grad():
-        expected = [labelling_call(model, each)()[0] for each in (batch, other)]
+        expected = [labelling_call(model, sentences)()[0] for sentences in (batch, second_batch)]
         with gpu() as waits:
-            call = GraphedLabeller(there.to(GPU), batch, GPU, bf16=False)
+            call = GraphedLabeller(gpu_model.to(GPU), batch, GPU, bf16=False)
             before = waits.total()
             labels = call()[0]
             assert waits.total() == before + 1, "the labels are fetched"
-            for given, part in zip(call._pinned, tensors(other), strict=True):
-                given.copy_(part)
+            for pinned, part in zip(call._pinned, tensors(second_batch), strict=True):
+                pinned.copy_(part)
             second_labels = call()[0]
     assert torch.equal(labels, expected[0])
     assert torch.equal(second_labels, expected[1]), "it reads what it is given, not what it was captured with"
@@ -109,9 +109,9 @@ def test_what_a_gpu_timed_stands_beside_what_the_processor_timed(tmp_path, timed
     with gpu():
         on = gpu_hardware()
         measured = measure_on_gpu(storage, runs, ["gpu", "gpu_bf16"])
-    for run, before, own in zip(runs, alone, measured, strict=True):
+    for run, before, gpu_cost_of_run in zip(runs, alone, measured, strict=True):
         assert find_cost(storage, run, hardware() | on) is None
-        store_cost(storage, run, own)
+        store_cost(storage, run, gpu_cost_of_run)
         assert find_cost(storage, run) == before, "the processor's stay what they are"
         both = find_cost(storage, run, hardware() | on, ["gpu", "gpu_bf16"])
         assert both.figures.keys() - before.figures.keys() == FIGURES
@@ -149,6 +149,6 @@ def test_without_a_gpu_nothing_is_timed_on_one():
         PlacementError, match=r"figures that end in _gpu_bf16 are timed on \{GPU: 1\}, which no node has"
     ):
         check(("torch", "gpu_bf16"), cluster=Topology.of({"CPU": 2.0}))
-    own = Resources(students={"accelerator_type": "H100"})
+    resources = Resources(students={"accelerator_type": "H100"})
     with pytest.raises(PlacementError, match="H100"):
-        check_gpu(("gpu",), own, Topology.of({"CPU": 2.0, "GPU": 1.0}))
+        check_gpu(("gpu",), resources, Topology.of({"CPU": 2.0, "GPU": 1.0}))

@@ -81,20 +81,22 @@ class Heard(Silent):
 @pytest.fixture(autouse=True)
 def _shapes_are_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shape is kept by its id in place of what a run says of it."""
-    kept: dict[str, MeasuredCost] = {}
+    stored_costs: dict[str, MeasuredCost] = {}
 
     def keep(storage: Any, run: Any, measured: MeasuredCost) -> Cost:
-        kept[run.id] = measured
+        stored_costs[run.id] = measured
         return measured.cost
 
     def note(storage: Any, run: Any, on: Any, text: str) -> Cost:
         from dataclasses import replace
 
-        old = kept[run.id]
+        old = stored_costs[run.id]
         return keep(storage, run, MeasuredCost(old.sizes, replace(old.timed, notes=(*old.timed.notes, text))))
 
     monkeypatch.setattr(
-        measurement, "find_cost", lambda s, run, *_: kept[run.id].cost if run.id in kept else None
+        measurement,
+        "find_cost",
+        lambda s, run, *_: stored_costs[run.id].cost if run.id in stored_costs else None,
     )
     monkeypatch.setattr(measurement, "store_cost", keep)
     monkeypatch.setattr(measurement, "add_cost_note", note)
@@ -182,15 +184,15 @@ def test_an_order_that_comes_back_is_true_and_reported():
 
 
 def test_only_shapes_of_one_kind_and_beyond_the_spread_contradict_each_other():
-    slow, fast, other = Shape(16, 16), Shape(16, 64), Shape(64, 64, "transformer")
+    slow, fast, transformer = Shape(16, 16), Shape(16, 64), Shape(64, 64, "transformer")
     costs = {
         slow.id: slow.measured(0.82).cost,
         fast.id: fast.measured(0.80).cost,
-        other.id: other.measured(0.1).cost,
+        transformer.id: transformer.measured(0.1).cost,
     }
-    assert contradictions([slow, fast, other], costs) == []  # type: ignore[list-item]
+    assert contradictions([slow, fast, transformer], costs) == []  # type: ignore[list-item]
     costs[slow.id] = slow.measured(0.92).cost
-    assert contradictions([slow, fast, other], costs) == [(slow, fast)]  # type: ignore[list-item]
+    assert contradictions([slow, fast, transformer], costs) == [(slow, fast)]  # type: ignore[list-item]
 
 
 def test_what_was_measured_under_load_is_measured_again_on_a_quiet_machine_and_else_told_of():

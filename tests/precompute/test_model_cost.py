@@ -193,10 +193,10 @@ def test_shapes_are_measured_beside_slots_that_sleep_and_found_by_where_they_wer
     monkeypatch.setattr(measurement, "current_load", lambda: 1.0)
     preparation = prepare(recipe(), Storage(str(tmp_path)))
     runs = [preparation.teachers[0].run, student_of(preparation)]
-    how = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}
+    options = {"resources": Resources(), "cluster": replace(topology(), slots_asleep=True)}
     for began in ((2, 0), (2, 2)):
         listener = Counted()
-        on = measure_shapes(str(tmp_path), runs, listener=listener, **how)
+        on = measure_shapes(str(tmp_path), runs, listener=listener, **options)
         assert on["processor"] == processor_name() != "the driver's"
         assert (listener.began, listener.advanced) == ([began], 2 - began[1])
     for run in runs:

@@ -46,8 +46,8 @@ def school():
 
 def files(store: Path, ending: str = ".arrow") -> dict[str, tuple[int, int]]:
     """Every file, with what changes when it is written again."""
-    found = (path for path in sorted(store.rglob(f"*{ending}")) if path.name != "text.arrow")
-    return {str(path.relative_to(store)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+    paths = (path for path in sorted(store.rglob(f"*{ending}")) if path.name != "text.arrow")
+    return {str(path.relative_to(store)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
 def folder_of(store: Path, name: str, text: Text, signal: str = "emissions") -> Path:
@@ -72,8 +72,8 @@ def test_every_sentence_is_asked_once_and_the_manifests_say_what_stands(tmp_path
     ]
     assert school.loaded == ["en", "de"]
     # The first one is asked once more, for what is stored once.
-    every = sentences(35, seed=1)
-    assert sorted(school.teachers["en"].labelled) == sorted([every[0], *every])
+    text = sentences(35, seed=1)
+    assert sorted(school.teachers["en"].labelled) == sorted([text[0], *text])
     manifest = read_manifest(Storage(str(folder_of(tmp_path, "en", ENGLISH))))
     assert (manifest.rows, manifest.tokens) == (35, int(ENGLISH.lengths.sum()))
     assert manifest.bytes == sum(
@@ -275,10 +275,10 @@ def test_the_estimate_made_before_is_close_to_the_bytes_written(tmp_path, school
 
 
 def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
-    given = sentences(120, seed=3, longest=30)
-    plan = _parser(tmp_path, Text.from_tokens(given), shard_sentences=100, shard_bytes=2**17)
+    text = sentences(120, seed=3, longest=30)
+    plan = _parser(tmp_path, Text.from_tokens(text), shard_sentences=100, shard_bytes=2**17)
     before, outcome = estimate(plan), compute(plan)
-    pairs = sum(len(words) * (len(words) + 1) for words in given)
+    pairs = sum(len(words) * (len(words) + 1) for words in text)
     for name, per_pair in {"arcs": 2, "relations": 2 * TAGS}.items():
         # What a file takes beside its values, of which arcs have few, is estimated for each file.
         assert before.signals[name].bytes == pytest.approx(estimate(plan).signals[name].bytes, rel=0.05)
@@ -289,17 +289,17 @@ def test_the_estimate_of_arcs_counts_every_pair_of_a_word_and_a_head(tmp_path):
     sizes = [
         shard.bytes
         for shard in read_manifest(
-            Storage(str(folder_of(tmp_path, "en", Text.from_tokens(given), "relations")))
+            Storage(str(folder_of(tmp_path, "en", Text.from_tokens(text), "relations")))
         ).shards
     ]
     assert len(sizes) > 2
     assert max(sizes) < 2**17 + 2500
-    assert outcome.tokens == sum(map(len, given))
+    assert outcome.tokens == sum(map(len, text))
 
 
 def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
-    given = [["w"] * n for n in (1, 2, 7, 3, 1, 12, 2)] + sentences(20, seed=5)
-    text = Text.from_tokens(given)
+    words_of_text = [["w"] * n for n in (1, 2, 7, 3, 1, 12, 2)] + sentences(20, seed=5)
+    text = Text.from_tokens(words_of_text)
     compute(_parser(tmp_path, text))
     source = Source.of("en", text, [Need("marginals")], offers=ARCS)
     assert source.folders.keys() == {"arcs", "relations"}
@@ -309,24 +309,28 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
     parser = FakeParser("en")
     for rows in ([2, 0, 1], [26, 5, 5, 4, 11], [0, 4], [6]):
         arcs = opened.gather(np.array(rows)).arcs
-        expected_arcs = parser.labelled_arcs([parser.scores(given[row]) for row in rows])
+        expected_arcs = parser.labelled_arcs([parser.scores(words_of_text[row]) for row in rows])
         assert (
-            arcs.lengths_B.tolist() == expected_arcs.lengths_B.tolist() == [len(given[row]) for row in rows]
+            arcs.lengths_B.tolist()
+            == expected_arcs.lengths_B.tolist()
+            == [len(words_of_text[row]) for row in rows]
         )
         assert arcs.arcs_BTH.shape == expected_arcs.arcs_BTH.shape
         assert arcs.arcs_BTH.dtype == arcs.relations_BTHR.dtype == torch.float32
         for place, words in enumerate(expected_arcs.lengths_B.tolist()):
             # Of every word and every head it may have; under itself a word has no relations.
-            other = ~torch.eye(words + 1, dtype=torch.bool)[1:]
-            for one, expected in (
+            off_diagonal = ~torch.eye(words + 1, dtype=torch.bool)[1:]
+            for actual, expected in (
                 (arcs.arcs_BTH, expected_arcs.arcs_BTH), (arcs.relations_BTHR, expected_arcs.relations_BTHR)
             ):  # fmt: skip
-                one, expected = (part[place, :words, : words + 1][other] for part in (one, expected))
-                torch.testing.assert_close(one, expected, atol=2e-2, rtol=0)
+                actual, expected = (
+                    part[place, :words, : words + 1][off_diagonal] for part in (actual, expected)
+                )
+                torch.testing.assert_close(actual, expected, atol=2e-2, rtol=0)
             beyond = torch.ones(arcs.arcs_BTH.shape[1:], dtype=torch.bool)
             beyond[:words, : words + 1] = False
             assert (arcs.arcs_BTH[place][beyond] == FORBIDDEN).all()
-            assert (arcs.arcs_BTH[place, :words, : words + 1][~other] < FORBIDDEN / 2).all()
+            assert (arcs.arcs_BTH[place, :words, : words + 1][~off_diagonal] < FORBIDDEN / 2).all()
         assert torch.isfinite(arcs.relations_BTHR).all()
         inside_BT = arcs.chain().mask_BT
         torch.testing.assert_close(arcs.arcs_BTH.exp().sum(2)[inside_BT], torch.ones(int(inside_BT.sum())))
@@ -343,17 +347,23 @@ def test_the_error_of_arcs_is_that_of_heads_a_word_may_have(tmp_path):
 @pytest.mark.parametrize(
     ("emit", "message"),
     [
-        (lambda given: given[:-1], "gave emissions of the wrong shape: None where"),
-        (lambda given: [scores[:-1] for scores in given], r"\(\d+, 5\) where \(\d+, 5\) was expected"),
-        (lambda given: [np.full_like(scores, np.nan) for scores in given], "without a finite maximum"),
+        (lambda emissions: emissions[:-1], "gave emissions of the wrong shape: None where"),
+        (
+            lambda emissions: [scores[:-1] for scores in emissions],
+            r"\(\d+, 5\) where \(\d+, 5\) was expected",
+        ),
+        (
+            lambda emissions: [np.full_like(scores, np.nan) for scores in emissions],
+            "without a finite maximum",
+        ),
     ],
 )
 def test_a_teacher_that_gives_nonsense_is_refused(tmp_path, emit, message):
     class Odd(FakeTeacher):
         def emit(self, sentences, token_budget):
-            given = super().emit(sentences, token_budget)
+            emissions = super().emit(sentences, token_budget)
             # A batch of one token is for what is stored once.
-            return given if token_budget == 1 else emit(given)
+            return emissions if token_budget == 1 else emit(emissions)
 
     with pytest.raises(RunError, match=message):
         compute(School(Odd("en")).plan(tmp_path, {"en": ENGLISH}))
@@ -418,14 +428,14 @@ def test_a_lost_best_path_is_asked_for_again_and_the_marginals_stay(tmp_path):
     school = School(FakeTeacher("en", chain=False))
     compute(_non_chain(school, tmp_path))
     whole = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    kept = files(folder_of(tmp_path, "en", ENGLISH, "token_marginals"))
+    marginal_files = files(folder_of(tmp_path, "en", ENGLISH, "token_marginals"))
     lost = min(folder_of(tmp_path, "en", ENGLISH, "kbest").rglob("*.arrow"))
     lost.unlink()
-    asked = len(school.teachers["en"].labelled)
+    requests = len(school.teachers["en"].labelled)
     assert compute(_non_chain(school, tmp_path)).computed_shards == 1
-    assert school.teachers["en"].labelled[asked:] == sorted(sentences(35, seed=1)[:10], key=len)
+    assert school.teachers["en"].labelled[requests:] == sorted(sentences(35, seed=1)[:10], key=len)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == whole
-    assert files(folder_of(tmp_path, "en", ENGLISH, "token_marginals")) == kept
+    assert files(folder_of(tmp_path, "en", ENGLISH, "token_marginals")) == marginal_files
 
 
 def _non_chain(school: School, store: Path) -> PrecomputePlan:

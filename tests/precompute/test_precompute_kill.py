@@ -51,8 +51,8 @@ def rows_with(signal: str, store: Path) -> set[tuple[str, int]]:
     ids = {name: signal_id(Need(signal), teacher_id=name, text_id=text.id) for name, text in texts().items()}
     return {
         (name, row)
-        for name, own in ids.items()
-        for path in (store / "transfer" / own).rglob("shard-*.arrow")
+        for name, shard_rows in ids.items()
+        for path in (store / "transfer" / shard_rows).rglob("shard-*.arrow")
         for row in range(*map(int, path.stem.split("-")[1:]))
     }
 
@@ -93,14 +93,14 @@ def store(tmp_path) -> Path:
 @pytest.mark.slow
 def test_after_a_killed_driver_only_missing_shards_are_computed(ray_cluster, store):
     kill_a_driver(store, after=8)
-    left, before, rows = shards(store), asked(store), rows_with("emissions", store)
-    assert 8 <= len(left) < SHARD_FILES
+    remaining, before, rows = shards(store), asked(store), rows_with("emissions", store)
+    assert 8 <= len(remaining) < SHARD_FILES
     assert not list(store.rglob("manifest.json"))
     computed, reported = run(store, "healthy")
-    assert left.items() <= shards(store).items(), "a committed shard was written again"
-    again = asked(store) - before
-    assert set(again) - FIRST == ALL_ROWS - rows - FIRST
-    assert max(count for row, count in again.items() if row not in FIRST) == 1
+    assert remaining.items() <= shards(store).items(), "a committed shard was written again"
+    repeated = asked(store) - before
+    assert set(repeated) - FIRST == ALL_ROWS - rows - FIRST
+    assert max(count for row, count in repeated.items() if row not in FIRST) == 1
     assert 0 < computed < SHARDS * len(TEACHERS)
     assert reported == [SHARD] * computed
     assert_whole(store)

@@ -85,10 +85,10 @@ def sized(corpus, **changes):
     return recipe(corpus=corpus, **{"teacher_corpus": {"unlabelled_cap": None}, **TOP, **changes})
 
 
-def same_batches(one, other) -> bool:
+def same_batches(first, second) -> bool:
     """Whether two sets of training data give the same batch of all their sentences, bit by bit."""
-    assert len(one.part) == len(other.part)
-    batches = [data.gather(np.arange(len(data.part)), CPU).teacher for data in (one, other)]
+    assert len(first.part) == len(second.part)
+    batches = [data.gather(np.arange(len(data.part)), CPU).teacher for data in (first, second)]
     parts = [
         (batch.chain.emissions_BTY, *batch.chain.filled(), batch.paths_BKT, batch.scores_BK)
         for batch in batches
@@ -101,7 +101,7 @@ def same_batches(one, other) -> bool:
 def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
     recipes = [sized(corpus, teachers={"scope": scope}) for corpus in SIZES]
     storage = Storage(str(tmp_path / "shared"))
-    both = share_texts([prepare(asked, storage) for asked in recipes])
+    both = share_texts([prepare(run_recipe, storage) for run_recipe in recipes])
     assert [teacher.run.id for teacher in both[0].teachers] == [
         teacher.run.id for teacher in both[1].teachers
     ]
@@ -113,12 +113,12 @@ def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
     files = sorted(storage.names("transfer/"))
     computed(both[1], recipes[1])
     assert sorted(storage.names("transfer/")) == files, "something was computed twice"
-    for ready, asked in zip(both, recipes, strict=True):
-        run = student_of(ready, asked)
+    for ready, run_recipe in zip(both, recipes, strict=True):
+        run = student_of(ready, run_recipe)
         shared = stage_data(storage, run)
-        alone = _alone(str(tmp_path / f"alone-{len(shared.part)}"), asked)
-        assert run.id == student_of(alone, asked).id, "a run does not depend on what another text adds"
-        assert same_batches(shared, stage_data(alone.storage, student_of(alone, asked)))
+        alone = _alone(str(tmp_path / f"alone-{len(shared.part)}"), run_recipe)
+        assert run.id == student_of(alone, run_recipe).id, "a run does not depend on what another text adds"
+        assert same_batches(shared, stage_data(alone.storage, student_of(alone, run_recipe)))
     smaller = student_of(both[0], recipes[0])
     assert {source.text_id for source in smaller.sources} == {teacher.text.id for teacher in both[0].teachers}
     assert len(stage_data(storage, smaller).part) < sum(
@@ -126,8 +126,8 @@ def test_two_sizes_of_text_share_one_precompute(tmp_path, scope):
     )
 
 
-def _alone(store: str, asked) -> Preparation:
-    return prepared(store, asked)
+def _alone(store: str, run_recipe) -> Preparation:
+    return prepared(store, run_recipe)
 
 
 def test_a_given_teacher_is_the_same_for_every_text(tmp_path):

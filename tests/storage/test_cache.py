@@ -75,7 +75,7 @@ def test_a_copy_that_is_being_fetched_is_not_removed(monkeypatch):
 def hashed(monkeypatch):
     """One entry for each file that is read for its checksum."""
     counted, digest = [], hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", lambda *given: counted.append(1) or digest(*given))
+    monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: counted.append(1) or digest(*arguments))
     return counted
 
 
@@ -118,8 +118,8 @@ def test_a_copy_that_was_written_to_is_fetched_again():
 
 def test_another_original_is_fetched():
     fetched("a")
-    other = cached_copy("mock://bucket/a", {**ORIGINAL, "modified_ns": 6}, lambda: (3, [b"new"]))
-    assert other.read_bytes() == b"new"
+    new_copy = cached_copy("mock://bucket/a", {**ORIGINAL, "modified_ns": 6}, lambda: (3, [b"new"]))
+    assert new_copy.read_bytes() == b"new"
 
 
 def test_the_copy_with_a_checksum_is_used_for_every_address():
@@ -141,13 +141,13 @@ def test_fresh_copies_are_fetched_and_do_not_stay(tmp_path, monkeypatch):
     path, calls = fetched("a"), []
     with cache.fresh_copies():
         for name in "ab":
-            own = cached_copy(
+            fresh_copy = cached_copy(
                 f"mock://bucket/{name}", ORIGINAL, lambda: calls.append(1) or (1000, [b"f" * 1000])
             )
-            assert own.read_bytes() == b"f" * 1000
+            assert fresh_copy.read_bytes() == b"f" * 1000
         assert len(calls) == 2
         assert held(tmp_path / "cache" / "fresh") < 1500
-    assert not own.exists()
+    assert not fresh_copy.exists()
     assert fetched("a") == path
     assert path.read_bytes() == b"a" * 1000
 
@@ -160,12 +160,12 @@ def test_several_that_want_one_file_fetch_it_once():
         time.sleep(0.05)
         return 1000, [b"1" * 1000]
 
-    wanted = [
+    threads = [
         threading.Thread(target=cached_copy, args=("mock://bucket/a", ORIGINAL, slow)) for _ in range(3)
     ]
-    for thread in wanted:
+    for thread in threads:
         thread.start()
-    for thread in wanted:
+    for thread in threads:
         thread.join()
     assert len(calls) == 1
 

@@ -41,13 +41,13 @@ def server(tmp_path_factory):
 def storage(server, tmp_path, monkeypatch):
     """An empty store there, on a node that has no copies."""
     monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
-    found = Storage(server.uri(tmp_path.name))
+    bucket = Storage(server.uri(tmp_path.name))
     server.asked()
-    return found
+    return bucket
 
 
 def kinds(server) -> dict[str, int]:
-    return dict(Counter(each.kind for each in server.asked()))
+    return dict(Counter(request.kind for request in server.asked()))
 
 
 def test_a_small_file_is_one_put(server, storage):
@@ -107,7 +107,7 @@ def test_a_signal_of_many_shards_takes_a_few_requests_when_it_is_opened_again(se
     assert kinds(server) == {"LIST": 2, "HEAD": 2, "GET": 2}
     first = read_all(open_set(), SHARDS)
     fetched = server.asked()
-    assert sum(each.path.endswith(".arrow") for each in fetched) == 2 * (SHARDS + 1)
+    assert sum(request.path.endswith(".arrow") for request in fetched) == 2 * (SHARDS + 1)
     digests._digests.clear()  # another process
     assert torch.equal(read_all(open_set(), SHARDS), first)
     assert len(server.asked()) <= 6
@@ -146,5 +146,9 @@ def test_work_without_a_sweep_leaves_no_folder_of_its_own_behind(server, storage
         with hold_working_lease(storage, "plan"):
             pass
     # The client makes an empty object for the folder of a file that it removes: the same one each time.
-    left = {each.path for each in server.asked() if each.method == "PUT" and not each.path.endswith(".json")}
-    assert len(left) == 1
+    leftovers = {
+        request.path
+        for request in server.asked()
+        if request.method == "PUT" and not request.path.endswith(".json")
+    }
+    assert len(leftovers) == 1

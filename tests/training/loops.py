@@ -69,14 +69,14 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
     """Whether two models have the same weights, bit by bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-def changed(one: dict[str, Tensor], other: dict[str, Tensor]) -> set[str]:
+def changed(first: dict[str, Tensor], second: dict[str, Tensor]) -> set[str]:
     """The modules of a model whose weights differ."""
-    return {name.partition(".")[0] for name in one if not torch.equal(one[name], other[name])}
+    return {name.partition(".")[0] for name in first if not torch.equal(first[name], second[name])}
 
 
 def without_times(value: Any) -> Any:

@@ -38,8 +38,8 @@ class ProjectedLoss(Loss):
 
     def forward(self, output: Any, targets: Any, teacher: Any, *, kd_weight: float = 1.0) -> Losses:
         states_BD = output.hidden[1][:, 0]
-        given_BY = self.projection(states_BD.double())
-        loss_B = (given_BY - teacher.chain.emissions_BTY[:, 0].clamp(-10)).square().sum(1)
+        projected_BY = self.projection(states_BD.double())
+        loss_B = (projected_BY - teacher.chain.emissions_BTY[:, 0].clamp(-10)).square().sum(1)
         return Losses(loss_B, {"projected": loss_B})
 
 

@@ -84,15 +84,15 @@ def train_teachers(preparation: Preparation) -> None:
 def computed(preparation: Preparation, *recipes: Recipe) -> None:
     """The signals that serve all `recipes`, computed in this process."""
     needs = stored_needs(recipes, unlabelled=preparation.unlabelled)
-    asked = [(teacher, needs) for teacher in preparation.teachers]
-    plan = transfer_plan(preparation.storage, asked)
+    requests = [(teacher, needs) for teacher in preparation.teachers]
+    plan = transfer_plan(preparation.storage, requests)
     if plan is not None:
         precompute(plan, launch=here)
 
 
-def student_of(preparation: Preparation, asked: Recipe | None = None, **changes: Any) -> Run:
+def student_of(preparation: Preparation, run_recipe: Recipe | None = None, **changes: Any) -> Run:
     """The one run of a recipe: `asked`, or the small recipe with `changes`."""
-    (run,) = student_runs(asked or recipe(**changes), preparation)
+    (run,) = student_runs(run_recipe or recipe(**changes), preparation)
     return run
 
 

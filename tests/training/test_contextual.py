@@ -56,8 +56,8 @@ def with_encoder(path, **settings):
 
 
 def test_a_student_is_distilled_from_a_teacher_with_a_frozen_encoder(tmp_path, encoder):
-    asked = with_encoder(encoder)
-    ready = prepared(str(tmp_path), asked)
+    run_recipe = with_encoder(encoder)
+    ready = prepared(str(tmp_path), run_recipe)
     storage, run = ready.storage, ready.teachers[0].run
     stored = storage.child(*run.folder).read(WEIGHTS)
     loaded = load_model(storage, run)
@@ -72,7 +72,7 @@ def test_a_student_is_distilled_from_a_teacher_with_a_frozen_encoder(tmp_path, e
     result = find_result(storage, run)
     assert result is not None
     assert result.parameters > sum(p.numel() for p in loaded.parameters())
-    assert len(executed(ready, student_of(ready, asked)).epochs) == 2
+    assert len(executed(ready, student_of(ready, run_recipe)).epochs) == 2
 
 
 def test_the_teacher_is_named_by_the_encoders_content(tmp_path, encoder):
@@ -80,14 +80,14 @@ def test_the_teacher_is_named_by_the_encoders_content(tmp_path, encoder):
     second_checkpoint = make_checkpoint(tmp_path / "other", head=False, seed=1)
     storage = Storage(str(tmp_path / "store"))
     ids = [
-        [(teacher.run.id, teacher.run.vocabulary_id) for teacher in prepare(asked, storage).teachers]
-        for asked in (
+        [(teacher.run.id, teacher.run.vocabulary_id) for teacher in prepare(run_recipe, storage).teachers]
+        for run_recipe in (
             with_encoder(encoder), with_encoder(str(moved)), with_encoder(second_checkpoint),
             with_encoder(encoder, pooling="first"), recipe(),
         )
     ]  # fmt: skip
     assert ids[0] == ids[1]
-    assert len({str(each) for each in ids}) == 4
+    assert len({str(encoder_id) for encoder_id in ids}) == 4
 
 
 def test_a_teacher_whose_encoder_moved_is_found_and_gives_its_outputs(tmp_path, encoder):
@@ -108,16 +108,17 @@ def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
         model_cost, "labelling", lambda model, batch: lambda: (timed.append(batch), model(batch))
     )
     monkeypatch.setattr(model_cost, "time_in_turns", called_once)
-    asked, storage = with_encoder(encoder), Storage(str(tmp_path))
+    run_recipe, storage = with_encoder(encoder), Storage(str(tmp_path))
     with_, without = (
-        measure_cost(storage.uri, prepare(each, storage).teachers[0].run) for each in (asked, recipe())
+        measure_cost(storage.uri, prepare(variant, storage).teachers[0].run)
+        for variant in (run_recipe, recipe())
     )
     assert [len(batch.context) for batch in timed] == [1, 1], "without an encoder its export is timed instead"
     assert "frozen encoders" in with_.no_export
     assert without.no_export == ""
     assert with_.shape["context"][0] > 0
     assert without.shape["context"] == []
-    model = build_model(storage, prepare(asked, storage).teachers[0].run)
+    model = build_model(storage, prepare(run_recipe, storage).teachers[0].run)
     assert with_["parameters"] == sum(p.numel() for p in model.all_parameters())
 
 
@@ -139,18 +140,18 @@ def test_an_encoder_reads_each_sentence_once(tmp_path, encoder):
 
 
 def test_a_lost_shard_is_computed_again(tmp_path, encoder):
-    asked = with_encoder(encoder)
-    ready = prepare(asked, Storage(str(tmp_path)))
-    read = read_features(ready, asked)
+    run_recipe = with_encoder(encoder)
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
+    read = read_features(ready, run_recipe)
     (shard,) = tmp_path.glob("transfer/features-*/shard-*.arrow")
     before = shard.read_bytes()
     shard.unlink()
-    assert read_features(ready, asked) == read
+    assert read_features(ready, run_recipe) == read
     assert shard.read_bytes() == before
     # A lost index is written again.
     (index,) = tmp_path.glob("transfer/features-*/shards.index")
     index.unlink()
-    read_features(ready, asked)
+    read_features(ready, run_recipe)
     assert index.exists()
     (noted,) = tmp_path.glob("encoders/*/text-*.json")
     noted.write_text(noted.read_text().replace("sentences", "sentence5"))
@@ -225,11 +226,16 @@ def test_an_encoder_that_teachers_share_counts_once(tmp_path, encoder, monkeypat
     monkeypatch.setattr(model_cost, "time_in_turns", lambda calls: dict.fromkeys(calls, Timing(1.0, 2.0)))
     ready = prepare(with_encoder(encoder), Storage(str(tmp_path)))
     costs = [measure_cost(ready.storage.uri, teacher.run) for teacher in ready.teachers]
-    (shared,) = {key: own for each in costs for key, own in each.shared.items()}.values()
+    (shared,) = {
+        key: shared_cost for cost_of_teacher in costs for key, shared_cost in cost_of_teacher.shared.items()
+    }.values()
     for name in ("parameters", "bytes_torch"):
-        assert combine_model_costs(costs)[name] == sum(each[name] for each in costs) - shared[name]
-    alone = combine_model_costs([replace(each, shared={}) for each in costs])
-    assert alone["parameters"] == sum(each["parameters"] for each in costs)
+        assert (
+            combine_model_costs(costs)[name]
+            == sum(cost_of_teacher[name] for cost_of_teacher in costs) - shared[name]
+        )
+    alone = combine_model_costs([replace(cost_of_teacher, shared={}) for cost_of_teacher in costs])
+    assert alone["parameters"] == sum(cost_of_teacher["parameters"] for cost_of_teacher in costs)
 
 
 def test_features_larger_than_a_window_are_trained_on_window_by_window(tmp_path, encoder, monkeypatch):
@@ -247,7 +253,7 @@ def test_features_larger_than_a_window_are_trained_on_window_by_window(tmp_path,
     # No batch is of two windows, and they come one window after the other.
     window_of = {row: number for number, window in enumerate(windows) for row in window.tolist()}
     order = [{window_of[row] for row in batch.tolist()} for batch in batches]
-    assert all(len(own) == 1 for own in order)
-    assert [min(own) for own in order] == sorted(min(own) for own in order)
+    assert all(len(window_rows) == 1 for window_rows in order)
+    assert [min(window_rows) for window_rows in order] == sorted(min(window_rows) for window_rows in order)
     assert len(executed(ready, run).epochs) == 2
     assert not [thread for thread in threading.enumerate() if "prefetch" in thread.name]

@@ -54,14 +54,14 @@ def test_the_stored_paths_of_teachers_are_the_best_legal_ones(store, decoding, c
             collected.append(is_legal(corpus.tag_set.decode(path)))
     assert all(collected) == (decoding == "legal"), "what has hardly learnt gives malformed spans"
     # The best stored path is the labelling that the teacher itself is scored by.
-    own = load_teacher(ready.storage, ready.teachers[0].run.id)
+    loaded_teacher = load_teacher(ready.storage, ready.teachers[0].run.id)
     words = corpus.parts["train"].to_pylist()
     sentences = [
-        (n, each["tokens"])
-        for n, each in enumerate(words)
-        if each["language"] == ready.teachers[0].languages[0]
+        (n, sentence["tokens"])
+        for n, sentence in enumerate(words)
+        if sentence["language"] == ready.teachers[0].languages[0]
     ]
-    for places, _, output in own.outputs([words for _, words in sentences], 200):
+    for places, _, output in loaded_teacher.outputs([words for _, words in sentences], 200):
         for place, best in zip(places, best_labels(output), strict=True):
             row = sentences[place][0]
             stored = teacher.paths_BKT[row, 0, : len(best)].tolist()
@@ -79,12 +79,12 @@ def test_what_it_enters(store, tmp_path):
     storage = Storage(store)
     runs, signals = {}, {}
     path = make_checkpoint(tmp_path / "given", labels=LABELS, longest=64)
-    given = {"kind": "hf_token_classifier", "path": path, "scope": "all"}
+    teacher_settings = {"kind": "hf_token_classifier", "path": path, "scope": "all"}
     for decoding in ("legal", "independent"):
         for decoder in ("crf", "maxent"):
             run_recipe = recipe(student={"decoder": decoder}, decoding=decoding)
             runs[decoder, decoding] = student_of(prepare(run_recipe, storage), run_recipe)
-        run_recipe = recipe(teachers=given, objective=TOP_K, decoding=decoding)
+        run_recipe = recipe(teachers=teacher_settings, objective=TOP_K, decoding=decoding)
         (teacher,) = prepare(run_recipe, storage).teachers
         for need in (Need("emissions"), Need("kbest", 4), Need("hidden", layer=1)):
             signals[need.name, decoding] = teacher.signal_id(need, teacher.text)

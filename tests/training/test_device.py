@@ -90,24 +90,24 @@ def test_a_teacher_reads_where_precompute_was_placed(seen, gpus, tmp_path):
 
 
 def test_an_actor_is_told_what_it_was_given(monkeypatch):
-    told = {}
+    calls = {}
 
     class Dataset:
         def map(self, writer, *, fn_constructor_args, **_):
-            told["gpus"] = fn_constructor_args[-1]
+            calls["gpus"] = fn_constructor_args[-1]
             return SimpleNamespace(iter_rows=lambda: iter(()))
 
     monkeypatch.setattr(ray.data, "from_items", lambda *_, **__: Dataset())
     plan: Any = SimpleNamespace(store="", token_budget=1, shard_jobs=tuple)
     list(pipeline._pipeline(plan, [{"task": 0, "first": 0}], Placement(gpus_per_actor=0.25), 1))
-    assert told == {"gpus": 0.25}
+    assert calls == {"gpus": 0.25}
 
 
 GIB = 2**30
 
 
 @pytest.mark.parametrize(
-    ("free", "total", "kept", "share", "pieces"),
+    ("free", "total", "reserved", "share", "pieces"),
     [
         (70 * GIB, 80 * GIB, 0, 1.0, 8192),
         (70 * GIB, 80 * GIB, 0, 2.0, 8192),
@@ -119,9 +119,11 @@ GIB = 2**30
         (0, 16 * GIB, 0, 1.0, 1),
     ],
 )
-def test_what_is_read_at_once_follows_the_memory_that_is_free(monkeypatch, free, total, kept, share, pieces):
+def test_what_is_read_at_once_follows_the_memory_that_is_free(
+    monkeypatch, free, total, reserved, share, pieces
+):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, total))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: GIB + kept)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: GIB + reserved)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: GIB)
     gpu = torch.device("cuda")
     assert piece_budget(gpu, share=share) == pieces
@@ -152,8 +154,11 @@ def test_a_teacher_reads_what_its_share_of_a_device_holds(gpus, tmp_path, monkey
 def modes() -> tuple[bool, ...]:
     """How this process computes."""
     cudnn = torch.backends.cudnn
-    own = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    return *own, cudnn.deterministic, cudnn.benchmark
+    modes_of_torch = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    return *modes_of_torch, cudnn.deterministic, cudnn.benchmark
 
 
 EQUAL = (True, False, True, False)
@@ -195,11 +200,11 @@ def test_a_deterministic_run_leaves_no_trace_and_is_taken_up_with_equal_bits(sma
     with pytest.raises(KeyboardInterrupt):
         execute_run(str(stores[1]), run, worker=Worker(), report=interrupted)
     assert modes() == usual
-    found = execute_run(str(stores[1]), run, worker=Worker(), report=reported)
+    result = execute_run(str(stores[1]), run, worker=Worker(), report=reported)
     assert modes() == usual
     assert within == [EQUAL] * 4, "two epochs in each store"
-    assert found.weights_sha256 == expected.weights_sha256
-    assert found.scores == expected.scores
+    assert result.weights_sha256 == expected.weights_sha256
+    assert result.scores == expected.scores
 
 
 def test_other_runs_compute_as_the_process_does(small, tmp_path, usual):

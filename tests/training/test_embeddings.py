@@ -51,7 +51,7 @@ STAGED = {
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory):
+def prepared_one(tmp_path_factory):
     """A store with one trained BiLSTM teacher of both languages, of words, and what serves these recipes."""
     run_recipe = recipe(teachers={"scope": "all"}, student=of("svd"))
     return prepared(str(tmp_path_factory.mktemp("one") / "store"), run_recipe, recipe(**STAGED))
@@ -78,67 +78,69 @@ def pieces_of(ready, run: Run):
     return open_vocabulary(ready.storage, run.vocabulary_id).pieces
 
 
-def test_a_student_starts_from_the_best_subspace_of_its_teachers_words(one):
+def test_a_student_starts_from_the_best_subspace_of_its_teachers_words(prepared_one):
     run_recipe = recipe(teachers={"scope": "all"}, student=of("svd"))
-    run, teacher = student_of(one, run_recipe), one.teachers[0].run
+    run, teacher = student_of(prepared_one, run_recipe), prepared_one.teachers[0].run
     assert run.embeddings_from == {"teacher_id": teacher.id}
-    matrix_VD = vectors_of(load_model(one.storage, teacher))
-    rows = torch.from_numpy(matching_rows(pieces_of(one, teacher), pieces_of(one, run)))
+    matrix_VD = vectors_of(load_model(prepared_one.storage, teacher))
+    rows = torch.from_numpy(matching_rows(pieces_of(prepared_one, teacher), pieces_of(prepared_one, run)))
     assert (rows >= 0).all(), "both are built from the same words"
-    assert torch.equal(started(one, run), svd(matrix_VD[rows], 4))
-    result = executed(one, run)
+    assert torch.equal(started(prepared_one, run), svd(matrix_VD[rows], 4))
+    result = executed(prepared_one, run)
     assert len(result.epochs) == 2
-    assert not torch.equal(vectors_of(load_model(one.storage, run)), started(one, run)), "they are trained"
+    assert not torch.equal(vectors_of(load_model(prepared_one.storage, run)), started(prepared_one, run)), (
+        "they are trained"
+    )
 
 
-def test_a_small_transformer_learns_through_its_projection(one):
-    run = student_of(one, recipe(**STAGED))
+def test_a_small_transformer_learns_through_its_projection(prepared_one):
+    run = student_of(prepared_one, recipe(**STAGED))
     assert run.model["projection"] == 12
-    history = executed(one, run).epochs
+    history = executed(prepared_one, run).epochs
     assert [epoch["stage"] for epoch in history] == [0, 1, 1, 1, 1]
-    trained, first = load_model(one.storage, run), _starting_model(one.storage, run)
+    trained, first = load_model(prepared_one.storage, run), _starting_model(prepared_one.storage, run)
     for group, parameters in trained.layer_groups().items():
         before = first.layer_groups()[group]
         assert any(not torch.equal(*pair) for pair in zip(parameters, before, strict=True)), group
 
 
-def test_pieces_that_the_teacher_lacks_are_drawn_as_without_it(one):
+def test_pieces_that_the_teacher_lacks_are_drawn_as_without_it(prepared_one):
     """A teacher of frequent words, a student of all of them."""
     rare = {"vocabulary": {"kind": "word", "min_count": 3}, "scope": "all"}
     run_recipe = recipe(teachers=rare, student={**of("pca"), "vocabulary": {"kind": "word"}})
-    ready = prepare(run_recipe, one.storage)
+    ready = prepare(run_recipe, prepared_one.storage)
     train_teachers(ready)
     run, teacher = student_of(ready, run_recipe), ready.teachers[0].run
     rows = matching_rows(pieces_of(ready, teacher), pieces_of(ready, run))
     lacking = torch.from_numpy(rows < 0)
     assert 0 < int(lacking.sum()) < len(rows) - 2
-    found, drawn = started(ready, run), vectors_of(build_model(ready.storage, run))
-    assert torch.equal(found[lacking], drawn[lacking])
+    initial, drawn = started(ready, run), vectors_of(build_model(ready.storage, run))
+    assert torch.equal(initial[lacking], drawn[lacking])
     matrix_VD = vectors_of(load_model(ready.storage, teacher))
-    assert torch.equal(found[~lacking], pca(matrix_VD[torch.from_numpy(rows[rows >= 0])], 4))
+    assert torch.equal(initial[~lacking], pca(matrix_VD[torch.from_numpy(rows[rows >= 0])], 4))
 
 
-def test_it_is_computed_once_for_all_runs_that_start_so(one, monkeypatch):
+def test_it_is_computed_once_for_all_runs_that_start_so(prepared_one, monkeypatch):
     calls = []
     honest = embeddings._compute
     monkeypatch.setattr(embeddings, "_compute", lambda *args: (calls.append(args), honest(*args))[1])
     run_recipe = recipe(teachers={"scope": "all"}, student=of("ppa", remove=1), **GOLD)
-    run = student_of(one, run_recipe)
-    models = [_starting_model(one.storage, with_seed_offset(run, offset)) for offset in (0, 1)]
+    run = student_of(prepared_one, run_recipe)
+    models = [_starting_model(prepared_one.storage, with_seed_offset(run, offset)) for offset in (0, 1)]
     second_run = student_of(
-        one, recipe(teachers={"scope": "all"}, student={**of("ppa", remove=1), "hidden_dim": 9})
+        prepared_one, recipe(teachers={"scope": "all"}, student={**of("ppa", remove=1), "hidden_dim": 9})
     )
     assert embeddings_id(second_run) == embeddings_id(run)
-    _starting_model(one.storage, second_run)
+    _starting_model(prepared_one.storage, second_run)
     assert len(calls) == 1
     assert torch.equal(*(vectors_of(model) for model in models))
     heads = [model.head.emissions.weight for model in models]
     assert not torch.equal(*heads), "all else is drawn by the seed"
 
 
-def test_what_a_run_starts_from_is_part_of_what_it_is(one):
+def test_what_a_run_starts_from_is_part_of_what_it_is(prepared_one):
     runs = [
-        student_of(one, recipe(teachers={"scope": "all"}, student=student, **GOLD))
+        student_of(prepared_one, recipe(teachers={"scope": "all"}, student=student, **GOLD))
         for student in (OF_TEACHER, of("random"), of("svd"), of("pca"), of("ppa", remove=1))
     ]
     assert runs[0].id == runs[1].id
@@ -146,29 +148,29 @@ def test_what_a_run_starts_from_is_part_of_what_it_is(one):
     assert embeddings_id(runs[2]) != embeddings_id(runs[3])
     # Gold labels are the same whatever the teacher is; where the student starts is not.
     run_recipe = recipe(teachers={"scope": "all", "training": {"seed": 1}}, student=of("svd"), **GOLD)
-    again = student_of(prepare(run_recipe, one.storage), run_recipe)
-    assert again.id != runs[2].id
-    assert embeddings_id(again) != embeddings_id(runs[2])
+    second_run = student_of(prepare(run_recipe, prepared_one.storage), run_recipe)
+    assert second_run.id != runs[2].id
+    assert embeddings_id(second_run) != embeddings_id(runs[2])
     assert embeddings_id(replace(runs[2], vocabulary_id="vocabulary-other")) != embeddings_id(runs[2])
 
 
-def test_what_a_kill_or_damage_leaves_is_computed_again(one):
+def test_what_a_kill_or_damage_leaves_is_computed_again(prepared_one):
     run_recipe = recipe(teachers={"scope": "all"}, student=of("pca"), **GOLD)
-    run = student_of(one, run_recipe)
-    before = started(one, run)
-    folder = one.storage.child(EMBEDDINGS, embeddings_id(run))
+    run = student_of(prepared_one, run_recipe)
+    before = started(prepared_one, run)
+    folder = prepared_one.storage.child(EMBEDDINGS, embeddings_id(run))
     folder.remove("embeddings.json")
-    assert torch.equal(started(one, run), before)
+    assert torch.equal(started(prepared_one, run), before)
     folder.write(ROWS, folder.read(ROWS)[:-1] + b"x")
     with pytest.raises(
         StoreError, match=rf"{ROWS}: is damaged: its checksum is not the one in the manifest; `raykd"
     ):
-        started(one, run)
-    (damage,) = (examination := examine_store(one.storage)).damages
+        started(prepared_one, run)
+    (damage,) = (examination := examine_store(prepared_one.storage)).damages
     assert sorted(name.rpartition("/")[2] for name in damage.remove) == ["embeddings.json", ROWS]
-    repair_store(one.storage, examination)
-    assert torch.equal(started(one, run), before)
-    assert not examine_store(one.storage).damages
+    repair_store(prepared_one.storage, examination)
+    assert torch.equal(started(prepared_one, run), before)
+    assert not examine_store(prepared_one.storage).damages
 
 
 @pytest.mark.parametrize(("teachers", "students"), [("pruned", False), ("whole", True), ("pruned", None)])
@@ -184,21 +186,22 @@ def test_a_fine_tuned_checkpoint_and_its_student_have_their_own_pieces(
     train_teachers(ready)
     run, teacher = student_of(ready, run_recipe), ready.teachers[0].run
     whole_VD = AutoModel.from_pretrained(checkpoint).get_input_embeddings().weight.detach()
-    matrix_VD, found_VD = vectors_of(load_model(ready.storage, teacher)), started(ready, run)
-    own, theirs = pieces_of(ready, run), pieces_of(ready, teacher)
-    kept = [
-        range(each.size) if each.checkpoint_ids is None else each.checkpoint_ids for each in (own, theirs)
+    matrix_VD, initial_VD = vectors_of(load_model(ready.storage, teacher)), started(ready, run)
+    student_pieces, teacher_pieces = pieces_of(ready, run), pieces_of(ready, teacher)
+    kept_ids = [
+        range(pieces.size) if pieces.checkpoint_ids is None else pieces.checkpoint_ids
+        for pieces in (student_pieces, teacher_pieces)
     ]
-    assert (own.size < theirs.size) == (students is True)
-    for row, piece in enumerate(kept[0]):
-        if piece in kept[1]:
-            assert torch.equal(found_VD[row], matrix_VD[list(kept[1]).index(piece)])
-    assert not torch.equal(matrix_VD, whole_VD[torch.tensor(list(kept[1]))]), "the teacher was trained"
+    assert (student_pieces.size < teacher_pieces.size) == (students is True)
+    for row, piece in enumerate(kept_ids[0]):
+        if piece in kept_ids[1]:
+            assert torch.equal(initial_VD[row], matrix_VD[list(kept_ids[1]).index(piece)])
+    assert not torch.equal(matrix_VD, whole_VD[torch.tensor(list(kept_ids[1]))]), "the teacher was trained"
     assert len(executed(ready, student_of(ready, replace_gold(run_recipe))).epochs) == 1
 
 
-def replace_gold(asked):
-    return asked.model_copy(
+def replace_gold(run_recipe):
+    return run_recipe.model_copy(
         update={"objective": recipe(**GOLD).objective, "schedule": recipe(**GOLD).schedule}
     )
 
@@ -211,15 +214,15 @@ def test_the_checkpoint_as_it_was_given(checkpoint, tmp_path):
     ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
     run = student_of(ready, run_recipe)
     whole_VD = AutoModel.from_pretrained(checkpoint).get_input_embeddings().weight.detach()
-    kept = pieces_of(ready, run).checkpoint_ids
-    assert torch.equal(started(ready, run), svd(whole_VD[torch.tensor(kept)], 4))
+    kept_ids = pieces_of(ready, run).checkpoint_ids
+    assert torch.equal(started(ready, run), svd(whole_VD[torch.tensor(kept_ids)], 4))
     moved = replace(run, embeddings_from={**run.embeddings_from, "path": str(tmp_path / "moved")})
     assert (moved.id, embeddings_id(moved)) == (run.id, embeddings_id(run))
-    other = replace(run, embeddings_from={**run.embeddings_from, "checksum": "0" * 64})
-    assert other.id != run.id
-    assert embeddings_id(other) != embeddings_id(run)
+    second_run = replace(run, embeddings_from={**run.embeddings_from, "checksum": "0" * 64})
+    assert second_run.id != run.id
+    assert embeddings_id(second_run) != embeddings_id(run)
     with pytest.raises(StoreError, match="changed since its checksum was taken"):
-        started(ready, other)
+        started(ready, second_run)
 
 
 def test_word_vectors_by_the_text_of_a_piece(tmp_path):
@@ -234,10 +237,10 @@ def test_word_vectors_by_the_text_of_a_piece(tmp_path):
     student = {"embedding_dim": 2, "embeddings": start("vectors", path=str(tmp_path / "some.vec"))}
     run = student_of(ready, recipe(student=student, **GOLD))
     assert run.embeddings_from is None
-    found, drawn = started(ready, run), vectors_of(build_model(ready.storage, run))
+    initial, drawn = started(ready, run), vectors_of(build_model(ready.storage, run))
     for row, text in enumerate(texts):
         expected = {both: [1.25, -2.0], upper: [3.0, 4.0], upper.lower(): [3.0, 4.0]}.get(text)
-        assert found[row].tolist() == (expected or drawn[row].tolist()), text
+        assert initial[row].tolist() == (expected or drawn[row].tolist()), text
     assert len(executed(ready, run).epochs) == 1
     # By content: a copy elsewhere is the same, another file is not.
     shutil.copy(tmp_path / "some.vec", tmp_path / "copy.vec")
@@ -245,10 +248,10 @@ def test_word_vectors_by_the_text_of_a_piece(tmp_path):
     ids = []
     for name in ("copy.vec", "other.vec"):
         elsewhere = {**student, "embeddings": start("vectors", path=str(tmp_path / name))}
-        ids.append((own := student_of(ready, recipe(student=elsewhere, **GOLD))).id)
+        ids.append((second_run := student_of(ready, recipe(student=elsewhere, **GOLD))).id)
     assert ids[0] == run.id != ids[1]
     with pytest.raises(StoreError, match=r"other.vec: has none of the student's pieces"):
-        started(ready, own)
+        started(ready, second_run)
     with pytest.raises(
         StoreError, match=r"vectors of 2 components, the student's have 4; set student.embedding_dim: 2"
     ):
@@ -258,12 +261,12 @@ def test_word_vectors_by_the_text_of_a_piece(tmp_path):
 def test_each_language_has_its_own_file(tmp_path):
     for language, word in (("en", "the"), ("de", "die")):
         (tmp_path / f"{language}.vec").write_text(f"{word} 1 2\n")
-    own = {
+    student = {
         "embedding_dim": 2,
         "scope": "language",
         "embeddings": start("vectors", path=str(tmp_path / "{lang}.vec")),
     }
-    run_recipe = recipe(student=own)
+    run_recipe = recipe(student=student)
     runs = student_runs(run_recipe, prepare(run_recipe, Storage(str(tmp_path / "store"))))
     assert [run.model["embeddings"]["path"] for run in runs] == [
         f"{tmp_path}/{name}.vec" for name in ("en", "de")

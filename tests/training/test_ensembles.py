@@ -37,7 +37,7 @@ def test_members_are_the_teachers_of_one_seed_each(tmp_path):
     seeds = [
         recipe(teachers={"training": {**alone.teachers.training.model_dump(), "seed": i}}) for i in (0, 1)
     ]
-    lone = [[teacher.run.id for teacher in prepare(asked, storage).teachers] for asked in seeds]
+    lone = [[teacher.run.id for teacher in prepare(run_recipe, storage).teachers] for run_recipe in seeds]
     both = [prepare(several(combine), storage).teachers for combine in ("scores", "posteriors")]
     for teachers in both:
         members = [tuple(run.id for run in teacher.run.members) for teacher in teachers]
@@ -52,15 +52,15 @@ def test_members_are_the_teachers_of_one_seed_each(tmp_path):
 
 @pytest.mark.parametrize("combine", ["scores", "posteriors"])
 def test_a_student_is_distilled_from_the_mean_of_its_teachers(ensembles, combine):
-    asked = several(combine, objective=POSTERIOR)
-    ready = prepare(asked, ensembles.storage)
+    run_recipe = several(combine, objective=POSTERIOR)
+    ready = prepare(run_recipe, ensembles.storage)
     train_teachers(ready)
-    computed(ready, asked)
+    computed(ready, run_recipe)
     storage, teacher = ready.storage, ready.teachers[0]
-    run = student_of(ready, asked)
+    run = student_of(ready, run_recipe)
     data = stage_data(storage, run)
     rows = np.flatnonzero(np.isin(data.part.languages, teacher.languages))[:5]
-    given = data.gather(rows, torch.device("cpu")).teacher
+    signals = data.gather(rows, torch.device("cpu")).teacher
     members = [load_model(storage, member) for member in teacher.run.members]
     tokens = ready.corpus.parts["train"]["tokens"].take(rows).to_pylist()
     vocabulary = load_teacher(storage, teacher.run.id)._vocabulary
@@ -68,11 +68,11 @@ def test_a_student_is_distilled_from_the_mean_of_its_teachers(ensembles, combine
     with torch.inference_mode():
         mean = Ensemble(members, combine=combine)(batch).distribution
         expected_BTY, best_BT = token_marginals(mean), viterbi(mean)[0]
-    chain = given.chain if combine == "scores" else given.marginals
-    assert (given.chain is None) == (combine == "posteriors")
+    chain = signals.chain if combine == "scores" else signals.marginals
+    assert (signals.chain is None) == (combine == "posteriors")
     mask_BT = chain.mask_BT
     torch.testing.assert_close(token_marginals(chain)[mask_BT], expected_BTY[mask_BT], rtol=0, atol=2e-3)
-    assert torch.equal(given.paths_BKT[:, 0][mask_BT], best_BT[mask_BT])
+    assert torch.equal(signals.paths_BKT[:, 0][mask_BT], best_BT[mask_BT])
     assert len(executed(ready, run).epochs) == 2
 
 
@@ -93,11 +93,13 @@ def test_an_ensemble_is_scored_by_itself_and_trains_nothing(ensembles):
 def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
     monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     storage = Storage(str(tmp_path))
-    one, two = (measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several()))
-    assert two["parameters"] == 2 * one["parameters"]
-    assert two.no_export == "it is the mean of several models"
-    assert ("latency_ms" in one.figures, "latency_ms_torch" in two.figures) == (True, True)
-    assert two.shape["models"] == 2 * one.shape["models"]
+    single, double = (
+        measure_cost(storage.uri, prepare(r, storage).teachers[0].run) for r in (recipe(), several())
+    )
+    assert double["parameters"] == 2 * single["parameters"]
+    assert double.no_export == "it is the mean of several models"
+    assert ("latency_ms" in single.figures, "latency_ms_torch" in double.figures) == (True, True)
+    assert double.shape["models"] == 2 * single.shape["models"]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +112,8 @@ def test_it_costs_what_all_its_members_cost(tmp_path, monkeypatch):
     ],
 )
 def test_a_mixture_is_no_chain(objective, decoder, message):
-    asked = several("posteriors", objective=objective, student={"decoder": decoder})
-    faults = recipe_faults(asked)
+    run_recipe = several("posteriors", objective=objective, student={"decoder": decoder})
+    faults = recipe_faults(run_recipe)
     assert not faults if message is None else message in faults[0][1]
     assert not recipe_faults(several("scores", objective=objective, student={"decoder": decoder}))
 

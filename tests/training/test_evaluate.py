@@ -32,15 +32,15 @@ class Lookup(nn.Module):
         self.tags, self.known = tags, {}
         for row in range(len(part)):
             pieces = part.text.gather(np.array([row])).pieces_BP[0].tolist()
-            known = part.labels.gather(np.array([row])).tags_BT[0].numpy()
-            known[draw.random(len(known)) < WRONG] = 0
-            self.known[tuple(pieces)] = torch.from_numpy(known)
+            gold_tags = part.labels.gather(np.array([row])).tags_BT[0].numpy()
+            gold_tags[draw.random(len(gold_tags)) < WRONG] = 0
+            self.known[tuple(pieces)] = torch.from_numpy(gold_tags)
 
     def forward(self, batch, *, layers=()):
         scores_BTY = torch.randn(*batch.first_BT.shape, self.tags)
         for b, (pieces, length) in enumerate(zip(batch.pieces_BP, batch.piece_lengths_B, strict=True)):
-            known = self.known[tuple(pieces[:length].tolist())]
-            scores_BTY[b, torch.arange(len(known)), known] += 100.0
+            tags = self.known[tuple(pieces[:length].tolist())]
+            scores_BTY[b, torch.arange(len(tags)), tags] += 100.0
         return Output(Chain(scores_BTY, batch.lengths_B))
 
 
@@ -56,15 +56,15 @@ def test_f1_is_seqevals_for_each_language(tmp_path, monkeypatch):
     scored = evaluate.score_part(lookup, part, TASKS["ner"], tag_set, worker=Worker())["source"]
 
     gold = [[tag_set.tags[tag] for tag in tags] for tags in table["tags"].to_pylist()]
-    known = [
+    known_gold = [
         lookup.known[tuple(part.text.gather(np.array([row])).pieces_BP[0].tolist())] for row in range(16)
     ]
-    predicted = [[tag_set.tags[tag] for tag in tags] for tags in known]
+    predicted = [[tag_set.tags[tag] for tag in tags] for tags in known_gold]
     languages = table["language"].to_pylist()
     expected = {}
     for language in ("en", "de"):
-        own = [row for row, name in enumerate(languages) if name == language]
-        sides = [gold[row] for row in own], [predicted[row] for row in own]
+        language_rows = [row for row, name in enumerate(languages) if name == language]
+        sides = [gold[row] for row in language_rows], [predicted[row] for row in language_rows]
         expected[language] = f1_score(*sides)
     assert 0.2 < expected["en"] != expected["de"] < 0.9
     assert scored.by_language == pytest.approx(expected)

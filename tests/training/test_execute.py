@@ -30,10 +30,10 @@ def test_a_network_folder_shows_a_result_once_it_is_written_into(run, tmp_path, 
     store, written = Storage(str(tmp_path)), []
     folder = store.child(*run.folder)
     folder.write_json(RESULT, result_of(run, 0.5).to_plain())
-    shown, write = Storage.exists, Storage.write
-    monkeypatch.setattr(Storage, "exists", lambda own, name: bool(written) and shown(own, name))
+    exists, write = Storage.exists, Storage.write
+    monkeypatch.setattr(Storage, "exists", lambda storage, name: bool(written) and exists(storage, name))
     monkeypatch.setattr(
-        Storage, "write", lambda own, name, data: (written.append(name), write(own, name, data))
+        Storage, "write", lambda storage, name, data: (written.append(name), write(storage, name, data))
     )
     assert execute.result_is_visible(store, run)
     assert folder.names() == [RESULT]

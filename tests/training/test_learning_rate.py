@@ -25,32 +25,32 @@ def rates(steps, **settings):
 
 @pytest.mark.parametrize("kind", ["constant", "linear", "cosine"])
 def test_the_rate_rises_and_falls_as_stated(kind):
-    found = rates(20, learning_rate_schedule=kind, warmup=0.2, final_learning_rate=0.01)
-    assert found[:4] == pytest.approx([0.025, 0.05, 0.075, 0.1])
-    done = [step / 16 for step in range(16)]
+    actual = rates(20, learning_rate_schedule=kind, warmup=0.2, final_learning_rate=0.01)
+    assert actual[:4] == pytest.approx([0.025, 0.05, 0.075, 0.1])
+    progress = [step / 16 for step in range(16)]
     falling = {
         "constant": [0.1] * 16,
-        "linear": [0.1 * (1 - d) for d in done],
-        "cosine": [0.01 + 0.09 * (1 + math.cos(math.pi * d)) / 2 for d in done],
+        "linear": [0.1 * (1 - d) for d in progress],
+        "cosine": [0.01 + 0.09 * (1 + math.cos(math.pi * d)) / 2 for d in progress],
     }
-    assert found[4:] == pytest.approx(falling[kind])
+    assert actual[4:] == pytest.approx(falling[kind])
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
 def test_the_optimiser_takes_the_steps_of_the_unfused_one(kind):
     settings = {"lr": 0.1, "weight_decay": 0.3}
     plain = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[kind]
-    own, expected = (nn.Parameter(torch.linspace(-2, 3, 15).view(5, 3)) for _ in range(2))
+    fused, expected = (nn.Parameter(torch.linspace(-2, 3, 15).view(5, 3)) for _ in range(2))
     config = TrainingConfig(optimiser=kind, learning_rate=settings["lr"], weight_decay=0.3)
     optimisers = (
-        make_optimiser(config, [own]), plain([expected], foreach=False, fused=False, **settings),
+        make_optimiser(config, [fused]), plain([expected], foreach=False, fused=False, **settings),
     )  # fmt: skip
     for step in range(5):
-        for parameter in (own, expected):
+        for parameter in (fused, expected):
             parameter.grad = (parameter.detach() - step).cos()
         for optimiser in optimisers:
             optimiser.step()
-    torch.testing.assert_close(own, expected)
+    torch.testing.assert_close(fused, expected)
 
 
 def test_cosine_is_that_of_torch():

@@ -104,7 +104,7 @@ def test_pretraining_with_a_teacher_stores_nothing_and_names_each_loss(distilled
 
 def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
     _, run, _ = distilled
-    other = distilling(
+    second_recipe = distilling(
         root,
         encoders,
         teachers={"kind": "hf_masked_lm", "path": str(encoders / "small")},
@@ -113,7 +113,8 @@ def test_another_teacher_makes_another_run(root, encoders, distilled, tmp_path):
     )
     same = distilling(root, encoders, objective={"kind": "token"}, schedule={"epochs": 1})
     runs = [
-        student_of(prepare(run_recipe, Storage(str(tmp_path))), run_recipe).id for run_recipe in (other, same)
+        student_of(prepare(run_recipe, Storage(str(tmp_path))), run_recipe).id
+        for run_recipe in (second_recipe, same)
     ]
     assert len({run.id, *runs}) == 3
 
@@ -128,7 +129,9 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
     dtype = torch.float64 if precision == "float32" else torch.float32
     student = build_model(ready.storage, run, dropout=0.0).to(dtype).train()
     objective = Mix(
-        parts=tuple(Part(objective=each) for each in (Gold(), Token(), HiddenStates(layers=(0,))))
+        parts=tuple(
+            Part(objective=objective_part) for objective_part in (Gold(), Token(), HiddenStates(layers=(0,)))
+        )
     )
     live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
     assert live is not None
@@ -139,8 +142,12 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
         student.zero_grad()
         losses = Learner(student, loss, objective, live)(batch, 1.0, precision)
         losses["total"].mean().backward()
-        of = {name: own.grad.clone() for name, own in student.named_parameters() if own.grad is not None}
-        return {**{name: own.detach() for name, own in losses.items()}, **of}
+        of = {
+            name: loss_B.grad.clone()
+            for name, loss_B in student.named_parameters()
+            if loss_B.grad is not None
+        }
+        return {**{name: loss_B.detach() for name, loss_B in losses.items()}, **of}
 
     def guesses() -> list:
         with torch.inference_mode():
@@ -150,13 +157,13 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
     assert student(batch.text).distribution.fits_in_memory
     monkeypatch.setattr(unscored, "MAX_SCORES", 150)
     assert len(student(batch.text).distribution.chunks()) > 3
-    found = step()
-    assert found.keys() == expected.keys()
+    actual = step()
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(found[name], value, rtol=tolerance, atol=tolerance, msg=name)
-    for guess, other in zip(guesses(), certain, strict=True):
-        np.testing.assert_allclose(guess.log_p_M, other.log_p_M, rtol=1e-4)
-        np.testing.assert_array_equal(guess.right_M, other.right_M)
+        torch.testing.assert_close(actual[name], value, rtol=tolerance, atol=tolerance, msg=name)
+    for guess, certain_guess in zip(guesses(), certain, strict=True):
+        np.testing.assert_allclose(guess.log_p_M, certain_guess.log_p_M, rtol=1e-4)
+        np.testing.assert_array_equal(guess.right_M, certain_guess.right_M)
 
 
 def test_losses_are_those_of_a_plain_reading_of_both(distilled):
@@ -165,8 +172,8 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     student = build_model(ready.storage, run, dropout=0.0).eval()
     objective = Mix(
         parts=tuple(
-            Part(objective=each)
-            for each in (
+            Part(objective=checkpoint)
+            for checkpoint in (
                 Gold(),
                 Token(),
                 HiddenStates(layers=(0, 3)),
@@ -193,31 +200,41 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     for b, row in enumerate(rows):
         read, length = part.text.gather(np.array([row])), int(batch.text.piece_lengths_B[b])
         with torch.no_grad():
-            own, given = (
-                each.eval()(input_ids=read.pieces_BP, output_hidden_states=True) for each in (small, wide)
+            student_output, teacher_output = (
+                checkpoint.eval()(input_ids=read.pieces_BP, output_hidden_states=True)
+                for checkpoint in (small, wide)
             )
         hidden = part.text.hidden(np.array([row]))[0]
-        log_MV = own.logits[0, read.first_BT[0]].log_softmax(-1)
+        log_MV = student_output.logits[0, read.first_BT[0]].log_softmax(-1)
         gold = -sum(log_MV[m, piece] for m, piece in enumerate(hidden))
-        p_MV = given.logits[0, read.first_BT[0]].softmax(-1)
+        p_MV = teacher_output.logits[0, read.first_BT[0]].softmax(-1)
         states = sum(
-            (given.hidden_states[layer][0, p] - f(own.hidden_states[own_layer][0, p])).norm()
-            for (layer, own_layer), f in zip(((0, 0), (3, 1)), projections, strict=True)
+            (
+                teacher_output.hidden_states[layer][0, p]
+                - f(student_output.hidden_states[student_layer][0, p])
+            ).norm()
+            for (layer, student_layer), f in zip(((0, 0), (3, 1)), projections, strict=True)
             for p in range(length)
         )
         expected = {"gold": gold, "token": -(p_MV * log_MV).sum(), "hidden_states": states}
         for kind, value in expected.items():
             torch.testing.assert_close(losses[kind][b], value, rtol=1e-4, atol=1e-4)
-        scores = [_scores(model, layer, out) for model, layer, out in ((small, 2, own), (wide, 3, given))]
+        scores = [
+            _scores(model, layer, out)
+            for model, layer, out in ((small, 2, student_output), (wide, 3, teacher_output))
+        ]
         apart_PP = scores[0].mean(0) - scores[1].mean(0)
         torch.testing.assert_close(losses["attention"][b], apart_PP.norm(dim=1).sum(), rtol=1e-3, atol=1e-3)
 
 
 def _scores(model, layer, out):
     """Attention scores of one sentence, q · k / √d [H, P, P]."""
-    own, states_PD = model.bert.encoder.layer[layer - 1].attention.self, out.hidden_states[layer - 1][0]
+    attention, states_PD = model.bert.encoder.layer[layer - 1].attention.self, out.hidden_states[layer - 1][0]
     heads = model.config.num_attention_heads
-    q, k = (each(states_PD).unflatten(-1, (heads, -1)).transpose(0, 1) for each in (own.query, own.key))
+    q, k = (
+        projection(states_PD).unflatten(-1, (heads, -1)).transpose(0, 1)
+        for projection in (attention.query, attention.key)
+    )
     return q @ k.mT / q.shape[-1] ** 0.5
 
 
@@ -238,12 +255,12 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     bare = tmp_path / "bare"
     AutoModel.from_pretrained(encoders / "teacher").save_pretrained(bare)
     AutoTokenizer.from_pretrained(encoders / "teacher").save_pretrained(bare)
-    given = {"kind": "hf_masked_lm", "path": str(bare)}
-    run_recipe = distilling(root, encoders, teachers=given)
+    checkpoint = {"kind": "hf_masked_lm", "path": str(bare)}
+    run_recipe = distilling(root, encoders, teachers=checkpoint)
     with pytest.raises(StoreError, match="no trained masked-language-model head"):
         train_teachers(prepare(run_recipe, Storage(str(tmp_path / "one"))))
     trained = {
-        **given, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
+        **checkpoint, "fine_tune": True, "vocabulary": "pruned", "freeze": ("embeddings", 1, 2, 3),
         "training": {"batch_tokens": 100},
     }  # fmt: skip
     run_recipe = distilling(root, encoders, teachers=trained)
@@ -256,8 +273,8 @@ def test_a_checkpoint_without_a_head_gets_one_and_is_pruned(root, encoders, tmp_
     whole = AutoModel.from_pretrained(bare)
     assert pruned.vocabulary.pieces.size < whole.config.vocab_size
     assert pruned.vocabulary.pieces.special.mask is not None
-    own = pruned.model.model.base_model.encoder.layer[1].output.dense.weight
-    torch.testing.assert_close(own, whole.encoder.layer[1].output.dense.weight)
+    student_weight = pruned.model.model.base_model.encoder.layer[1].output.dense.weight
+    torch.testing.assert_close(student_weight, whole.encoder.layer[1].output.dense.weight)
     run = student_of(ready, run_recipe)
     assert executed(ready, run).scores.get("dev").beside["perplexity"].mean > 1
 
@@ -269,11 +286,11 @@ def test_a_checkpoint_with_rows_behind_its_vocabulary(root, encoders, tmp_path):
     model.resize_token_embeddings(pieces + 7)
     shutil.copytree(encoders / "small", tmp_path / "more")
     model.save_pretrained(tmp_path / "more")
-    given = {"path": str(tmp_path / "more")}
+    checkpoint = {"path": str(tmp_path / "more")}
     objective = {"kind": "mix", "parts": ({"objective": {"kind": "gold"}}, {"objective": {"kind": "token"}})}
     run_recipe = distilling(
-        root, encoders, teachers={"kind": "hf_masked_lm", **given},
-        student={"kind": "pretrained_encoder", **given}, objective=objective, schedule={"epochs": 1},
+        root, encoders, teachers={"kind": "hf_masked_lm", **checkpoint},
+        student={"kind": "pretrained_encoder", **checkpoint}, objective=objective, schedule={"epochs": 1},
     )  # fmt: skip
     ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
     train_teachers(ready)
@@ -289,7 +306,11 @@ def test_pieces_of_its_own_beside_a_teacher_that_reads_batches_are_refused_befor
     root, encoders
 ):
     run_recipe = distilling(root, encoders, student=STUDENT)
-    (fault,) = [own for own in recipe_faults(run_recipe) if own[0] == ("student", "vocabulary")]
+    (fault,) = [
+        path_and_text
+        for path_and_text in recipe_faults(run_recipe)
+        if path_and_text[0] == ("student", "vocabulary")
+    ]
     assert "set student.vocabulary: {kind: teacher}" in fault[1]
     assert recipe_faults(distilling(root, encoders, student=STUDENT, objective={"kind": "gold"})) == []
 
@@ -315,19 +336,19 @@ def test_texts_that_one_of_two_encoders_would_cut_are_refused(tmp_path):
 def test_refusals(root, encoders, tmp_path):
     storage = Storage(str(tmp_path))
     lower = {**STUDENT, "vocabulary": {**STUDENT["vocabulary"], "lower_case": True}}
-    own_pieces = distilling(root, encoders, student=lower)
+    other_pieces = distilling(root, encoders, student=lower)
     with pytest.raises(RunError, match="the student has other pieces than the teacher"):
-        student_runs(own_pieces, prepare(own_pieces, storage))
+        student_runs(other_pieces, prepare(other_pieces, storage))
     too_deep = {"kind": "hidden_states", "layers": (9,)}
     deep = distilling(root, encoders, objective=too_deep)
     with pytest.raises(SignalError, match="no layer 9"):
         student_runs(deep, prepare(deep, storage))
-    said = dict(recipe_faults(recipe(objective={"kind": "hidden_states", "layers": (1,)})))
-    assert "student.kind: encoder or pretrained" in said["objective", "kind"]
-    said = dict(
+    messages = dict(recipe_faults(recipe(objective={"kind": "hidden_states", "layers": (1,)})))
+    assert "student.kind: encoder or pretrained" in messages["objective", "kind"]
+    messages = dict(
         recipe_faults(distilling(root, encoders, objective={"kind": "attention", "layers": (1, 2, 3)}))
     )
-    assert "no layer 3" in said["objective", "student_layers"]
+    assert "no layer 3" in messages["objective", "student_layers"]
     labels = recipe(teachers={"kind": "hf_masked_lm", "path": "x"})
     assert "task: masked_lm" in dict(recipe_faults(labels))["teachers", "kind"]
     with pytest.raises(ValueError, match="each teacher layer needs one student layer"):
@@ -352,14 +373,14 @@ def fine_tuning(encoders, **changes):
 
 def test_fine_tuning_with_a_teacher(encoders, tmp_path):
     """What can be stored is; the rest the teacher gives in the training step."""
-    asked = fine_tuning(encoders)
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path)))
+    run_recipe = fine_tuning(encoders)
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path)))
     train_teachers(ready)
-    computed(ready, asked)
-    run = student_of(ready, asked)
+    computed(ready, run_recipe)
+    run = student_of(ready, run_recipe)
     assert set(run.sources[0].signals) == {"emissions", "transitions"}
-    objective = Mix.model_validate(asked.objective.model_dump())
+    objective = Mix.model_validate(run_recipe.objective.model_dump())
     assert {need.signal for need in live_needs(run, objective.needs)} == {"piece_states", "attention"}
     result = executed(ready, run)
     assert {"gold", "token", "hidden_states", "attention"} <= set(result.epochs[0]["losses"])
@@ -375,22 +396,26 @@ def test_each_seed_may_start_from_a_checkpoint_of_its_own(encoders, tmp_path):
     for seed, name in ((4, "small"), (5, "teacher")):
         shutil.copytree(encoders / name, tmp_path / f"encoder-{seed}")
     student = {"kind": "pretrained", "path": str(tmp_path / "encoder-{seed}")}
-    asked = fine_tuning(
+    run_recipe = fine_tuning(
         encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 4}
     )
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    ((first,), (second,)) = seed_runs(asked, ready, 2)
-    assert student_runs(asked, ready) == (first,)
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    ((first,), (second,)) = seed_runs(run_recipe, ready, 2)
+    assert student_runs(run_recipe, ready) == (first,)
     assert [run.training["seed"] for run in (first, second)] == [4, 5]
     assert [run.model["path"][-1] for run in (first, second)] == ["4", "5"]
-    named = {"kind": "pretrained", "path": str(encoders / "teacher")}
+    vocabulary = {"kind": "pretrained", "path": str(encoders / "teacher")}
     by_hand = fine_tuning(
-        encoders, student=named, objective={"kind": "gold"}, teachers={"kind": "none"}, training={"seed": 5}
+        encoders,
+        student=vocabulary,
+        objective={"kind": "gold"},
+        teachers={"kind": "none"},
+        training={"seed": 5},
     )
     assert second.id == student_of(ready, by_hand).id  # the run of the weights, wherever their folder is
     with pytest.raises(StoreError, match="encoder-6"):
-        seed_runs(asked, ready, 3)
+        seed_runs(run_recipe, ready, 3)
 
 
 @pytest.mark.slow
@@ -400,10 +425,10 @@ def test_a_pretrained_student_is_a_student_like_others(encoders, tmp_path, vocab
     from raykd.deploy.export import export_run
 
     student = {"kind": "pretrained", "path": str(encoders / "small"), "vocabulary": vocabulary}
-    asked = fine_tuning(encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"})
-    assert recipe_faults(asked) == []
-    ready = prepare(asked, Storage(str(tmp_path / "store")))
-    run = student_of(ready, asked)
+    run_recipe = fine_tuning(encoders, student=student, objective={"kind": "gold"}, teachers={"kind": "none"})
+    assert recipe_faults(run_recipe) == []
+    ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    run = student_of(ready, run_recipe)
     result = executed(ready, run)
     assert result.epochs[-1]["loss"] < result.epochs[0]["loss"]
     (encoders / "small").rename(encoders / "moved")

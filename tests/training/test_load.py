@@ -73,19 +73,19 @@ def on_gold(**changes: Any) -> Recipe:
     return recipe(objective={"kind": "gold"}, **changes)
 
 
-def student(store: Path, asked: Recipe) -> Run:
-    (run,) = student_runs(asked, prepare(asked, Storage(str(store))))
+def student(store: Path, run_recipe: Recipe) -> Run:
+    (run,) = student_runs(run_recipe, prepare(run_recipe, Storage(str(store))))
     return run
 
 
-def teacher(store: Path, asked: Recipe) -> Run:
-    return prepare(asked, Storage(str(store))).teachers[0].run
+def teacher(store: Path, run_recipe: Recipe) -> Run:
+    return prepare(run_recipe, Storage(str(store))).teachers[0].run
 
 
 def executed(store: Path, run: Run) -> Path:
     """The folder of the finished run."""
-    for each in (*run.members, run):
-        execute_run(str(store), each, worker=Worker(), report=lambda _: None)
+    for member in (*run.members, run):
+        execute_run(str(store), member, worker=Worker(), report=lambda _: None)
     return store.joinpath(*run.folder)
 
 
@@ -98,11 +98,11 @@ def dev_of(store: Path, run: Run) -> tuple[list[list[str]], list[list[str]]]:
     return corpus.parts["dev"]["tokens"].to_pylist(), [corpus.tag_set.decode(path) for path in paths]
 
 
-def moved(folder: Path, store: Path, there: Path) -> Path:
+def moved(folder: Path, store: Path, target: Path) -> Path:
     """The folder elsewhere, its store deleted."""
-    shutil.copytree(folder, there)
+    shutil.copytree(folder, target)
     shutil.rmtree(store)
-    return there
+    return target
 
 
 KINDS = {
@@ -128,16 +128,16 @@ def test_what_is_loaded_is_what_was_evaluated(tmp_path, kind):
     sentences, labels = dev_of(store, run)
     assert len({label for sentence in labels for label in sentence}) > 1
     part = encoded_part(str(store), run, "dev")
-    there = moved(folder, store, tmp_path / "elsewhere")
+    target = moved(folder, store, tmp_path / "elsewhere")
 
-    tagger = raykd.load(there)
-    found = tagger.label(sentences)
-    assert found == labels
+    tagger = raykd.load(target)
+    predicted_labels = tagger.label(sentences)
+    assert predicted_labels == labels
     scored = tagger.task.score(
-        part.labels, [tagger.tag_set.encode(own) for own in found],
+        part.labels, [tagger.tag_set.encode(sentence_labels) for sentence_labels in predicted_labels],
         tag_set=tagger.tag_set, languages=list(part.languages),
     )  # fmt: skip
-    result = Storage(str(there)).read_json(RESULT, RunResult.from_plain)
+    result = Storage(str(target)).read_json(RESULT, RunResult.from_plain)
     assert scored["source"] == result.scores.get("dev")
 
 
@@ -169,43 +169,43 @@ def test_a_fine_tuned_checkpoint_stands_alone(tmp_path, vocabulary):
     tagger = raykd.load(moved(folder, store, tmp_path / "elsewhere"))
     assert tagger.label(sentences) == labels
     with torch.inference_mode():
-        one, other = (model(batch).distribution.emissions_BTY for model in (of_checkpoint, tagger.model))
-    assert torch.equal(one, other)
+        first, second = (model(batch).distribution.emissions_BTY for model in (of_checkpoint, tagger.model))
+    assert torch.equal(first, second)
 
 
 def test_a_checkpoint_as_it_is_and_a_frozen_encoder_are_read_from_their_paths(tmp_path):
     labels = ["O", *(f"{letter}-{kind}" for kind in ("LOC", "ORG", "PER") for letter in "BI")]
-    given = Path(make_checkpoint(tmp_path / "given", labels=labels))
+    given_path = Path(make_checkpoint(tmp_path / "given", labels=labels))
     frozen = Path(make_checkpoint(tmp_path / "frozen", head=False))
-    asked = [
-        (given, {"kind": "hf_token_classifier", "path": str(given)}, lambda plain: plain),
+    recipes = [
+        (given_path, {"kind": "hf_token_classifier", "path": str(given_path)}, lambda plain: plain),
         (frozen, {"contextual": {"path": str(frozen)}}, lambda plain: plain["contextual"][0]),
     ]
-    for number, (checkpoint, teachers, section) in enumerate(asked):
+    for number, (checkpoint, teachers, section) in enumerate(recipes):
         store = tmp_path / f"store-{number}"
         run = teacher(store, on_gold(teachers=teachers))
         folder = executed(store, run)
         sentences, labels = dev_of(store, run)
-        there = moved(folder, store, tmp_path / f"elsewhere-{number}")
-        assert not (there / ARCHITECTURE).exists()
-        assert raykd.load(there).label(sentences) == labels
+        target = moved(folder, store, tmp_path / f"elsewhere-{number}")
+        assert not (target / ARCHITECTURE).exists()
+        assert raykd.load(target).label(sentences) == labels
 
         elsewhere = checkpoint.rename(tmp_path / f"moved-{number}")
         with pytest.raises(StoreError, match=r"set its path in .*model.json to where the same files are now"):
-            raykd.load(there)
-        model = json.loads((there / MODEL).read_text())
+            raykd.load(target)
+        model = json.loads((target / MODEL).read_text())
         section(model["model"])["path"] = str(elsewhere)
-        (there / MODEL).write_text(json.dumps(model))
+        (target / MODEL).write_text(json.dumps(model))
         with pytest.raises(StoreError, match="its checksum is"):
-            raykd.load(there)
+            raykd.load(target)
         del model["sha256"]
-        (there / MODEL).write_text(json.dumps(model))
-        assert raykd.load(there).label(sentences) == labels
+        (target / MODEL).write_text(json.dumps(model))
+        assert raykd.load(target).label(sentences) == labels
 
         config = elsewhere / "config.json"
         config.write_text(config.read_text() + "\n")
         with pytest.raises(StoreError, match="changed"):
-            raykd.load(there)
+            raykd.load(target)
 
 
 @pytest.fixture(scope="module")
@@ -266,9 +266,9 @@ def test_one_label_per_sentence():
     vocabulary = StoredVocabulary("vocabulary-0", pieces, None)
     task, cpu = TASKS["classification"], torch.device("cpu")
     tagger = Tagger(model, vocabulary=vocabulary, tag_set=tag_set, task=task, device=cpu)
-    found = tagger.label([SENTENCE, SENTENCE[:1]])
-    assert [len(labels) for labels in found] == [1, 1]
-    assert {label for labels in found for label in labels} <= {"bad", "good"}
+    predicted_labels = tagger.label([SENTENCE, SENTENCE[:1]])
+    assert [len(labels) for labels in predicted_labels] == [1, 1]
+    assert {label for labels in predicted_labels for label in labels} <= {"bad", "good"}
 
 
 def test_loading_leaves_the_random_generator_alone(folder):

@@ -103,8 +103,8 @@ def test_perplexity_is_that_of_the_model_in_transformers(pretrained):
         with torch.inference_mode():
             logits_PV = model(input_ids=batch.pieces_BP).logits[0]
         scores_MV = logits_PV[batch.first_BT[0]].log_softmax(1)
-        own = scores_MV.gather(1, torch.from_numpy(hidden[0])[:, None])
-        by_language.setdefault(language, []).extend(own[:, 0].tolist())
+        hidden_scores = scores_MV.gather(1, torch.from_numpy(hidden[0])[:, None])
+        by_language.setdefault(language, []).extend(hidden_scores[:, 0].tolist())
     for language, logs in by_language.items():
         expected = math.exp(-np.mean(logs))
         assert result.scores.get("dev").beside["perplexity"].by_language[language] == pytest.approx(
@@ -172,18 +172,18 @@ def test_a_checkpoint_is_pretrained_on_from_where_it_stands(root, pretrained, ch
     student = {"kind": "pretrained_encoder", "path": str(checkpoint), "freeze": ("embeddings",)}
     run_recipe = pretraining(root, student=student, schedule={"epochs": 1})
     assert recipe_faults(run_recipe) == []
-    own = prepare(run_recipe, Storage(str(tmp_path / "store")))
-    on = student_of(own, run_recipe)
+    second_preparation = prepare(run_recipe, Storage(str(tmp_path / "store")))
+    on = student_of(second_preparation, run_recipe)
     tagger = load_tagger(ready.storage.child(*run.folder).uri)
-    batch = encoded_part(own.storage.uri, on, "dev").text.gather(np.arange(6))
+    batch = encoded_part(second_preparation.storage.uri, on, "dev").text.gather(np.arange(6))
     with torch.inference_mode():
         torch.testing.assert_close(
-            build_model(own.storage, on).eval()(batch).distribution.emissions_BTY,
+            build_model(second_preparation.storage, on).eval()(batch).distribution.emissions_BTY,
             tagger.model.eval()(batch).distribution.emissions_BTY,
         )
-    after = executed(own, on)
+    after = executed(second_preparation, on)
     assert after.epochs[0]["loss"] < before.epochs[0]["loss"] * 0.8, "it does not begin at the beginning"
-    export_checkpoint(own.storage.child(*on.folder), Storage(str(tmp_path / "out")))
+    export_checkpoint(second_preparation.storage.child(*on.folder), Storage(str(tmp_path / "out")))
     first, second = (BertForMaskedLM.from_pretrained(folder) for folder in (checkpoint, tmp_path / "out"))
     embeddings = [model.bert.embeddings.word_embeddings.weight for model in (first, second)]
     layers = [model.bert.encoder.layer[0].output.dense.weight for model in (first, second)]
@@ -255,9 +255,9 @@ def test_one_worker_and_two_see_the_same_masks(pretrained):
     ready, run, _ = pretrained
     part, rows = encoded_part(ready.storage.uri, run, "train").for_epoch(5, 2, np.arange(12))
     whole = part.text.gather(rows)
-    for own in (rows[::2], rows[1::2]):
-        half = part.text.gather(own)
-        assert torch.equal(half.pieces_BP, whole.pieces_BP[own, : half.pieces_BP.shape[1]])
+    for worker_rows in (rows[::2], rows[1::2]):
+        half = part.text.gather(worker_rows)
+        assert torch.equal(half.pieces_BP, whole.pieces_BP[worker_rows, : half.pieces_BP.shape[1]])
 
 
 def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_path):
@@ -274,10 +274,10 @@ def test_sentences_of_a_smaller_language_come_again_with_other_masks(root, tmp_p
     for rows, batch in zip(batches, read, strict=True):
         for row, pieces, length in zip(rows, batch.text.pieces_BP, batch.text.piece_lengths_B, strict=True):
             copies.setdefault(int(drawn[row]), []).append(tuple(pieces[:length].tolist()))
-    again = [own for own in copies.values() if len(own) > 1]
-    assert len(again) == 10
-    assert all(len(own) in (3, 4) for own in again)
-    assert sum(len(set(own)) for own in again) > 0.9 * sum(map(len, again))
+    repeated = [masks for masks in copies.values() if len(masks) > 1]
+    assert len(repeated) == 10
+    assert all(len(masks) in (3, 4) for masks in repeated)
+    assert sum(len(set(masks)) for masks in repeated) > 0.9 * sum(map(len, repeated))
     assert sum(map(len, copies.values())) == len(drawn) == len(data.rows)
 
 
@@ -303,7 +303,10 @@ def test_pieces_are_trained_on_languages_as_they_are_sampled(tmp_path, kind):
         run_recipe = pretraining(tmp_path, corpus=corpus, student=student)
         ready = prepare(run_recipe, Storage(str(tmp_path / "store")))
         pieces = open_vocabulary(ready.storage, student_of(ready, run_recipe).vocabulary_id).pieces
-        mean[alpha] = {name: len(pieces.pieces(own).values) / len(own) for name, own in words.items()}
+        mean[alpha] = {
+            name: len(pieces.pieces(language_words).values) / len(language_words)
+            for name, language_words in words.items()
+        }
     assert mean[1.0]["xx"] > mean[1.0]["en"] + 2
     assert mean[0.0]["xx"] < mean[1.0]["xx"] - 1
     assert mean[0.0]["en"] > mean[1.0]["en"], "pieces are as many as before"

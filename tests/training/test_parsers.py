@@ -91,7 +91,7 @@ def test_what_is_read_is_what_the_parser_says_of_every_pair_in_the_students_labe
         {"kind": "top_1"},
         {"kind": "gold"},
     ],
-    ids=lambda own: "-".join(map(str, own.values())),
+    ids=lambda settings: "-".join(map(str, settings.values())),
 )
 def test_a_student_is_distilled_from_it(bank, objective):
     kind, root, ready = bank
@@ -121,7 +121,9 @@ def test_a_student_that_is_loaded_parses_as_it_was_scored(bank):
         for head, tag in zip(row["heads"], row["tags"], strict=True)
     ]
     predicted = [word for tree in loaded.parse(words, pos) for word in tree]
-    right = sum(own == other for own, other in zip(predicted, gold, strict=True))
+    right = sum(
+        predicted_word == gold_word for predicted_word, gold_word in zip(predicted, gold, strict=True)
+    )
     assert right / len(gold) == pytest.approx(result.scores.mean("test"))
     assert right
     assert all(label in loaded.labels for label in loaded.label(words)[0])
@@ -152,8 +154,8 @@ def test_labels_are_those_of_the_encoding(tmp_path, encoding):
     root = write_treebank(tmp_path)
     ready = prepare(parsing(root), Storage(str(tmp_path / "store")))
     runs = {
-        own: student_of(ready, parsing(root, student={**STUDENT, "encoding": own}))
-        for own in ("relative_pos", encoding)
+        code: student_of(ready, parsing(root, student={**STUDENT, "encoding": code}))
+        for code in ("relative_pos", encoding)
     }
     labels = run_labels(ready.storage.uri, runs[encoding])
     assert labels.encoding == encoding
@@ -208,8 +210,8 @@ def test_damaged_labels_are_refused_by_name_and_found_by_the_doctor(tmp_path):
     ],
 )
 def test_what_does_not_parse_is_refused_with_a_hint(tmp_path, changes, path, message):
-    own = corpus(tmp_path, unlabelled="{lang}/text.conllu") | changes.get("corpus", {})
-    changes = {**changes, "corpus": own}
+    corpus_settings = corpus(tmp_path, unlabelled="{lang}/text.conllu") | changes.get("corpus", {})
+    changes = {**changes, "corpus": corpus_settings}
     faults = dict(recipe_faults(parsing(tmp_path, **changes)))
     assert re.search(message, faults[path]), faults
 

@@ -26,10 +26,10 @@ def test_teachers_are_trained_on_more_sentences_than_students(tmp_path):
         assert taught.parts["train"].num_rows == 24
         held_out = _texts(ready.corpus.parts["dev"]) | _texts(ready.corpus.parts["test"])
         assert not _texts(taught.parts["train"]) & held_out
-        own = ready.corpus.select_languages(teacher.languages)
-        assert taught.parts["test"].equals(own.parts["test"])
+        student_corpus = ready.corpus.select_languages(teacher.languages)
+        assert taught.parts["test"].equals(student_corpus.parts["test"])
         # Its signals are for the students' text, not for what it was trained on.
-        students = [own.parts[part] for part in ("train", "unlabelled")]
+        students = [student_corpus.parts[part] for part in ("train", "unlabelled")]
         assert len(teacher.text) == sum(table.num_rows for table in students)
 
 
@@ -46,8 +46,8 @@ def test_other_tags_are_refused(tmp_path):
         calls.append(config.cap)
         if config.cap is None:
             return corpus
-        kept = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.form)
-        return type(corpus)(kept, corpus.languages, corpus.parts, corpus.report)
+        fewer_tags = type(corpus.tag_set)(corpus.tag_set.tags[:-4], corpus.tag_set.form)
+        return type(corpus)(fewer_tags, corpus.languages, corpus.parts, corpus.report)
 
     run_recipe = recipe(corpus={"cap": 6}, teacher_corpus={"cap": None})
     with pytest.raises(CorpusError, match="different tags"):
@@ -71,8 +71,8 @@ def test_word_dropout_needs_an_unknown_piece_of_raykds_own(tmp_path):
 
 def test_given_teachers_have_no_training(tmp_path):
     teacher = {"kind": "hf_token_classifier", "path": str(tmp_path)}
-    given = recipe(teachers=teacher, teacher_corpus={"cap": None})
-    assert ("teacher_corpus",) in [path for path, _ in recipe_faults(given)]
+    run_recipe = recipe(teachers=teacher, teacher_corpus={"cap": None})
+    assert ("teacher_corpus",) in [path for path, _ in recipe_faults(run_recipe)]
 
 
 def test_text_without_labels_that_turns_out_to_be_missing(tmp_path):

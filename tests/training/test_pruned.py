@@ -53,8 +53,8 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
     pieces = open_vocabulary(preparation.storage, run.vocabulary_id).pieces
     text = pa.concat_tables([parts[name].select(["tokens"]) for name in ("train", "unlabelled")])
     whole = run_recipe.teachers.tokenizer.build([])
-    own = set(np.unique(whole.pieces(list(words_in(text))).values).tolist())
-    assert set(pieces.checkpoint_ids) == own | {0, 1, 2, 3, 4}
+    used_pieces = set(np.unique(whole.pieces(list(words_in(text))).values).tolist())
+    assert set(pieces.checkpoint_ids) == used_pieces | {0, 1, 2, 3, 4}
     executed(preparation, run)
     model = load_model(preparation.storage, run)
     assert model.embedding.table.num_embeddings == pieces.size < whole.size
@@ -78,15 +78,15 @@ def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, 
     for name in ("parameters_unpruned", "parameters_pruned", "bytes_torch"):
         assert collected[False][name] == collected[True][name]
     # The dimensions of an array, among others, are written in more bytes where they are larger numbers.
-    for name, most in (("bytes", 16), ("bytes_int8", 64)):
-        assert collected[False][name] == pytest.approx(collected[True][name], abs=most)
+    for name, limit in (("bytes", 16), ("bytes_int8", 64)):
+        assert collected[False][name] == pytest.approx(collected[True][name], abs=limit)
 
 
 def test_the_share_of_unknown_pieces():
-    known = WordVocabulary(("a", "b"))
-    assert unknown_share(known, pa.table({"tokens": [["a", "b", "c"], ["a", "a"], ["c"]]})) == pytest.approx(
-        2 / 6
-    )
+    vocabulary = WordVocabulary(("a", "b"))
+    assert unknown_share(
+        vocabulary, pa.table({"tokens": [["a", "b", "c"], ["a", "a"], ["c"]]})
+    ) == pytest.approx(2 / 6)
 
 
 def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
@@ -103,14 +103,14 @@ def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
 
 def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
     """Another checkpoint at the same place has other pieces: what was stored of the first is not read for it."""
-    one, first = recipes(tmp_path, pruned=True)
+    first_recipe, first = recipes(tmp_path, pruned=True)
     folder = tmp_path / "checkpoint"
-    before = student_of(first, one).vocabulary_id
+    before = student_of(first, first_recipe).vocabulary_id
     pieces = [*PIECES[:5], *reversed(PIECES[5:])]
     BertTokenizerFast(
         vocab={piece: row for row, piece in enumerate(pieces)}, do_lower_case=False
     ).save_pretrained(folder)
-    run_recipe = one.model_copy()
+    run_recipe = first_recipe.model_copy()
     second_preparation = prepare(run_recipe, Storage(str(tmp_path / "store")))
     now = student_of(second_preparation, run_recipe).vocabulary_id
     assert now != before
@@ -118,8 +118,8 @@ def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
     fresh = run_recipe.teachers.tokenizer.build([])
     old = fresh.pieces(["an"]).values.tolist()
     assert [rows.checkpoint_ids[row] for row in rows.pieces(["an"]).values] == old or 1 in old
-    other = tmp_path / "moved"
-    shutil.copytree(folder, other)
+    moved_path = tmp_path / "moved"
+    shutil.copytree(folder, moved_path)
     config = run_recipe.teachers.tokenizer
-    moved = config.model_copy(update={"path": str(other)})
+    moved = config.model_copy(update={"path": str(moved_path)})
     assert vocabulary_id(config, False, None, "c") == vocabulary_id(moved, False, None, "c")

@@ -65,9 +65,9 @@ def test_a_run_killed_again_and_again(small, tmp_path):
     ], process.stderr
     undisturbed = executed(small, run)
     assert {epoch["stage"] for epoch in undisturbed.epochs} == {0, 1}
-    folder, other = (Storage(str(uri)).child(*run.folder) for uri in (store, small.storage.uri))
+    folder, undisturbed_folder = (Storage(str(uri)).child(*run.folder) for uri in (store, small.storage.uri))
     assert without_times(folder.read_json(RESULT)) == without_times(undisturbed.to_plain())
-    assert folder.read(WEIGHTS) == other.read(WEIGHTS)
+    assert folder.read(WEIGHTS) == undisturbed_folder.read(WEIGHTS)
     assert not folder.exists(CHECKPOINT)
 
 

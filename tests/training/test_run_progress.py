@@ -78,11 +78,11 @@ def test_it_is_said_before_every_batch(whole):
 
 def test_the_run_is_the_same_where_nobody_listens(whole, tmp_path):
     result, _ = whole
-    other, reports = done(tmp_path, listened=False)
+    unheard, reports = done(tmp_path, listened=False)
     assert reports == []
-    assert other is not None
-    assert (other.run_id, other.weights_sha256) == (result.run_id, result.weights_sha256)
-    assert other.scores == result.scores
+    assert unheard is not None
+    assert (unheard.run_id, unheard.weights_sha256) == (result.run_id, result.weights_sha256)
+    assert unheard.scores == result.scores
 
 
 def test_a_run_that_goes_on_says_where(whole, tmp_path):

@@ -61,10 +61,10 @@ def write_files(root):
     draw = random.Random(0)
     for language, parts in (("en", {"train": 80, "dev": 15, "test": 15}), ("xx", {"test": 10})):
         for part, count in parts.items():
-            every = [utterance(draw) for _ in range(count)]
-            lines = (f"BOS {' '.join(w)} EOS\tO {' '.join(s)} {i}\n" for w, s, i in every)
+            utterances = [utterance(draw) for _ in range(count)]
+            lines = (f"BOS {' '.join(w)} EOS\tO {' '.join(s)} {i}\n" for w, s, i in utterances)
             (root / f"{language}-{part}.iob").write_text("".join(lines))
-            (root / f"{language}-{part}.txt").write_text("".join(mtop_line(w) for w, _, _ in every))
+            (root / f"{language}-{part}.txt").write_text("".join(mtop_line(w) for w, _, _ in utterances))
     return root
 
 
@@ -126,10 +126,10 @@ def test_the_loaded_model_says_what_was_scored(trained):
     corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     part = encoded_part(ready.storage.uri, run, "test")
     english = [i for i, language in enumerate(part.languages) if language == "en"]
-    words = [own[1:] for own in part.labels.tokens.to_pylist()]
+    words = [tokens[1:] for tokens in part.labels.tokens.to_pylist()]
     gold = [
-        bracket_text(steps, own)
-        for steps, own in zip(part.labels.lists(), part.labels.tokens.to_pylist(), strict=True)
+        bracket_text(steps, tokens)
+        for steps, tokens in zip(part.labels.lists(), part.labels.tokens.to_pylist(), strict=True)
     ]
     predicted = loaded.trees(words)
     assert sum(predicted[i] == gold[i] for i in english) / len(english) == pytest.approx(
@@ -159,8 +159,8 @@ def test_what_is_generated_step_by_step_has_the_probability_that_is_trained(trai
     with torch.inference_mode():
         generated = model(replace(batch, steps_BS=None)).distribution
         steps_BS, log_p_B = viterbi(generated)
-        given = replace(batch, steps_BS=steps_BS, step_lengths_B=generated.lengths_B)
-        forced = model(given).distribution
+        batch_with_steps = replace(batch, steps_BS=steps_BS, step_lengths_B=generated.lengths_B)
+        forced = model(batch_with_steps).distribution
         torch.testing.assert_close(
             log_p_B, score(forced, steps_BS) - log_partition(forced), rtol=1e-4, atol=1e-4
         )
@@ -176,25 +176,27 @@ def test_a_wider_beam_finds_nothing_less_probable(trained):
     greedy, batch = model_and_batch(trained, *range(10))
     batch = replace(batch, steps_BS=None)
     with torch.inference_mode():
-        own = viterbi(greedy(batch).distribution)[1]
+        greedy_log_p = viterbi(greedy(batch).distribution)[1]
         greedy._beam = 4
-        assert (viterbi(greedy(batch).distribution)[1] >= own - 1e-4).all()
+        assert (viterbi(greedy(batch).distribution)[1] >= greedy_log_p - 1e-4).all()
 
 
 def test_a_sentence_has_the_same_tree_alone(trained):
     model, batch = model_and_batch(trained, *range(8))
     together = model.generate(batch)
     for row in range(8):
-        _, one = model_and_batch(trained, row)
-        alone = model.generate(one)
+        _, single = model_and_batch(trained, row)
+        alone = model.generate(single)
         length = int(alone.lengths_B[0])
         assert int(together.lengths_B[row]) == length
-        (own,), (log_p,) = viterbi(alone)
-        others, logs = viterbi(together)
-        words = one.lengths_B
-        assert torch.equal(own, others[row, :length])
+        (single_path,), (log_p,) = viterbi(alone)
+        joint_paths, logs = viterbi(together)
+        words = single.lengths_B
+        assert torch.equal(single_path, joint_paths[row, :length])
         assert float(logs[row]) == pytest.approx(float(log_p), abs=1e-4)
-        assert int(own.max()) < len(model.scores.weight) + int(words)  # points to no word of another sentence
+        assert int(single_path.max()) < len(model.scores.weight) + int(
+            words
+        )  # points to no word of another sentence
 
 
 def test_training_is_given_the_steps_and_counts_them(trained):
@@ -240,9 +242,11 @@ def test_equal_words_count_as_each_other(root, tmp_path):
     assert "@1" in steps
     names = part.labels.labels
     for word, score_ in (("@3", 1.0), ("@2", 0.0)):
-        other = np.array(names.encode([word if step == "@1" else step for step in steps]))
+        number_of_step = np.array(names.encode([word if step == "@1" else step for step in steps]))
         assert (
-            SEMANTIC_PARSING.score(part.labels, [other], tag_set=None, languages=["en"])["source"].mean
+            SEMANTIC_PARSING.score(part.labels, [number_of_step], tag_set=None, languages=["en"])[
+                "source"
+            ].mean
             == score_
         )
 
@@ -264,10 +268,10 @@ def test_one_worker_and_two_take_the_same_step(trained):
 
     whole = scores([0, 1, 2, 3], [0, 1, 2, 3])
     for row in range(4):
-        own = scores([row], [row])
-        steps, labels = own.emissions_BTY.shape[1:]
+        row_scores = scores([row], [row])
+        steps, labels = row_scores.emissions_BTY.shape[1:]
         torch.testing.assert_close(
-            own.emissions_BTY[0], whole.emissions_BTY[row, :steps, :labels], rtol=1e-4, atol=1e-4
+            row_scores.emissions_BTY[0], whole.emissions_BTY[row, :steps, :labels], rtol=1e-4, atol=1e-4
         )
 
 
@@ -431,10 +435,10 @@ def test_scores_are_those_of_any_number_of_workers(trained):
 def test_it_is_trained_in_bf16_too(trained):
     model, batch = model_and_batch(trained, 0, 3, 7)
     with torch.autocast("cpu", torch.bfloat16):
-        given = model.train()(batch).distribution
+        distribution = model.train()(batch).distribution
     labels_BS = batch.steps_BS
-    assert given.dtype == torch.float32
-    loss = (log_partition(given) - score(given, labels_BS)).sum()
+    assert distribution.dtype == torch.float32
+    loss = (log_partition(distribution) - score(distribution, labels_BS)).sum()
     loss.backward()
     without = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not without

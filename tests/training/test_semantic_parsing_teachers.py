@@ -104,8 +104,8 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     student = build_model(ready.storage, run, dropout=0.0).eval()
     objective = Mix(
         parts=tuple(
-            Part(objective=each)
-            for each in (
+            Part(objective=difference)
+            for difference in (
                 Gold(),
                 Token(),
                 HiddenStates(layers=(0, 2), student_layers=(0, 1)),
@@ -116,7 +116,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
     live = live_teacher(ready.storage.uri, run, live_needs(run, objective.needs))
     assert live is not None
     sizes = {"student": {0: 16, 1: 16}, "teacher": {0: 16, 2: 16}}
-    loss = objective.build(*(Sizes(1, each) for each in sizes.values()))
+    loss = objective.build(*(Sizes(1, difference) for difference in sizes.values()))
     data = training_data(ready.storage.uri, run, (), text="labelled")
     rows = np.array([0, 7, 45])
     batch = Batch(data.part.text.gather(rows), data.part.labels.gather(rows), TeacherBatch())
@@ -133,11 +133,14 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
                 for model in both
             ]
         log_SL, p_SL = chains[0].log_softmax(-1), chains[1].softmax(-1)
-        apart = [(inside[1][wanted] - inside[0][own])[0] for own, wanted in ((0, 0), (1, 2))]
+        apart = [
+            (inside[1][teacher_layer] - inside[0][student_layer])[0]
+            for student_layer, teacher_layer in ((0, 0), (1, 2))
+        ]
         expected = {
             "gold": -log_SL.gather(1, gold.tags_BT[0, :, None]).sum(),
             "token": -(p_SL * log_SL).sum(),
-            "hidden_states": sum(each.norm(dim=1).sum() for each in apart),
+            "hidden_states": sum(difference.norm(dim=1).sum() for difference in apart),
         }
         for kind, value in expected.items():
             torch.testing.assert_close(losses[kind][b], value, rtol=1e-4, atol=1e-4)

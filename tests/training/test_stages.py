@@ -91,17 +91,17 @@ def test_each_stage_starts_from_the_best_state_of_the_one_before(small):
 
 def test_optimiser_steps_end_a_stage_inside_an_epoch(small):
     run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "max_steps": 1}}, GOLD))
-    one = distiller(small.storage, run, folder="steps-1")
-    one.train(lambda _: None)
-    assert [epoch["steps"] for epoch in one.progress.history if epoch["stage"] == 0] == [1]
+    single_loop = distiller(small.storage, run, folder="steps-1")
+    single_loop.train(lambda _: None)
+    assert [epoch["steps"] for epoch in single_loop.progress.history if epoch["stage"] == 0] == [1]
     # The second stage counts its own; an epoch has as many steps as batches.
-    in_an_epoch = one.progress.history[1]["steps"] - 1
+    in_an_epoch = single_loop.progress.history[1]["steps"] - 1
     assert in_an_epoch > 1
-    most = 2 * in_an_epoch + 1
-    run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "max_steps": most}},))
+    limit = 2 * in_an_epoch + 1
+    run = student_of(small, stages=({**GOLD, "schedule": {"epochs": None, "max_steps": limit}},))
     loop = distiller(small.storage, run, folder="steps")
     loop.train(lambda _: None)
-    assert [epoch["steps"] for epoch in loop.progress.history] == [in_an_epoch, 2 * in_an_epoch, most]
+    assert [epoch["steps"] for epoch in loop.progress.history] == [in_an_epoch, 2 * in_an_epoch, limit]
 
 
 def test_patience_alone_ends_a_stage(small):
@@ -272,17 +272,21 @@ def test_the_share_of_labelled_text_is_that_of_what_is_drawn(alpha):
             rows[sample_by_language(languages[rows], alpha=alpha, seed=0, epoch=epoch)]
             for epoch in range(200)
         ]
-        seen = np.concatenate(drawn)
+        drawn_rows = np.concatenate(drawn)
         share = labelled_share(part, rows, per_token=per_token, alpha=alpha)
-        assert share == pytest.approx(size[seen][labelled[seen]].sum() / size[seen].sum(), rel=0.02)
+        assert share == pytest.approx(
+            size[drawn_rows][labelled[drawn_rows]].sum() / size[drawn_rows].sum(), rel=0.02
+        )
 
 
 def test_a_stages_own_training_replaces_what_it_names(small):
-    own = {"learning_rate": 5e-3, "optimiser": "sgd", "batch_tokens": 100}
-    run = student_of(small, stages=(GOLD, {**GOLD, "training": own}), training={"gradient_clip": 3.0})
+    stage_training = {"learning_rate": 5e-3, "optimiser": "sgd", "batch_tokens": 100}
+    run = student_of(
+        small, stages=(GOLD, {**GOLD, "training": stage_training}), training={"gradient_clip": 3.0}
+    )
     first, second = training_plan(small.storage.uri, run).stages
     assert (first.training.learning_rate, first.training.optimiser) == (1e-2, "adam")
-    assert second.training == first.training.model_copy(update=own)
+    assert second.training == first.training.model_copy(update=stage_training)
     loop = distiller(small.storage, run, folder="training")
     reports, _ = trained(loop)
     assert [report.learning_rate for report in reports] == [1e-2, 1e-2, 5e-3, 5e-3]
@@ -332,12 +336,15 @@ def test_an_objectives_own_parameters_are_trained_and_do_not_ship(small, monkeyp
     assert same(drawn, weights_of(opened(distiller(small.storage, run, plan=plan)).loss)), (
         "the seed draws them"
     )
-    close, kept = loop._close_step, []
-    loop._close_step = lambda **options: (kept.append((loop.loss, weights_of(loop.loss))), close(**options))
+    close, weights = loop._close_step, []
+    loop._close_step = lambda **options: (
+        weights.append((loop.loss, weights_of(loop.loss))),
+        close(**options),
+    )
     reports, _ = trained(loop)
     assert reports[1].losses["projected"] < reports[0].losses["projected"]
-    assert not any(torch.equal(kept[0][1][name], drawn[name]) for name in drawn)
-    assert len(kept[1][1]) == 0, "the second stage has none"
+    assert not any(torch.equal(weights[0][1][name], drawn[name]) for name in drawn)
+    assert len(weights[1][1]) == 0, "the second stage has none"
     monkeypatch.setattr(module, "training_plan", lambda *_: plan)
     result = executed(small, run)
     shipped = load(small.storage.child(*run.folder).read(WEIGHTS))

@@ -29,7 +29,7 @@ def first(small):
 def test_by_id_and_by_folder(small, first, tmp_path):
     folder = small.storage.child(*first.folder)
     copied = shutil.copytree(folder.uri, tmp_path / "copied")
-    runs = [student_of(small, **GOLD, start_from=where) for where in (first.id, folder.uri, str(copied))]
+    runs = [student_of(small, **GOLD, start_from=source) for source in (first.id, folder.uri, str(copied))]
     assert len({run.id for run in runs}) == 1
     assert runs[0].id != first.id
     weights = build_model(small.storage, first)

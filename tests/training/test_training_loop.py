@@ -176,8 +176,11 @@ def test_an_epoch_takes_every_sentence_once_or_a_smoothed_sample_of_languages(tm
         recipe(corpus={**corpus, "sampling_alpha": alpha}, objective=objective) for alpha in (1.0, 0.0)
     )
     small = prepare(whole, Storage(str(tmp_path / "store")))
-    for asked, expected in ((whole, ["de"] * 4 + ["en"] * 18), (smoothed, ["de"] * 11 + ["en"] * 11)):
-        run = student_of(small, asked)
+    for run_of_languages, expected in (
+        (whole, ["de"] * 4 + ["en"] * 18),
+        (smoothed, ["de"] * 11 + ["en"] * 11),
+    ):
+        run = student_of(small, run_of_languages)
         assert languages_trained_on(distiller(small.storage, run, folder=run.id)) == [expected] * 2
 
 

@@ -76,7 +76,7 @@ def files(tmp_path_factory):
 def ready(files, tmp_path_factory):
     """A store in which the teacher is trained and its signals are."""
     objectives = [{"kind": "top_k", "k": 3}, {"kind": "posterior"}, {"kind": "emission"}]
-    recipes = [utterances(files, objective=own) for own in objectives]
+    recipes = [utterances(files, objective=objective) for objective in objectives]
     return prepared(str(tmp_path_factory.mktemp("store")), *recipes)
 
 
@@ -129,7 +129,8 @@ def test_a_student_that_is_loaded_says_what_was_scored(ready, files):
     words = [row["tokens"][1:] for row in rows]
     predicted = loaded.intents_and_slots(words)
     right = [
-        ["intent:" + intent, *slots] == own for (intent, slots), own in zip(predicted, gold, strict=True)
+        ["intent:" + intent, *slots] == gold_labels
+        for (intent, slots), gold_labels in zip(predicted, gold, strict=True)
     ]
     assert sum(right) / len(right) == pytest.approx(result.scores.mean("test"))
     assert loaded.label(words) == [slots for _, slots in predicted]
@@ -155,19 +156,20 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
     words = [row[1:] for row in rows]
     assert labeller.intents_and_slots(words) == model.intents_and_slots(words)
     assert labeller.label(words) == model.label(words)
-    assert [len(own) for own in labeller.probabilities(words)] == [len(own) for own in words]
-    said = list(labeller([" ".join(own) for own in words]))
-    assert [each.label for each in said] == [intent for intent, _ in model.intents_and_slots(words)]
-    assert all(0 < each.probability <= 1 for each in said)
-    for each, slots in zip(said, labeller.label(words), strict=True):
-        assert [word.label for word in each.words] == slots
+    assert [len(export) for export in labeller.probabilities(words)] == [len(export) for export in words]
+    output = list(labeller([" ".join(export) for export in words]))
+    assert [record.label for record in output] == [intent for intent, _ in model.intents_and_slots(words)]
+    assert all(0 < record.probability <= 1 for record in output)
+    for record, slots in zip(output, labeller.label(words), strict=True):
+        assert [word.label for word in record.words] == slots
         assert all(
-            each.text[span.start : span.end] == span.text and 0 < span.probability <= 1 for span in each.spans
+            record.text[span.start : span.end] == span.text and 0 < span.probability <= 1
+            for span in record.spans
         )
-    assert any(each.spans for each in said)
+    assert any(record.spans for record in output)
     assert labeller("").label is None
-    (tmp_path / "in.conll").write_text("\n\n".join("\n".join(own) for own in words) + "\n")
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"tokens": own}) + "\n" for own in words))
+    (tmp_path / "in.conll").write_text("\n\n".join("\n".join(export) for export in words) + "\n")
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"tokens": export}) + "\n" for export in words))
     for name in ("in.conll", "in.jsonl"):
         call("predict", str(tmp_path), str(tmp_path / name), "--out", str(tmp_path / f"{name}.out"))
     blocks = [block.split("\n") for block in (tmp_path / "in.conll.out").read_text().strip().split("\n\n")]
@@ -177,23 +179,23 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
         slots for _, slots in predicted
     ]
     lines = [json.loads(line) for line in (tmp_path / "in.jsonl.out").read_text().splitlines()]
-    assert [(each["label"], each["labels"]) for each in lines] == predicted
+    assert [(record["label"], record["labels"]) for record in lines] == predicted
     capsys.readouterr()
     call("evaluate", str(tmp_path), f"en={files / 'test.iob'}", "--json")
-    (own,) = json.loads(capsys.readouterr().out)["exports"]
+    (export,) = json.loads(capsys.readouterr().out)["exports"]
     score = folder.read_json(RESULT, RunResult.from_plain).scores.get("test")
-    assert own["mean"] == score.mean > 0
-    assert own["intent_accuracy"] == score.beside["intent_accuracy"].mean
-    assert own["slot_f1"] == score.beside["slot_f1"].mean
-    intents = {name: row for name, row in own["together"]["labels"].items() if name.startswith("intent:")}
+    assert export["mean"] == score.mean > 0
+    assert export["intent_accuracy"] == score.beside["intent_accuracy"].mean
+    assert export["slot_f1"] == score.beside["slot_f1"].mean
+    intents = {name: row for name, row in export["together"]["labels"].items() if name.startswith("intent:")}
     assert sum(row["support"] for row in intents.values()) == len(words)
     right = sum(round(row["recall"] * row["support"]) for row in intents.values())
-    assert right / len(words) == pytest.approx(own["intent_accuracy"])
+    assert right / len(words) == pytest.approx(export["intent_accuracy"])
     call("evaluate", str(tmp_path), f"en={files / 'test.iob'}")
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"{len(words)} sentences, {sum(map(len, words))} words" in said
-    assert "language exact match intent accuracy slot F1" in said
-    assert "<utterance>" not in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"{len(words)} sentences, {sum(map(len, words))} words" in output
+    assert "language exact match intent accuracy slot F1" in output
+    assert "<utterance>" not in output
     (tmp_path / "tags").write_text("rome\tB-to\n\ngo\tO\n")
     assert code_of("evaluate", str(tmp_path), str(tmp_path / "tags")) == CorpusError.exit_code
     assert "its tags are spans, and the model (task intent_slots) gives intents and slots" in (

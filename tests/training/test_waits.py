@@ -140,7 +140,9 @@ def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkey
                     parameter[:, 1] = -200.0
         losses = list[float]()
         step = loop._train_batch
-        loop._train_batch = lambda *where: losses.append(float((sums := step(*where))["total"])) or sums
+        loop._train_batch = lambda *arguments: (
+            losses.append(float((sums := step(*arguments))["total"])) or sums
+        )
         loop.train(lambda _: None)
         return losses
 
@@ -187,13 +189,13 @@ def test_a_gradient_that_is_not_finite_is_named_with_its_batch(store):
 
 def test_the_fake_counts_what_waits():
     with gpu() as waits:
-        there = torch.ones(2, 3, device="cuda")
-        assert isinstance(there, OnGPU)
+        on_gpu = torch.ones(2, 3, device="cuda")
+        assert isinstance(on_gpu, OnGPU)
         assert waits.total() == 0
         for wait in (
-            lambda: float(there.sum()), there.tolist, lambda: there[there > 0], lambda: there[:, [0, 2]],
-            there.cpu, lambda: torch.ones(2).to("cuda"), lambda: torch.tensor([1, 2], device="cuda"),
-            there.nonzero,
+            lambda: float(on_gpu.sum()), on_gpu.tolist, lambda: on_gpu[on_gpu > 0], lambda: on_gpu[:, [0, 2]],
+            on_gpu.cpu, lambda: torch.ones(2).to("cuda"), lambda: torch.tensor([1, 2], device="cuda"),
+            on_gpu.nonzero,
         ):  # fmt: skip
             before = waits.total()
             wait()
@@ -201,6 +203,6 @@ def test_the_fake_counts_what_waits():
         before = waits.total()
         torch.ones(2).pin_memory().to("cuda", non_blocking=True)
         weight = torch.nn.Linear(3, 2).to("cuda").weight  # two parameters
-        (weight * there.sum(0)).sum().backward()
+        (weight * on_gpu.sum(0)).sum().backward()
         assert waits.total() == before + 2
-        assert log_partition(Chain(there[None], there.new_ones(1, dtype=torch.long) * 2)).shape == (1,)
+        assert log_partition(Chain(on_gpu[None], on_gpu.new_ones(1, dtype=torch.long) * 2)).shape == (1,)

@@ -76,7 +76,9 @@ def test_every_row_of_an_epoch_once_window_by_window(sharded, asked):
     units = [units_of(loops[0], batch) for batch in plans[0]]
     spans = [
         (min(places), max(places))
-        for places in ([n for n, own in enumerate(units) if unit in own] for unit in set().union(*units))
+        for places in (
+            [n for n, unit_rows in enumerate(units) if unit in unit_rows] for unit in set().union(*units)
+        )
     ]
     assert max(last - first for first, last in spans) < len(plans[0]) / 2
     assert any(

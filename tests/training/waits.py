@@ -30,9 +30,9 @@ def waits_of_steps(loop: Distiller, waits: Counter[tuple[str, str]]) -> list[Cou
     steps = list[Counter[tuple[str, str]]]()
     step = loop._train_batch
 
-    def counted(*where):
+    def counted(*arguments):
         before = waits.copy()
-        sums = step(*where)
+        sums = step(*arguments)
         steps.append(waits - before)
         return sums
 
