@@ -64,14 +64,14 @@ in it.
 
 ## Secrets
 
-`${{NAME}}` in `store`, `corpus.root` and `tracking.uri` is the environment's variable `NAME`, filled in when a connection is
-made; within user and password it is quoted as URIs need it. Store and records, output and MLflow keep `${{NAME}}`. In a
-flow mapping it needs quotes: `tracking: {{uri: "postgresql://raykd:${{DB_PASSWORD}}@db/mlflow"}}`. On a cluster, set the
-variables of the store on every node.
+Write `${{NAME}}` in `store`, `corpus.root` or `tracking.uri` for the environment variable `NAME`. It is filled in when a connection is
+made; in user and password it is quoted as URIs need it. Store, records, output and MLflow keep `${{NAME}}`. In a flow mapping put
+quotes around it: `tracking: {{uri: "postgresql://raykd:${{DB_PASSWORD}}@db/mlflow"}}`. On a cluster, set the variables of the store on
+every node.
 
 ## Variants
 
-`variants` holds named changes. `--variant NAME` lays one over the file; `--small` is short for `--variant small`. The
+`variants` holds named changes to the file. Choose one with `--variant NAME`; `--small` is short for `--variant small`. The
 name of the sweep becomes `name-variant`.
 
 ```yaml
@@ -83,14 +83,14 @@ A mapping changes the keys that it names and keeps the others. A mapping with `k
 whole value, and so does a value that is not a mapping. A mapping with whole numbers for keys changes these items of a
 list, counted from 0: `stages: {{1: {{schedule: {{epochs: 2}}}}}}`.
 
-`small` is for a try: `raykd check` warns where it is larger than the file in anything that takes time.
+`small` is for a quick try: `raykd check` warns if it is larger than the file in anything that takes time.
 
 ## Stages
 
 `objective` is the short form of one stage. `stages` lists several: each trains its objective on its text and starts
-from the best state of the stage before. What a stage does not set, it takes from the file's own `schedule` and
-`training`. An objective that reads the teacher's distribution is weighed by λ against labels (see `schedule`); labels,
-hidden states and a `mix` stand alone.
+from the best state of the stage before. What a stage does not set, it takes from the top-level `schedule` and
+`training`. An objective that reads the teacher's distribution is weighed by λ against labels (see `schedule`); λ does not
+apply to labels, hidden states and a `mix`.
 
 ```yaml
 stages:
@@ -102,19 +102,19 @@ stages:
         - {{objective: {{kind: posterior}}, weight: {{float: [0.1, 10], log: true}}}}
         - {{objective: {{kind: gold}}}}
   - objective: {{kind: gold}}
-    head: new                                  # the head is drawn anew when the stage begins
+    head: new                                  # the stage begins with a newly initialised head
     layers: unfreeze                           # head, then projection, encoder and embeddings
-    schedule: {{epochs: 20, patience: 3}}        # of each of these steps
+    schedule: {{epochs: 20, patience: 3}}        # for each of these steps
 ```
 
-A part of a `mix` with `text: labelled` or `text: unlabelled` counts on these sentences alone, and its weight is that of
-the mean over them: weights do not depend on how much there is of either text. The share of labelled text is that of
-the rows that the stage trains on; with `corpus.sampling_alpha` that of the rows that are drawn, in expectation.
+A part of a `mix` with `text: labelled` or `text: unlabelled` counts only on these sentences, and its weight applies to the mean
+over them. So weights do not depend on the amount of either text. The share of labelled text is that of the rows that the stage
+trains on; with `corpus.sampling_alpha`, the expected share of the rows that are drawn.
 
 ## Strategies
 
-`strategies` holds lists of stages by name, and `strategy: NAME` stands in the place of `stages`. Names can be searched:
-what a strategy searches is searched where it is chosen.
+`strategies` holds lists of stages by name. Write `strategy: NAME` instead of `stages`. Names can be searched: the searches
+inside a strategy apply when the strategy is chosen.
 
 ```yaml
 extends: ../base/strategies.yaml             # D0, D0-S, D1, D2, D3.1, D3.2, D4.1, D4.2 (XtremeDistil)
@@ -128,12 +128,12 @@ strategies:
       - {{objective: {{kind: gold}}, head: new}}
 ```
 
-A strategy may have a `scope`, in the place of `student.scope`. `--set strategies.D4.2.stages.0.objective.layer=6` changes
-one like any other value. Strategies that are not named must be well-formed, and have no effect.
+A strategy may have a `scope`, which replaces `student.scope`. `--set strategies.D4.2.stages.0.objective.layer=6` changes a strategy
+like any other value. Strategies that you do not name must be well-formed, but have no effect.
 
 ## Extending another file
 
-`extends` names a sweep file that holds what several sweeps share. The path is relative to the file that names it.
+`extends` names a sweep file with the settings that several sweeps share. The path is relative to the file that names it.
 
 ```yaml
 name: posterior
@@ -143,18 +143,18 @@ variants:
   small: {{search: {{trials: 1}}}}
 ```
 
-The file is laid over the one that it extends by the rules of a variant. Variants are inherited, and variants of the
+The settings of the file replace those of the extended file by the rules of a variant. Variants are inherited, and variants of the
 same name are merged. Then come `--variant` and, last, `--set`. An extended file may extend a further one, and it may be
 incomplete: it is checked through the files that extend it.
 
-`raykd check FILE` also checks the variants. One that `FILE` writes itself must fit. One that it only inherits need not,
-for example where `FILE` has another `student.kind`: `check` warns of it, and it is refused when you ask for it.
+`raykd check FILE` also checks the variants. A variant in `FILE` itself must fit. An inherited variant need not fit, for example if
+`FILE` has another `student.kind`: `check` warns about it, and it is refused when you choose it.
 
 *The rest of this page is written from the configuration models by `python docs/sweep_file.py`.*
 """
 
 GRAMMAR = """\
-| `extends` | text | | Path of the sweep file that this one is laid over, relative to this file |
+| `extends` | text | | Path of the sweep file that this one extends, relative to this file |
 | `strategies` | mapping to mappings | `{}` | Strategies by their names, for `strategy: NAME` |
 | `variants` | mapping to mappings | `{}` | Named changes for `--variant NAME` |
 """
@@ -200,7 +200,7 @@ def main() -> None:
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     searchable = [f"`{section}`" for section in SEARCHABLE]
     head = HEAD.format(searchable=f"{', '.join(searchable[:-1])} and {searchable[-1]}")
     parts = [head, _section("The file", {"": SweepFile}) + GRAMMAR]

@@ -48,11 +48,11 @@ class ConlluSource(TextConfig):
     tag: Literal["upos", "xpos", "deprel", "tree"] = "upos"
     """A column, or `tree`: heads (HEAD), relations (DEPREL) and parts of speech (`pos`)."""
     pos: Pos = "upos"
-    """Of trees: the column of gold parts of speech."""
+    """For trees: the column of gold parts of speech."""
     predicted_pos: PredictedPos | None = None
-    """Of trees: a model that predicts parts of speech, of unlabelled text or of all sentences."""
+    """For trees: a model that predicts parts of speech, for unlabelled text or for all sentences."""
     relations: Literal["full", "universal"] = "full"
-    """Of trees: `universal` cuts subtypes, `nsubj:pass` to `nsubj`, as evaluations do."""
+    """For trees: `universal` cuts subtypes, `nsubj:pass` to `nsubj`, as evaluations do."""
     scheme: FileScheme | dict[str, FileScheme] = "flat"
 
     @model_validator(mode="after")

@@ -46,7 +46,7 @@ class Split(Frozen):
     train: Weight = 3
     dev: Weight = 1
     test: Annotated[int, Field(ge=0)] = 1
-    """0: the test is read, where `test` names it."""
+    """0: test is not drawn, but read from `test`."""
 
 
 class SourceConfig(Frozen):

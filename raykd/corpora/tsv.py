@@ -51,7 +51,7 @@ class Columns(Frozen):
     text: Place = 0
     """The column of the text."""
     second: Place | None = None
-    """Of pairs of texts, the column of the second one."""
+    """For pairs of texts: the column of the second text."""
     label: Place = 1
     """The column of the class."""
     part: Place | None = None

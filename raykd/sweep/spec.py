@@ -35,38 +35,41 @@ SEARCHABLE = (*PREPARED, "student", "objective", "stages", "strategy", "schedule
 
 
 class ConfirmConfig(Frozen):
-    """After the search the students of the front are run over more seeds. Their means and standard deviations are what
-    the table, the page and the verdict show; which students are on the front, the search has decided.
+    """A second run of the students of the front, after the search, over more seeds.
+
+    Table, page and verdict show the means and standard deviations over these seeds. The front itself stays as the
+    search has decided.
     """
 
     seeds: Annotated[int, Field(ge=2)] = 5
-    """Those of the search among them; a baseline has as many."""
+    """Seeds of a student in all, including those of the search; the baseline has as many."""
 
 
 class SearchConfig(Frozen):
-    """Which trials are run. The task's score is that on dev; what a student costs follows from its shape."""
+    """The trials of the search. The task's score is that on dev; a student's costs follow from its shape."""
 
     trials: Annotated[int, Field(ge=1)] = 16
     sampler: Literal["tpe", "gp", "nsga2", "random", "grid"] = "tpe"
-    """`tpe` models each alternative of a choice by itself. `gp`, a Gaussian process, models the settings that all
-    trials have and draws those below a choice at random; it takes seconds a trial. `nsga2` evolves generations of
+    """`tpe` models the alternatives of a choice separately. `gp`, a Gaussian process, models the settings that all
+    trials have, and draws those below a choice at random; it takes seconds per trial. `nsga2` evolves generations of
     twelve."""
     objectives: dict[str, Direction] | None = None
-    """Figures with `max` or `min`: the task's score and what a student costs, as in `{f1: max, latency_ms: min}`. Costs
-    are those of the export in float32; of 8 bits they are `latency_ms_int8`, `bytes_int8`, …, in PyTorch
-    `latency_ms_torch`, …, on a GPU `latency_ms_gpu`, `sentences_per_s_gpu_bf16`, …, which are measured where they are
-    asked for. By default the score, latency_ms (of students without an export latency_ms_torch) and parameters."""
+    """Figures with `max` or `min`: the task's score and a student's costs, as in `{f1: max, latency_ms: min}`. Costs
+    without an ending are those of the export in float32. Further costs are measured if you name them: those of 8 bits
+    (`latency_ms_int8`, `bytes_int8`, …), of PyTorch (`latency_ms_torch`, …), and of a GPU (`latency_ms_gpu`,
+    `sentences_per_s_gpu_bf16`, …). By default score, latency_ms (for students without an export latency_ms_torch) and
+    parameters."""
     constraints: tuple[str, ...] = ()
-    """What every student of the front must meet, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
-    They lead the sampler. A setting whose costs alone miss one is never trained."""
+    """Conditions on the students of the front, written as for `--where`: `["f1 >= 0.95 * teacher", "bytes <= 10e6"]`.
+    They guide the sampler. A setting whose costs alone violate a condition is never trained."""
     start_from: (
         Annotated[str, Field(pattern=NAME)] | tuple[dict[str, bool | int | float | str | None], ...]
     ) = ()
-    """What is tried first: settings by dotted key path, `[{student.hidden_dim: 64, objective.kind: structural}]`, of
-    which the sampler draws what is left out; or the name of an earlier sweep in the store, of whose front all that this
-    space has."""
+    """Settings to try first: a list of settings by dotted key path, `[{student.hidden_dim: 64, objective.kind:
+    structural}]`, whose missing values the sampler draws; or the name of an earlier sweep in the store, for the
+    students of its front that are in this search space."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of the search. The same seed, space and `resources.concurrency` give the same settings."""
+    """Seed of the search. The same seed, space and `resources.concurrency` give the same settings."""
     runs_per_setting: Annotated[int, Field(ge=1)] = 1
     """Seeds per setting: `training.seed`, `training.seed` + 1, …; the trial's score is their mean."""
     stopping: StoppingConfig = StoppingConfig()
@@ -79,18 +82,20 @@ class SearchConfig(Frozen):
 
 
 class BudgetConfig(Frozen):
-    """Of one call of `raykd sweep`. It ends with a front within it: no trial starts that, by how long trials lasted,
-    would end too late for the baseline and `search.confirm` to follow; those that run are finished. It is refused
-    before anything is trained where not even the teachers and one trial fit.
+    """The budget of one call of `raykd sweep`, which ends with a front within the budget.
+
+    A trial starts only if the baseline and `search.confirm` can still follow in time, judged by the trials so far;
+    running trials are finished. The sweep is refused before anything is trained if the budget is too small for the
+    teachers and one trial.
     """
 
     minutes: Annotated[float, Field(gt=0)] | None = None
     hours: Annotated[float, Field(gt=0)] | None = None
-    """Of wall time; instead of `minutes`."""
+    """Wall time in hours, instead of `minutes`."""
     gpu_hours: Annotated[float, Field(gt=0)] | None = None
-    """The wall time of teachers' and trials' runs times the GPUs of a run."""
+    """The wall time of the runs of teachers and trials, times the GPUs of a run."""
     trials: Annotated[int, Field(ge=1)] | None = None
-    """Most trials of the search, also where `search.trials` or a grid has more."""
+    """Most trials of the search, even if `search.trials` or a grid has more."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -112,13 +117,13 @@ class SweepFile(Recipe):
     name: Annotated[str, Field(min_length=1, pattern=NAME)]
     search: SearchConfig = SearchConfig()
     baseline: Literal["gold", "top_1", "none"] = "none"
-    """The front's students, and each objective's best, are trained on labels alone as well, for as many optimiser
-    steps: `gold` on the labelled text, `top_1` also on the unlabelled text with the teacher's best labels."""
+    """Also train the students of the front, and the best student for each objective, on labels alone, for as many
+    optimiser steps: `gold` on the labelled text, `top_1` also on the unlabelled text with the teacher's best labels."""
     teachers_must_learn: bool = True
-    """Whether the sweep stops, before anything is computed from the teachers, where none of them predicts more than the
-    most frequent label of its language: a dev score of 0, or an accuracy no higher than that label's share. `false`:
-    it goes on with a warning. Where only some are so bad (one language of several), or dev has fewer than 20 labels,
-    it always goes on with a warning."""
+    """Stop the sweep, before anything is computed from the teachers, if no teacher predicts more than the most frequent
+    label of its language: a dev score of 0, or an accuracy no higher than that label's share. With `false` the sweep
+    goes on with a warning. It always goes on with a warning if only some teachers are that bad (one language of
+    several), or if dev has fewer than 20 labels."""
     budget: BudgetConfig = BudgetConfig()
     tracking: TrackingConfig = TrackingConfig()
     card: CardConfig = CardConfig()
