@@ -1,4 +1,4 @@
-"""What all tests share: annotations checked as they run, and one small Ray cluster for those that need it."""
+"""Fixtures and settings of all tests: checked annotations, and one small Ray cluster."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ RAY_ENVIRONMENT = {
 
 
 def pytest_configure() -> None:
-    """Switch off what libraries report to their makers."""
+    """Switch off the telemetry of libraries."""
     from raykd.cluster.environment import (
         TELEMETRY_OFF,
         set_defaults,
@@ -85,7 +85,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_timeout_set_timer(item: Any, settings: Any) -> bool | None:
-    """The seconds of a test's timeout are those of a quiet machine."""
+    """Count a test's timeout in seconds of a quiet machine."""
     if settings.method != "signal" or threading.current_thread() is not threading.main_thread():
         return None
     signal.signal(signal.SIGALRM, lambda number, frame: pytest_timeout.timeout_sigalrm(item, settings))
@@ -101,7 +101,7 @@ def pytest_timeout_set_timer(item: Any, settings: Any) -> bool | None:
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test depends on how busy this machine is."""
+    """No test depends on the load of the machine."""
     from raykd.precompute import machine_load
 
     monkeypatch.setattr(machine_load, "SAMPLE_S", 0.0)
@@ -112,7 +112,7 @@ def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that no process has it left at the end."""
+    """Start the longest tests first, so that no process has one left at the end."""
 
     def order(item: pytest.Item) -> tuple[bool, int]:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[str]:
-    """A Ray cluster of 4 logical CPUs on this machine, shut down with all its processes at the end; its address.
+    """A local Ray cluster of 4 logical CPUs, shut down with all its processes at the end; its address.
 
     The dashboard is on: Train's placement-group cleaner asks it, and waits for ever where there is none.
     """
@@ -172,7 +172,7 @@ def _start_ray() -> None:
 
 @pytest.fixture
 def full_ray_cluster(ray_cluster: str) -> Iterator[str]:
-    """The shared cluster while all its CPUs are held."""
+    """The shared cluster with all CPUs reserved."""
     import ray
     from ray.util import placement_group, remove_placement_group
 
@@ -194,7 +194,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="session")
 def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with MLflow's tables and nothing in them, to be copied: making them takes seconds."""
+    """A SQLite file with MLflow's empty tables, to be copied: making them takes seconds."""
     from raykd.tracking.server import check_server
 
     path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"

@@ -1,4 +1,4 @@
-"""Where the real corpora lie that some tests read; the tests skip, saying so, where they do not."""
+"""The folder of real corpora for some tests; the tests skip, saying so, where they do not."""
 
 import os
 from pathlib import Path

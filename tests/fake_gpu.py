@@ -1,4 +1,4 @@
-"""A GPU that is not there: its tensors compute on the CPU, and every time that a program waits for it is noted.
+"""A simulated GPU: its tensors compute on the CPU, and every time that a program waits for it is noted.
 
 A tensor on it is an `OnGPU`, which says that its device is `cuda:0`. The program waits where it reads a value back
 (`item`, `tolist`, `nonzero`, an index of booleans, a copy to the CPU), and where it sends one from memory that is not
@@ -51,7 +51,7 @@ INDEXED = {
 
 
 class OnGPU(torch.Tensor):
-    """A tensor on the GPU that is not there; `here` holds its values."""
+    """A tensor on the simulated GPU; `here` holds its values."""
 
     here: torch.Tensor
 
@@ -115,7 +115,7 @@ class _Gpu(TorchDispatchMode):
         return tree_map_only(torch.Tensor, OnGPU, found)
 
     def _copied(self, source: Any, device: Any, kwargs: dict[str, Any]) -> bool:
-        """Whether the copy is there. What C++ asks for is where it sees the tensors of the GPU, on the CPU."""
+        """True if the copy is on the GPU. What C++ asks for is where it sees the tensors of the GPU, on the CPU."""
         if isinstance(source, OnGPU):
             return True
         to_gpu = device is not None and torch.device(device).type == "cuda"
@@ -148,7 +148,7 @@ class _Gpu(TorchDispatchMode):
 
 
 def _again(func: Any, args: Any, kwargs: Any, found: Any) -> None:
-    """Compute what an operation gives from what its arguments are now, into what it gave."""
+    """Compute the result of an operation from the current arguments, into what it gave."""
     now = tree_leaves(func(*args, **kwargs))
     for old, new in zip(tree_leaves(found), now, strict=True):
         if isinstance(old, torch.Tensor) and old is not new:
@@ -160,7 +160,7 @@ def _here(each: Any) -> Any:
 
 
 def _same(func: Any, args: Any, kwargs: Any, found: Any) -> Any:
-    """What an operation in place gives: the tensors that it was given."""
+    """The result of an operation in place: the tensors that it was given."""
     given = {id(each.here): each for each in [*args, *kwargs.values()] if isinstance(each, OnGPU)}
     for each in args:
         if isinstance(each, (list, tuple)):
@@ -171,7 +171,7 @@ def _same(func: Any, args: Any, kwargs: Any, found: Any) -> Any:
 
 
 class _Calls(TorchFunctionMode):
-    """What PyTorch answers in C++ before any operation is reached: where a tensor is made, and what asks for one."""
+    """Answers of PyTorch's C++ code before any operation is reached: where a tensor is made, and what asks for one."""
 
     def __init__(self, gpu: _Gpu, note: Callable[[str], None]):
         super().__init__()
@@ -255,7 +255,7 @@ def place() -> str:
 
 @contextlib.contextmanager
 def gpu() -> Iterator[Counter[tuple[str, str]]]:
-    """Within it `cuda` is a device; yields how often what waited for it, by place and reason."""
+    """Make `cuda` a device in the body; yields how often what waited for it, by place and reason."""
     waits: Counter[tuple[str, str]] = Counter()
 
     def note(reason: str) -> None:

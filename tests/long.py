@@ -1,4 +1,4 @@
-"""Which tests are left out for their length: by `make test`, or by `make test-all` too."""
+"""Tests left out for their length: by `make test`, or by `make test-all` too."""
 
 import os
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""A real MLflow tracking server on this machine, which can be stopped and started again at the same address."""
+"""A real local MLflow tracking server, which can be stopped and started again at the same address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MlflowServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, and wait for its first answer from the database, which takes much longer than the later ones."""
+        """Start the server, and wait for its first answer from the database, which takes much longer than the later ones."""
         port = self.address.rpartition(":")[2]
         command = [
             sys.executable, "-m", "mlflow", "server", "--port", port, "--workers", "1", "--artifacts-destination",
@@ -46,11 +46,11 @@ class MlflowServer:
         return True
 
     def hang(self) -> None:
-        """From now on it takes connections and answers nothing."""
+        """Accept connections from now on without an answer."""
         self._send(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """It answers again, also what it was asked meanwhile."""
+        """Answer again, also what it was asked meanwhile."""
         self._send(signal.SIGCONT)
 
     def _send(self, number: signal.Signals) -> None:
@@ -58,7 +58,7 @@ class MlflowServer:
         os.killpg(self._process.pid, number)
 
     def stop(self) -> None:
-        """End it with all its processes."""
+        """End the server with all processes."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

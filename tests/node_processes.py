@@ -1,4 +1,4 @@
-"""Several nodes of Ray on this machine, each a process of its own with an address, a home and a view of the disks."""
+"""Several local nodes of Ray, each a process of its own with an address, a home and a view of the disks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def process(log: Path, *command: object, **environment: str) -> Iterator[subproc
 
 
 class NodeProcesses:
-    """The nodes that are running: the first has the cluster's head, and may be joined at `address`."""
+    """The running nodes: the first has the cluster's head, and may be joined at `address`."""
 
     def __init__(self, folder: Path, **environment: str):
         self._folder, self._environment = folder, environment

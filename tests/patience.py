@@ -31,7 +31,7 @@ def slowness() -> float:
 
 
 class Stopwatch:
-    """The seconds since it was made, as a quiet machine would have taken them.
+    """The seconds since the clock was made, as a quiet machine would have taken them.
 
     Args:
         slowness: gives how many times as long as on a quiet machine work takes now.

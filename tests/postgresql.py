@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on this machine, which asks for a password and can be stopped and started again."""
+"""A real local PostgreSQL server, which asks for a password and can be stopped and started again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNPRIVILEGED = ("postgres", "nobody")
 
 
 class PostgresServer:
-    """Its files are in a folder of its own: the server refuses to run as root, and is then another user's process."""
+    """The files are in a separate folder: the server refuses to run as root, and is then another user's process."""
 
     def __init__(self, password: str = PASSWORD) -> None:
         self.password = password
@@ -49,7 +49,7 @@ class PostgresServer:
 
     @property
     def uri(self) -> str:
-        """As a sweep file has it: `DB_PASSWORD` is a variable of the environment."""
+        """The URI in a sweep file: `DB_PASSWORD` is a variable of the environment."""
         return f"postgresql://{USER}:${{DB_PASSWORD}}@{self.address}/postgres"
 
     def start(self) -> None:
@@ -82,11 +82,11 @@ class PostgresServer:
         until(takes_connections, output=self.log)
 
     def log(self) -> str:
-        """What it has written."""
+        """The server's output."""
         return (self._folder / "log").read_text()
 
     def dump(self) -> str:
-        """All that is stored in it, as text."""
+        """All stored text, as text."""
         host, _, port = self.address.partition(":")
         command = [self._programs / "pg_dump", "-h", host, "-p", port, "-U", USER, "--inserts", "postgres"]
         env = os.environ | {"PGPASSWORD": self.password}
@@ -106,7 +106,7 @@ class PostgresServer:
 
 
 def _programs() -> Path:
-    """The folder of the newest server that is installed; where there is none the test is skipped."""
+    """The folder of the newest installed server; where there is none the test is skipped."""
     folders = [path.parent for path in Path("/").glob(SERVERS[1:]) if (path.parent / "postgres").exists()]
     if folders:
         return max(folders, key=lambda folder: float(folder.parent.name))

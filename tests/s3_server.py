@@ -1,4 +1,4 @@
-"""An S3-compatible server on this machine, in memory: moto's."""
+"""A local S3-compatible server, in memory: moto's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REQUEST = re.compile(r'"(\x1b\[[0-9;]*m)*(?P<method>[A-Z]+) (?P<target>\S+) HTT
 
 @dataclass(frozen=True)
 class Asked:
-    """One request that the server answered; `path` is without the bucket, `query` what comes after it."""
+    """One answered request; `path` is without the bucket, `query` what comes after it."""
 
     method: str
     path: str
@@ -65,7 +65,7 @@ class S3Server:
         return f"s3://raykd/{name}?endpoint_override={self.address}&scheme=http&region={REGION}"
 
     def asked(self) -> list[Asked]:
-        """The requests since it was last asked for them: it logs each before it answers."""
+        """The requests since the last call: it logs each before it answers."""
         with self._log.open() as log:
             log.seek(self._read)
             lines = log.read()
@@ -78,6 +78,6 @@ class S3Server:
         ]
 
     def stop(self) -> None:
-        """End it; what it held is gone."""
+        """End the server; what it held is gone."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

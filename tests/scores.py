@@ -1,4 +1,4 @@
-"""Scores for tests that need trials and teachers, but no runs."""
+"""Scores for tests of trials and teachers, but no runs."""
 
 from __future__ import annotations
 

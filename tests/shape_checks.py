@@ -1,4 +1,4 @@
-"""Every shape that raykd annotates is checked while its tests run: jaxtyping says what, beartype checks.
+"""Check all annotated shapes of raykd during the tests: jaxtyping says what, beartype checks.
 
 The package imports jaxtyping only `if TYPE_CHECKING`, so that who uses raykd does not need it. There the
 annotations could not be looked up at run time; so while tests run those imports are done for real.
@@ -46,7 +46,7 @@ def _parts(hint: Any) -> Iterator[Any]:
 
 
 def install() -> None:
-    """Check every module of raykd that is imported from now on."""
+    """Check all modules of raykd imported from now on."""
     if early := sorted(name for name in sys.modules if name.partition(".")[0] == "raykd"):
         raise RuntimeError(f"imported before the checks were installed: {', '.join(early)}")
     hook = install_import_hook("raykd", f"{__name__}.checked")

@@ -1,4 +1,4 @@
-"""A listener for tests that look at something else."""
+"""A listener without output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from raykd.figures.trial import Trial
 
 
 class Silent:
-    """A listener that shows nothing."""
+    """A listener without output."""
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         return None

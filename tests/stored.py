@@ -1,4 +1,4 @@
-"""What a store holds, changed as raykd itself would write it: with the checksum of the change."""
+"""The content of a store, changed as raykd itself would write it: with the checksum of the change."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def stored(path: Path) -> dict[str, Any]:
 
 
 def changed(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Write what `change` makes of the JSON object in `path` over it."""
+    """Replace the JSON object in `path` by the result of `change`."""
     Storage(str(path.parent)).write_json(path.name, change(stored(path)))

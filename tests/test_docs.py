@@ -1,4 +1,4 @@
-"""Documentation stays what the code says: what is written from it, links, commands, exit codes."""
+"""Documentation agrees with the code: what is written from it, links, commands, exit codes."""
 
 import importlib.util
 import re
@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from raykd import errors
 from raykd.cli import main as cli
-from raykd.cli.sweep import SOME_FAILED, NO_FRONT
+from raykd.cli.sweep import NO_FRONT, SOME_FAILED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -112,7 +112,7 @@ def test_commands_exist(page):
 
 
 def commands(text: str) -> list[list[str]]:
-    """The words after `raykd` of each command that a page shows, in blocks and in lines of code."""
+    """The words after `raykd` in the commands of a page, in blocks and in lines of code."""
     blocks = [match[0] for match in FENCE.finditer(text) if not re.match(r" *```(python|yaml)", match[0])]
     spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
@@ -131,7 +131,7 @@ def _command(line: str) -> list[str]:
 
 
 def faults(words: list[str]) -> list[str]:
-    """What of a command does not exist: its verb, a verb of its own, options."""
+    """The unknown words of a command: its verb, a verb of its own, options."""
     verb, *rest = words
     if verb.startswith("-"):
         return [] if verb in options(typer.main.get_command(cli.app)) else [verb]

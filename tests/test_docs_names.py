@@ -1,4 +1,4 @@
-"""Names in the documentation are those of the code: kinds, figures, variants, options, settings, files."""
+"""Names in the documentation exist in the code: kinds, figures, variants, options, settings, files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cells(text: str, first: str) -> list[str]:
 
 
 def names(text: str) -> list[str]:
-    """What stands in backticks and is a name."""
+    """Names in backticks."""
     return [name for name in CODE.findall(text) if re.fullmatch(r"[a-z_0-9]+", name)]
 
 
@@ -152,7 +152,7 @@ RAY_OPTIONS = {"--working-dir"}
 
 
 def unknown_options(text: str) -> list[str]:
-    """Options in backticks that no verb has. In blocks they belong to their commands."""
+    """Unknown options in backticks. In blocks they belong to their commands."""
     spans = [span for span in CODE.findall(FENCE.sub("", text)) if span.startswith("--")]
     return [span for span in spans if re.split(r"[ =]", span)[0] not in known_options() | RAY_OPTIONS]
 
@@ -175,7 +175,7 @@ KINDS = {
 
 
 def code_lines(text: str) -> list[str]:
-    """The lines of all blocks but those of Python, and what stands in backticks."""
+    """The lines of all blocks except for Python, and what stands in backticks."""
     blocks = [match[0] for match in FENCE.finditer(text) if not re.match(r" *```python", match[0])]
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [*lines, *CODE.findall(FENCE.sub("", text))]
@@ -199,7 +199,7 @@ def variants_of(path: Path) -> frozenset[str]:
 
 
 def unknown_variants(text: str) -> list[str]:
-    """Variants that are named in code, and that the sweep file before them does not have; without a file, any has."""
+    """Variants in code, and that the sweep file before them does not have; without a file, any has."""
     faults = []
     for line in code_lines(text):
         mentioned = re.findall(r"--variant ([a-z0-9]\w*)", line) + ["small"] * ("--small" in line)

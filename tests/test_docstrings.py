@@ -1,4 +1,4 @@
-"""Every example in a docstring of raykd is run."""
+"""The examples in raykd's docstrings are run."""
 
 import subprocess
 import sys

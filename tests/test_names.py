@@ -70,7 +70,7 @@ ALLOWED = {
 
 
 def literals(node: ast.expr) -> Iterator[str]:
-    """The strings that an operand of a comparison is, or has as its items."""
+    """The strings of an operand of a comparison, or has as its items."""
     for part in node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield part.value

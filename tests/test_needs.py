@@ -68,7 +68,7 @@ def test_a_parser_serves_all_but_pairs_from_its_arcs_and_relations():
 
 @pytest.mark.parametrize("k", [1, 5])
 def test_best_labels_of_a_parser_are_not_stored(k):
-    """They are found in the student's labels: nothing that is stored of the teacher has them."""
+    """K-best is found in the student's labels: nothing that is stored of the teacher has them."""
     assert (
         signals_to_store([Need("kbest", k)], ARCS)
         == signals_to_read([Need("kbest", k)], ARCS)

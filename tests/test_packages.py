@@ -1,4 +1,4 @@
-"""raykd as people install it: what it asks for, what `make` installs, and a wheel that works away from the checkout."""
+"""raykd installed: what it asks for, what `make` installs, and a wheel that works away from the checkout."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_make_refuses_another_python_by_name(tmp_path):
 
 
 def checkout(tmp_path: Path) -> Path:
-    """A folder in which make installs with a Python that only logs its arguments."""
+    """A folder for make with a Python that only logs arguments."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
@@ -101,7 +101,7 @@ def environment(log: Path, **more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel that `python -m build` makes of a copy of the checkout, by way of the source distribution."""
+    """The wheel made by `python -m build` from a copy of the checkout, by way of the source distribution."""
     try:
         importlib.metadata.version("build")
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Counts with their noun."""
+"""Numbers with a noun."""
 
 from __future__ import annotations
 

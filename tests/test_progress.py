@@ -1,4 +1,4 @@
-"""Work says how far it is, and whoever listens hears it."""
+"""Progress reports of work, and whoever listens hears it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from raykd.progress import listen_to_progress, part_of_work, report_progress, wi
 
 @pytest.fixture
 def heard():
-    """What is heard while the test runs."""
+    """The reports heard during a test."""
     reports: list[tuple[float | None, str]] = []
     with listen_to_progress(lambda share, doing: reports.append((share, doing))):
         yield reports

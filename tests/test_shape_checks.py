@@ -1,4 +1,4 @@
-"""The shape checks themselves: they see a wrong shape, also where jaxtyping is imported for type checking only."""
+"""The shape checks: they see a wrong shape, also where jaxtyping is imported for type checking only."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What single signals do: encoding of scores, K best paths from stored scores, the batch that objectives read."""
+"""Single signals: encoding of scores, K best paths from stored scores, the batch that objectives read."""
 
 from dataclasses import replace
 
@@ -171,7 +171,7 @@ def derived(stored, k: int, *, token_budget: int = 50):
 
 
 def all_scores(emissions_TY: np.ndarray, transitions: tuple[np.ndarray, ...]) -> dict[tuple[int, ...], float]:
-    """Every labelling's score, by enumeration."""
+    """The scores of all labellings, by enumeration."""
     length, tags = emissions_TY.shape
     square, start, end = transitions[0].reshape(tags, tags), transitions[1][0], transitions[2][0]
     return {

@@ -71,7 +71,7 @@ report nothing by themselves."""
 
 @dataclass(frozen=True)
 class Watch:
-    """Commands in a home folder of their own."""
+    """Commands in a separate home folder."""
 
     home: Path
     startup: Path
@@ -95,11 +95,11 @@ class Watch:
         }  # fmt: skip
 
     def processes(self) -> int:
-        """The number of Python processes that were watched."""
+        """The number of watched Python processes."""
         return sum(event == "process" for event, _, _ in self._entries())
 
     def connections(self) -> set[str]:
-        """Foreign hosts that were looked up or connected to.
+        """Foreign hosts looked up or connected to.
 
         Connecting a datagram socket sends nothing: Ray finds the address of this machine in this way.
         """

@@ -76,6 +76,6 @@ def write_treebank(
 
 
 def corpus(root: Path, languages: tuple[str, ...] = ("en",), **more: object) -> dict[str, object]:
-    """The section `corpus` that reads these files."""
+    """The section `corpus` for the files."""
     parts = {part: f"{{lang}}/{part}.conllu" for part in ("train", "dev", "test")}
     return {"source": "conllu", "tag": "tree", "root": str(root), "languages": languages, **parts, **more}

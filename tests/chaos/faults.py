@@ -48,7 +48,7 @@ SECTIONS: dict[str, Any] = {
 
 
 class Attempt:
-    """A folder with a sweep that is disturbed."""
+    """A folder with a disturbed sweep."""
 
     def __init__(self, parent: Path, name: str, undisturbed: Path | None = None, **sections: Any):
         self.folder = parent / name
@@ -61,13 +61,13 @@ class Attempt:
             shutil.copytree(undisturbed / "store/costs", self.store / "costs")
 
     def sweep(self, *words: str, **environment: str) -> Ended:
-        """The sweep to its end; begun again, if it was begun."""
+        """Run the sweep to the end; begun again, if it was begun."""
         with self.running("--resume", *words, **environment) as command:
             return self.checked(command.end())
 
     @contextmanager
     def running(self, *words: str, **environment: str) -> Iterator[Command]:
-        """The sweep while it runs; none of its processes is left at the end."""
+        """The running sweep; none of its processes is left at the end."""
         with running(self.folder, "sweep", str(self.file), *words, **environment) as command:
             yield command
 
@@ -78,11 +78,11 @@ class Attempt:
         return ended
 
     def codes(self) -> dict[str, int]:
-        """How often the sweep ended with which exit code."""
+        """Number of ends of the sweep by exit code."""
         return {str(code): count for code, count in sorted(self.ends.items())}
 
     def outcome(self) -> dict[str, Any]:
-        """What must not depend on faults."""
+        """The results independent of faults."""
         storage = Storage(str(self.store))
         examination = examine_store(storage)
         assert not examination.damages, examination.damages
@@ -98,7 +98,7 @@ class Attempt:
 
 
 def undisturbed(parent: Path, **sections: Any) -> tuple[Path, dict[str, Any]]:
-    """The folder of a sweep that nothing happens to, and its outcome."""
+    """The folder of an undisturbed sweep, and its outcome."""
     attempt = Attempt(parent, "undisturbed", **sections)
     ended = attempt.sweep()
     assert ended.code == 0, ended.output
@@ -170,7 +170,7 @@ def full_disk(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> di
 
 
 def flipped_bits(parent: Path, whole: tuple[Path, dict[str, Any]], seed: int) -> dict[str, Any]:
-    """One bit in a file of every kind that the store has; the doctor repairs it."""
+    """One flipped bit in a file of all kinds in the store; the doctor repairs it."""
     attempt = Attempt(parent, "bits")
     shutil.rmtree(attempt.store, ignore_errors=True)
     shutil.copytree(whole[0] / "store", attempt.store)

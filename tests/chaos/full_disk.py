@@ -1,4 +1,4 @@
-"""A disk that is full: what `sitecustomize` of a command's processes does to every file that it puts into the store."""
+"""A full disk: what `sitecustomize` of a command's processes does to every file that it puts into the store."""
 
 FULL_DISK = """
 import errno, os, pathlib

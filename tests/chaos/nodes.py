@@ -67,7 +67,7 @@ def store_lost(parent: Path, whole: Whole) -> dict[str, Any]:
 
 
 def store_copied(parent: Path, whole: Whole) -> dict[str, Any]:
-    """A copy of the store replaces it on one of two nodes while both train students.
+    """A copy replaces the store on one of two nodes while both train students.
 
     The run on that node ends well, with a result that is nowhere else.
     """
@@ -124,7 +124,7 @@ def disk_full(parent: Path, whole: Whole) -> dict[str, Any]:
 
 
 def node_dies(parent: Path, whole: Whole) -> dict[str, Any]:
-    """One of two nodes is killed while it trains students."""
+    """One of two nodes is killed while training students."""
     attempt = Attempt(parent, "dies", whole[0], **LONG)
     with node_processes(attempt.folder, **TOKEN) as nodes:
         nodes.add()
@@ -160,7 +160,7 @@ def node_dies_in_precompute(parent: Path, whole: Whole) -> dict[str, Any]:
 
 
 def _begun(store: Path) -> list[Path]:
-    """The folders of the students that are being trained: one for each slot, which are on one node each."""
+    """The folders of the students in training: one for each slot, which are on one node each."""
     return [
         path.parent
         for path in store.glob("runs/*/checkpoint.pt")
@@ -169,7 +169,7 @@ def _begun(store: Path) -> list[Path]:
 
 
 def _has(nodes: NodeProcesses, number: int, part: str) -> bool:
-    """Whether a process of the node has this in its command line."""
+    """True if a command line of the node's processes has the text."""
     for process in psutil.Process(nodes.pid(number)).children(recursive=True):
         try:
             if part in " ".join(process.cmdline()):

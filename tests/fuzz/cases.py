@@ -29,11 +29,11 @@ SECONDS, BYTES = 10, 2 * 2**30
 
 
 class HangError(BaseException):
-    """A case computed longer than its seconds. No `except Exception` catches it."""
+    """A case took more than the allowed seconds. No `except Exception` catches it."""
 
 
 def main(kind: str, seed: int, cases: int) -> dict[str, Any]:
-    """How the cases ended, by damage: accepted, refused; and every one that did otherwise, with its number."""
+    """Outcomes of the cases, by damage: accepted, refused; and every one that did otherwise, with its number."""
     cases_of_kind = importlib.import_module(f"tests.fuzz.{kind}").cases(seed)
     signal.signal(signal.SIGPROF, _hang)
     _limit_memory()

@@ -1,4 +1,4 @@
-"""Damaged corpora in every format: files as they are written today, with bytes, lines, tags and columns changed."""
+"""Damaged corpora in all formats: files as they are written today, with bytes, lines, tags and columns changed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _conllu(lines: list[str]) -> str:
 
 
 def _spans(lines: list[str]) -> dict[str, Any]:
-    """A text with its names as spans of characters."""
+    """A text with names as spans of characters."""
     words, tags = zip(*(line.split("\t") for line in lines), strict=True)
     ends = list(accumulate(len(word) + 1 for word in words))
     spans = [

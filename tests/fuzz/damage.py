@@ -9,7 +9,7 @@ Damage = Callable[[Random, bytes], bytes]
 
 
 def flipped(random: Random, data: bytes) -> bytes:
-    """One to eight bits are others."""
+    """Flip one to eight bits."""
     changed = bytearray(data)
     for _ in range(random.randint(1, 8)):
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
@@ -51,7 +51,7 @@ def zeros(random: Random, data: bytes) -> bytes:
 
 
 def line_ends(random: Random, data: bytes) -> bytes:
-    """Other line ends: CR alone, CR LF, or both mixed."""
+    """Change the line ends: CR alone, CR LF, or both mixed."""
     end = random.choice((b"\r", b"\r\n", b"\n\r", b"\x0b", "\u2028".encode()))
     return data.replace(b"\n", end)
 

@@ -16,7 +16,7 @@ from tests.fuzz.damage import ANYWHERE
 
 
 class Outside:
-    """An exported model of names that finds none."""
+    """An exported model of names without any name found."""
 
     pairs = utterances = needs_pos = False
     has_spans = True

@@ -30,7 +30,7 @@ SCALARS = (
 
 
 def words(random: Random, data: bytes) -> bytes:
-    """A value is another one, of those that have broken parsers."""
+    """A different value, of those that have broken parsers."""
     text = data.decode()
     places = list(re.finditer(r": ([^\s{}\[\],#][^\n{}\[\],#]*)", text))
     if not places:
@@ -40,7 +40,7 @@ def words(random: Random, data: bytes) -> bytes:
 
 
 def keys(random: Random, data: bytes) -> bytes:
-    """A key is another word: misspelt, repeated, enormous."""
+    """A different word as a key: misspelt, repeated, enormous."""
     text = data.decode()
     place = random.choice(list(re.finditer(r"(?m)(^|[{,] ?)(\s*)([a-z_0-9]+):", text)))
     word = place.group(3)
@@ -82,7 +82,7 @@ def many(random: Random, data: bytes) -> bytes:
 
 
 def comments(random: Random, data: bytes) -> bytes:
-    """Nothing that matters: comments, empty lines, spaces at the ends of lines."""
+    """A harmless change: comments, empty lines, spaces at the ends of lines."""
     lines = data.decode().split("\n")
     block = None
     for place in sorted(random.sample(range(len(lines)), min(4, len(lines))), reverse=True):

@@ -1,4 +1,4 @@
-"""A few hundred damaged files of each kind: refused in one sentence or accepted, never a traceback, never for long.
+"""A few hundred damaged files per kind: refused in one sentence or accepted, never a traceback, never for long.
 
 `make fuzz` tries 10,000 of each and prints the counts.
 """

@@ -1,4 +1,4 @@
-"""A driver of its own process for the kill test: `python -m tests.precompute.precompute_driver ADDRESS STORE`.
+"""A driver in a separate process for the kill test: `python -m tests.precompute.precompute_driver ADDRESS STORE`.
 
 STORE/../asked.jsonl collects, from all actors, which rows a teacher was asked for, and by which process.
 """
@@ -29,7 +29,7 @@ NEEDS = signals_to_store([*map(Need, CHAIN), Need("kbest", 2)], CHAIN)
 
 
 def texts() -> dict[str, Text]:
-    """Sentences whose first word is their row."""
+    """Sentences with the row as the first word."""
     return {
         name: Text.from_tokens([[str(row), name, *["word"] * (row % 3)] for row in range(SHARD * SHARDS)])
         for name in TEACHERS
@@ -37,7 +37,7 @@ def texts() -> dict[str, Text]:
 
 
 class SlowTeacher(FakeTeacher):
-    """A slow teacher with a log of its sentences.
+    """A slow teacher with a log of sentences.
 
     In some scenarios it fails at row 13 of "de", or never ends with the last row.
     """
@@ -86,7 +86,7 @@ def plan(store: Path) -> PrecomputePlan:
 
 
 def run(store: Path, scenario: str, *, actors: int = 2, slots_asleep: bool = False) -> tuple[int, list[int]]:
-    """Rows computed by one precompute in this process, and the sentences of each range as it was reported."""
+    """Rows computed by one precompute in the process, and the sentences of each range as it was reported."""
     (store.parent / "scenario").write_text(scenario)
     reported: list[int] = []
     outcome = precompute(

@@ -1,4 +1,4 @@
-"""Costs hold their order: what is timed again, with a timer that is given."""
+"""Consistent costs: what is timed again, with a timer that is given."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HARDWARE = {"processor": "p"}
 
 @dataclass(frozen=True)
 class Shape:
-    """What a bench reads of a run: its id, and here its sizes."""
+    """The part of a run read by a bench: its id, and here its sizes."""
 
     embedding: int
     hidden: int
@@ -44,7 +44,7 @@ class Shape:
 
 @dataclass
 class Timer:
-    """Gives each shape as many milliseconds as it has sizes, times what `factor` says of the n-th measurement."""
+    """Gives a shape the sum of its sizes in milliseconds, times what `factor` says of the n-th measurement."""
 
     factor: Callable[[int, Shape], float] = lambda call, shape: 1.0
     load: float = 0.0
@@ -61,7 +61,7 @@ class Timer:
 
 
 class Heard(Silent):
-    """Keeps what was said."""
+    """Keeps the reports."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -80,7 +80,7 @@ class Heard(Silent):
 
 @pytest.fixture(autouse=True)
 def _shapes_are_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shape is kept by its id in place of what a run says of it."""
+    """Replace a run's shape by the id of the shape."""
     stored_costs: dict[str, MeasuredCost] = {}
 
     def keep(storage: Any, run: Any, measured: MeasuredCost) -> Cost:

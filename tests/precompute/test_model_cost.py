@@ -30,7 +30,7 @@ from tests.training.small import recipe, student_of
 
 @pytest.fixture
 def timed(monkeypatch):
-    """The exports and the models of which batches were timed, each once for each batch, with the threads of PyTorch."""
+    """The exports and the models with timed batches, each once for each batch, with the threads of PyTorch."""
     calls = []
     for name in ("PASSES", "WARM_UP"):
         monkeypatch.setattr(latency, name, 1)
@@ -171,7 +171,7 @@ def test_one_student_per_language_costs_the_sum_in_size_and_the_mean_in_time(tmp
 
 
 class Counted(Silent):
-    """Keeps how many of a phase were done at its beginning, and how often it advanced."""
+    """Keeps the number of finished units at the beginning of a phase, and how often it advanced."""
 
     def __init__(self) -> None:
         self.began: list[tuple[int, int]] = []

@@ -45,7 +45,7 @@ def school():
 
 
 def files(store: Path, ending: str = ".arrow") -> dict[str, tuple[int, int]]:
-    """Every file, with what changes when it is written again."""
+    """All files, with what changes when it is written again."""
     paths = (path for path in sorted(store.rglob(f"*{ending}")) if path.name != "text.arrow")
     return {str(path.relative_to(store)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
@@ -153,7 +153,7 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
 def test_a_shard_that_is_not_in_the_store_though_it_was_computed_is_named_and_computed_again(
     tmp_path, school
 ):
-    """Its actor's node has lost the store, and has written into a folder of its own."""
+    """The actor's node has lost the store, and has written into a folder of its own."""
     plan = school.plan(tmp_path, {"en": ENGLISH}, k=3)
     lost = folder_of(tmp_path, "en", ENGLISH) / "shard-00000010-00000020.arrow"
 

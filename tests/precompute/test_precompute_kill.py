@@ -31,23 +31,23 @@ ALL_ROWS = {(name, row) for name in TEACHERS for row in range(SHARD * SHARDS)}
 
 
 def shards(store: Path) -> dict[Path, tuple[int, int]]:
-    """Every committed shard, with what changes when it is written again."""
+    """All committed shards, with what changes when it is written again."""
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in store.rglob("shard-*.arrow")}
 
 
 def log_of(store: Path) -> list[dict]:
-    """What teachers were asked for, call by call."""
+    """The sentences requested of teachers, call by call."""
     log = store.parent / "asked.jsonl"
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def asked(store: Path) -> Counter:
-    """How often a teacher was asked for a sentence."""
+    """Requests per teacher and sentence."""
     return Counter((line["teacher"], row) for line in log_of(store) for row in line["rows"])
 
 
 def rows_with(signal: str, store: Path) -> set[tuple[str, int]]:
-    """The sentences whose shard of the signal is committed."""
+    """The sentences with a committed shard of the signal."""
     ids = {name: signal_id(Need(signal), teacher_id=name, text_id=text.id) for name, text in texts().items()}
     return {
         (name, row)
@@ -58,7 +58,7 @@ def rows_with(signal: str, store: Path) -> set[tuple[str, int]]:
 
 
 def assert_whole(store: Path) -> None:
-    """Every shard stands, and every sentence of every teacher can be gathered."""
+    """All shards are committed, and every sentence of every teacher can be gathered."""
     rows = SHARD * SHARDS
     covered = [
         TeacherRows(Source.of(name, text, NEEDS), np.arange(place * rows, (place + 1) * rows))
@@ -70,7 +70,7 @@ def assert_whole(store: Path) -> None:
 
 
 def kill_a_driver(store: Path, *, after: int) -> None:
-    """Start a precompute that never ends, kill it once `after` shards are committed, and wait for its actors to end."""
+    """Start an endless precompute, kill it once `after` shards are committed, and wait for its actors to end."""
     address = ray.get_runtime_context().gcs_address
     command = [sys.executable, "-m", "tests.precompute.precompute_driver", address, str(store)]
     driver = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -31,7 +31,7 @@ def emissions_of(data, row: int) -> torch.Tensor:
 
 
 def assert_taught(storage: Storage, run, data) -> None:
-    """Every sentence has the emissions that its language's teacher gives for it."""
+    """All sentences have the emissions of their language's teacher."""
     corpus = open_corpus(storage, run.corpus_id)
     table = corpus.parts["train"].to_pylist() + corpus.parts["unlabelled"].to_pylist()
     assert len(table) == len(data.part)
@@ -50,7 +50,7 @@ def assert_taught(storage: Storage, run, data) -> None:
 
 @pytest.fixture(scope="module", params=["language", "all"])
 def one_each(request, tmp_path_factory):
-    """A store whose teachers (one for each language, or one for all) serve one student per language."""
+    """A store with teachers (one for each language, or one for all) serve one student per language."""
     run_recipe = recipe(teachers={"scope": request.param}, **ALONE)
     return run_recipe, prepared(str(tmp_path_factory.mktemp(request.param) / "store"), run_recipe)
 
@@ -81,12 +81,12 @@ SIZES = {"unlabelled_cap": 4}, {"unlabelled_cap": None}
 
 
 def sized(corpus, **changes):
-    """A recipe with that much text, and the same teachers for all of them."""
+    """A recipe with a given amount of text, and the same teachers for all of them."""
     return recipe(corpus=corpus, **{"teacher_corpus": {"unlabelled_cap": None}, **TOP, **changes})
 
 
 def same_batches(first, second) -> bool:
-    """Whether two sets of training data give the same batch of all their sentences, bit by bit."""
+    """True if two sets of training data give the same batch of all sentences, bit by bit."""
     assert len(first.part) == len(second.part)
     batches = [data.gather(np.arange(len(data.part)), CPU).teacher for data in (first, second)]
     parts = [

@@ -18,7 +18,7 @@ NOTE = 200  # bytes of a copy's note and lock, about
 
 @pytest.fixture(autouse=True)
 def empty(tmp_path, monkeypatch):
-    """A cache of its own, as a process finds it that has used none yet."""
+    """A separate cache, as a process finds it that has used none yet."""
     monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_digests", {})
     monkeypatch.setattr(cache, "_unchecked_bytes", {})
@@ -73,7 +73,7 @@ def test_a_copy_that_is_being_fetched_is_not_removed(monkeypatch):
 
 @pytest.fixture
 def hashed(monkeypatch):
-    """One entry for each file that is read for its checksum."""
+    """One entry per file read for a checksum."""
     counted, digest = [], hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *arguments: counted.append(1) or digest(*arguments))
     return counted

@@ -1,4 +1,4 @@
-"""Object stores that do not answer, or refuse: one sentence, within seconds."""
+"""Object stores without an answer, or refuse: one sentence, within seconds."""
 
 import threading
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ NO_TOKEN = (
 
 @contextmanager
 def answering(status: int, body: bytes):
-    """A server that gives the same answer to everything; its address."""
+    """A server with the same answer to everything; its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

@@ -1,4 +1,4 @@
-"""What an object store is asked: requests are counted in the log of a server on this machine."""
+"""Requests to an object store: requests are counted in the log of a server on this machine."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_connecting_asks_nothing(server, storage):
 
 
 def stored(uri: str, shards: int) -> tuple[PrecomputePlan, Callable[[], TransferSet]]:
-    """A teacher's signals of two sentences in each of so many shards, and what opens them."""
+    """A teacher's signals in shards of two sentences, and what opens them."""
     school, text = School(FakeTeacher("ada")), Text.from_tokens(sentences(shards * 2))
     plan = school.plan(uri, {"ada": text}, shard_sentences=2)
     compute(plan)

@@ -380,7 +380,7 @@ def repository():
 
 
 class Away:
-    """A file system that is out of reach for some requests, as an object store is whose network has gone."""
+    """A file system out of reach for some requests, as an object store is whose network has gone."""
 
     def __init__(self, system, message="network is unreachable"):
         self.system, self.message, self.failures = system, message, 0

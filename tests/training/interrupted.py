@@ -42,7 +42,7 @@ def killer(moment: str) -> Callable[[str], None]:
 
 
 def watched(reach: Callable[[str], None]) -> Callable[[EpochReport], None]:
-    """Calls `reach` at every step, evaluation and report, and when the weights are about to be written."""
+    """Calls `reach` at all steps, evaluation and report, and when the weights are about to be written."""
     steps, evaluations = iter(range(10**6)), iter(range(10**6))
     register_optimizer_step_post_hook(lambda *_: reach(f"step {next(steps)}"))
     score, write = module.score_part, module.Storage.write
@@ -61,7 +61,7 @@ def watched(reach: Callable[[str], None]) -> Callable[[EpochReport], None]:
 
 
 def execute(store: str, run: Run, moment: str) -> None:
-    """The run in this process, killed at `moment`."""
+    """The run in the current process, killed at `moment`."""
     training_plan_of = module.training_plan
     module.training_plan = lambda *of: replace(training_plan_of(*of), checkpoint_steps=CHECKPOINT_STEPS)
     module.execute_run(store, run, worker=Worker(), report=watched(killer(moment)))

@@ -1,4 +1,4 @@
-"""One training loop as the tests look at it: built without a launcher, scored by its weights, compared bit by bit."""
+"""One training loop for the tests: built without a launcher, scored by its weights, compared bit by bit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def distiller(
 
 
 def opened(loop: Distiller, stage: int = 0) -> Distiller:
-    """The loop with the data and the loss of one of its stages, before its first step."""
+    """The loop with the data and the loss of one stage, before its first step."""
     loop._open_stage(stage)
     return loop
 
@@ -54,12 +54,12 @@ def first_batches(loop: Distiller) -> list[np.ndarray]:
 
 
 def stage_data(storage: Storage, run: Run, stage: int = 0) -> TrainingData:
-    """What a stage of `run` is trained on."""
+    """The training data of a stage of `run`."""
     return training_plan(storage.uri, run).stages[stage].data()
 
 
 def whim(model: nn.Module) -> Score:
-    """A dev score that depends on the last bit of the weights, and rises and falls over epochs."""
+    """A dev score sensitive to the last bit of the weights, and rises and falls over epochs."""
     total = sum(float(p.detach().double().sum()) for p in model.parameters())
     return Score.from_languages({"en": 100 * total % 1})
 
@@ -70,17 +70,17 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
-    """Whether two models have the same weights, bit by bit."""
+    """True if two models have the same weights, bit by bit."""
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def changed(first: dict[str, Tensor], second: dict[str, Tensor]) -> set[str]:
-    """The modules of a model whose weights differ."""
+    """The modules of a model with different weights."""
     return {name.partition(".")[0] for name in first if not torch.equal(first[name], second[name])}
 
 
 def without_times(value: Any) -> Any:
-    """A result or history without what the clock says."""
+    """A result or history without times."""
     if isinstance(value, dict):
         return {k: without_times(v) for k, v in value.items() if k not in ("wall_s", "tokens_per_second")}
     return [without_times(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""An objective with parameters of its own: a projection of the student's hidden states to the teacher's scores."""
+"""An objective with parameters: a projection of the student's hidden states to the teacher's scores."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def annealed_projection() -> Mix:
 
 
 def with_projection(stage: StagePlan) -> StagePlan:
-    """The stage with this objective; its run must read emissions."""
+    """The stage with the objective; its run must read emissions."""
     return replace(stage, objective=annealed_projection())

@@ -1,4 +1,4 @@
-"""A recipe that trains in a second, prepared in a store without Ray: corpus, teachers and transfer sets."""
+"""A recipe for training in a second, prepared in a store without Ray: corpus, teachers and transfer sets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def recipe(**changes: Any) -> Recipe:
 
 
 def prepared(store: str, *recipes: Recipe) -> Preparation:
-    """What serves all `recipes`, computed in this process; corpus and teachers are those of the first."""
+    """The stored signals for all `recipes`, computed in this process; corpus and teachers are those of the first."""
     preparation = prepare(recipes[0], Storage(store))
     read_features(preparation, *recipes)
     train_teachers(preparation)
@@ -59,7 +59,7 @@ def prepared(store: str, *recipes: Recipe) -> Preparation:
 
 
 def read_features(preparation: Preparation, *recipes: Recipe) -> int:
-    """What frozen encoders give for all sentences, computed in this process; how many sentences were read."""
+    """The features of frozen encoders for all sentences, computed in this process; how many sentences were read."""
     runs = [run for teacher in preparation.teachers for run in (*teacher.run.members, teacher.run)]
     runs += [run for run_recipe in recipes for run in student_runs(run_recipe, preparation)]
     texts = {teacher.run.id: teacher.text for teacher in preparation.teachers}
@@ -75,14 +75,14 @@ def read_features(preparation: Preparation, *recipes: Recipe) -> int:
 
 
 def train_teachers(preparation: Preparation) -> None:
-    """Every teacher of the preparation, trained in this process."""
+    """All teachers of the preparation, trained in this process."""
     for teacher in preparation.teachers:
         for run in (*teacher.run.members, teacher.run):
             executed(preparation, run)
 
 
 def computed(preparation: Preparation, *recipes: Recipe) -> None:
-    """The signals that serve all `recipes`, computed in this process."""
+    """The signals for all `recipes`, computed in this process."""
     needs = stored_needs(recipes, unlabelled=preparation.unlabelled)
     requests = [(teacher, needs) for teacher in preparation.teachers]
     plan = transfer_plan(preparation.storage, requests)
@@ -102,7 +102,7 @@ def executed(preparation: Preparation, run: Run) -> RunResult:
 
 
 def called_once(calls: Mapping[Any, Callable[[], object]]) -> dict[Any, Timing]:
-    """What `time_in_turns` gives, of calls that are made but not timed."""
+    """Timings in the form of `time_in_turns`, of calls that are made but not timed."""
     for call in calls.values():
         call()
     return dict.fromkeys(calls, Timing(1.0, 2.0))

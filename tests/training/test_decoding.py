@@ -69,7 +69,7 @@ def test_the_stored_paths_of_teachers_are_the_best_legal_ones(store, decoding, c
 
 
 def _tied(output, row, stored):
-    """Whether rounding to float16 decides between the stored labelling and the best one."""
+    """True if rounding to float16 decides between the stored labelling and the best one."""
     scores = kbest(output.distribution, 2, output.legal)[1][row]
     return bool(scores[0] - scores[1] < 0.05)
 

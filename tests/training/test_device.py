@@ -1,4 +1,4 @@
-"""Who computes on a GPU: what was given one, and nothing else. CUDA is a fake here: it is seen, and not used."""
+"""Only roles with a GPU compute on it. CUDA is a fake here: it is visible, but not used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TEXT = Text.from_tokens([["a", "b"], ["c"]])
 
 @pytest.fixture(params=[False, True], ids=["no GPU", "a GPU"])
 def seen(request, monkeypatch):
-    """Whether PyTorch sees a GPU."""
+    """A parameter for PyTorch with and without a GPU."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param)
     return request.param
 
@@ -152,7 +152,7 @@ def test_a_teacher_reads_what_its_share_of_a_device_holds(gpus, tmp_path, monkey
 
 
 def modes() -> tuple[bool, ...]:
-    """How this process computes."""
+    """The process' modes of computation."""
     cudnn = torch.backends.cudnn
     modes_of_torch = (
         torch.are_deterministic_algorithms_enabled(),
@@ -167,7 +167,7 @@ USUAL = ((False, False, False, False), (True, True, False, True))
 
 @pytest.fixture(params=USUAL, ids=["as PyTorch starts", "as a user set it"])
 def usual(request):
-    """What is set before a run, restored when the test ends."""
+    """Settings before a run, restored when the test ends."""
     before = modes()
 
     def become(values: tuple[bool, ...]) -> None:

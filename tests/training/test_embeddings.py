@@ -1,4 +1,4 @@
-"""Students whose vectors of pieces start from a teacher's, a checkpoint's or a file's."""
+"""Students with embeddings from a teacher, a checkpoint's or a file's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def start(kind: str, **settings) -> dict:
 
 
 def of(kind: str, **settings) -> dict:
-    """A student whose embeddings start with `kind` of the teacher."""
+    """A student with embeddings by `kind` from the teacher."""
     return {**OF_TEACHER, "embeddings": start(kind, **settings)}
 
 
@@ -207,7 +207,7 @@ def replace_gold(run_recipe):
 
 
 def test_the_checkpoint_as_it_was_given(checkpoint, tmp_path):
-    """Of teachers for each language too, and wherever the checkpoint lies."""
+    """With monolingual teachers too, and wherever the checkpoint lies."""
     first = shutil.copytree(checkpoint, tmp_path / "first")
     student = {**of("svd", weights="pretrained"), "vocabulary": {"kind": "teacher", "pruned": True}}
     run_recipe = recipe(teachers=checkpoint_teacher(str(first), scope="language"), student=student, **GOLD)

@@ -1,4 +1,4 @@
-"""Several teachers for each language: trained once each, averaged, evaluated and distilled from as one."""
+"""Several teachers per language: trained once each, averaged, evaluated and distilled from as one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def several(combine="scores", **changes):
 
 @pytest.fixture(scope="module")
 def ensembles(tmp_path_factory):
-    """A store with two trained members for each language, averaged in both ways."""
+    """A store with two trained members per language, averaged in both ways."""
     return prepared(str(tmp_path_factory.mktemp("ensembles")), several(objective=POSTERIOR))
 
 

@@ -24,7 +24,7 @@ WRONG = 0.2
 
 
 class Lookup(nn.Module):
-    """Knows the tags of every sentence by its pieces, some of them wrongly."""
+    """Knows the tags of all sentences by the pieces, some of them wrongly."""
 
     def __init__(self, part, tags: int):
         super().__init__()

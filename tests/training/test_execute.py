@@ -1,4 +1,4 @@
-"""When a run's result is in the store as another process sees it."""
+"""A run's result in the store as seen by a second process."""
 
 from __future__ import annotations
 

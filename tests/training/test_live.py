@@ -1,4 +1,4 @@
-"""Teachers that read the batch in the training step: distillation while pretraining, and while fine-tuning."""
+"""Live teachers in the training step: distillation while pretraining, and while fine-tuning."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def encoders(root, tmp_path_factory):
 
 
 def distilling(root, encoders, **changes):
-    """A recipe that pretrains with a teacher."""
+    """A recipe for pretraining with a teacher."""
     teachers = {"kind": "hf_masked_lm", "path": str(encoders / "teacher")}
     return pretraining(
         root,
@@ -167,7 +167,7 @@ def test_a_step_in_chunks_is_that_of_the_whole(distilled, monkeypatch, precision
 
 
 def test_losses_are_those_of_a_plain_reading_of_both(distilled):
-    """The paper's equations with Transformers' own outputs, sentence by sentence, piece by piece."""
+    """The paper's equations on the outputs of Transformers, sentence by sentence, piece by piece."""
     ready, run, _ = distilled
     student = build_model(ready.storage, run, dropout=0.0).eval()
     objective = Mix(
@@ -356,7 +356,7 @@ def test_refusals(root, encoders, tmp_path):
 
 
 def fine_tuning(encoders, **changes):
-    """A recipe that fine-tunes the small encoder on labels, with a fine-tuned teacher of the same pieces."""
+    """A recipe for fine-tuning the small encoder on labels, with a fine-tuned teacher of the same pieces."""
     run_recipe = {
         "corpus": {"languages": ("en",), "unlabelled": 0},
         "teachers": {
@@ -372,7 +372,7 @@ def fine_tuning(encoders, **changes):
 
 
 def test_fine_tuning_with_a_teacher(encoders, tmp_path):
-    """What can be stored is; the rest the teacher gives in the training step."""
+    """Storable signals are stored; the rest the teacher gives in the training step."""
     run_recipe = fine_tuning(encoders)
     assert recipe_faults(run_recipe) == []
     ready = prepare(run_recipe, Storage(str(tmp_path)))

@@ -53,7 +53,7 @@ CHARACTERS = {"character_dim": 4, "character_hidden": 4}
 
 
 def on_gold(**changes: Any) -> Recipe:
-    """A recipe whose models learn enough in a second to give more than one label."""
+    """A recipe for models with more than one label after a second of training."""
     learns = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
     teachers = changes.pop("teachers", {})
     teachers = {

@@ -33,7 +33,7 @@ STUDENT = {
 
 
 def text(draw, count):
-    """A grammar that a language model can learn."""
+    """A grammar learnable by a language model."""
     rows = (
         ["the", draw.choice(NOUNS), draw.choice(VERBS), "the", draw.choice(NOUNS), "."] for _ in range(count)
     )

@@ -1,4 +1,4 @@
-"""Parsers and students that parse through whole runs: trained, stored, distilled from, scored, loaded. Without Ray."""
+"""Parsers and parsing students through whole runs: trained, stored, distilled from, scored, loaded. Without Ray."""
 
 from __future__ import annotations
 

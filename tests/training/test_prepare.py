@@ -1,4 +1,4 @@
-"""What teachers are trained on, and the text that their signals are for."""
+"""The training text of teachers, and the text that their signals are for."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_pruned_to_training_and_unlabelled_text_and_never_to_the_test(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", ["of the teacher", "of the student"])
 def test_a_size_is_known_with_all_pieces_and_pruned_whichever_is_read(tmp_path, monkeypatch, rows):
-    """A model that is pruned has the figures of the same model with all pieces, and the other way round."""
+    """A pruned model has the figures of the same model with all pieces, and the other way round."""
     monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     collected = {}
     for pruned in (False, True):
@@ -102,7 +102,7 @@ def test_a_classifier_of_sentences_does_not_label_words(tmp_path):
 
 
 def test_a_vocabulary_is_of_the_tokenizer_that_is_there_now(tmp_path):
-    """Another checkpoint at the same place has other pieces: what was stored of the first is not read for it."""
+    """A second checkpoint at the same place has different pieces: what was stored of the first is not read for it."""
     first_recipe, first = recipes(tmp_path, pruned=True)
     folder = tmp_path / "checkpoint"
     before = student_of(first, first_recipe).vocabulary_id

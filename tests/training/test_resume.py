@@ -76,7 +76,7 @@ class BrokenOffError(Exception):
 
 
 def interrupted(loop, *, step: int | None = None, epoch: int | None = None) -> bool:
-    """Train until after that step (counted from here) or report; whether it was reached."""
+    """Train until after the step (counted from here) or report; whether it was reached."""
     steps = iter(range(10**6))
 
     def stepped(*_):

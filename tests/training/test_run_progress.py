@@ -1,4 +1,4 @@
-"""A run says how far it is, within its epochs too, and is the same whether somebody listens or not."""
+"""Progress reports of a run, within its epochs too, and is the same whether somebody listens or not."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def model_and_batch(trained, *rows, **settings):
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_what_is_generated_step_by_step_has_the_probability_that_is_trained(trained, beam):
-    """Each step from a cache of those before, hypotheses changing places, against all steps at once."""
+    """Steps from a cache of the previous ones, hypotheses changing places, against all steps at once."""
     model, batch = model_and_batch(trained, 0, 3, 7, 12, _beam=beam)
     with torch.inference_mode():
         generated = model(replace(batch, steps_BS=None)).distribution
@@ -172,7 +172,7 @@ def test_what_is_generated_step_by_step_has_the_probability_that_is_trained(trai
 
 
 def test_a_wider_beam_finds_nothing_less_probable(trained):
-    """Where greedy search ends complete. It is so of these models, not of any."""
+    """If greedy search ends complete. It is so of these models, not of any."""
     greedy, batch = model_and_batch(trained, *range(10))
     batch = replace(batch, steps_BS=None)
     with torch.inference_mode():
@@ -424,7 +424,7 @@ def test_a_corpus_without_trees_is_refused(root):
 
 
 def test_scores_are_those_of_any_number_of_workers(trained):
-    """The loop of all tasks evaluates it: what is found is put together by the rows of the sentences."""
+    """The loop of all tasks evaluates the model: what is found is put together by the rows of the sentences."""
     ready, run, result = trained
     part = encoded_part(ready.storage.uri, run, "dev")
     model, _ = model_and_batch(trained, 0)

@@ -1,4 +1,4 @@
-"""Students of semantic parsing that learn from a fine-tuned pointer-generator, which reads their batches."""
+"""Students of semantic parsing with a fine-tuned pointer-generator as the teacher, which reads their batches."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_losses_are_those_of_a_plain_reading_of_both(distilled):
 
 
 def test_a_drawn_student_reads_the_pieces_of_a_pruned_teacher(root, checkpoints, tmp_path):
-    """Its vocabulary is the teacher's; the losses inside need no equal widths."""
+    """The student has the teacher's vocabulary; the losses inside need no equal widths."""
     teachers = {**distilling(root, checkpoints).teachers.model_dump(), "vocabulary": "pruned", "beam": 2}
     student = {**STUDENT, "vocabulary": {"kind": "teacher"}}
     run_recipe = distilling(root, checkpoints, teachers=teachers, student=student, schedule={"epochs": 1})

@@ -51,7 +51,7 @@ def trained(loop) -> tuple[list, list[dict[str, torch.Tensor]]]:
 
 
 def build_loss(kind: str, tags: int) -> Loss:
-    """The loss of an objective with its default settings."""
+    """The loss of an objective with default settings."""
     return OBJECTIVES[kind]().build(Sizes(tags), Sizes(tags))
 
 

@@ -1,4 +1,4 @@
-"""Training that starts from the weights of another run."""
+"""Training from the weights of a previous run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one step of the training loop optimises: labels, λ, the mean, precision and the plan of an epoch."""
+"""The loss optimised by one step of the training loop: labels, λ, the mean, precision and the plan of an epoch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def first_gradient(loop) -> torch.Tensor:
 
 
 def best_path(small, language: str, words: list[str]) -> list[int]:
-    """The path that the language's teacher likes best, asked of the teacher itself."""
+    """The best path of the language's teacher, asked of the teacher itself."""
     (planned,) = (teacher for teacher in small.teachers if teacher.languages == (language,))
     ((_, _, output),) = load_teacher(small.storage, planned.run.id).outputs([words], 1000)
     return viterbi(output.distribution, output.legal)[0][0].tolist()
@@ -152,7 +152,7 @@ def test_mixed_precision_trains_on_the_cpu(small, objective, loss):
 
 
 def languages_trained_on(loop) -> list[list[str]]:
-    """Languages of the sentences of each epoch."""
+    """Languages of the sentences by epoch."""
     calls, gather, epochs = [], opened(loop).data.gather, []
 
     def watched(rows, device):

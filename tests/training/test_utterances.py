@@ -74,7 +74,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ready(files, tmp_path_factory):
-    """A store in which the teacher is trained and its signals are."""
+    """A store with a trained teacher and signals."""
     objectives = [{"kind": "top_k", "k": 3}, {"kind": "posterior"}, {"kind": "emission"}]
     recipes = [utterances(files, objective=objective) for objective in objectives]
     return prepared(str(tmp_path_factory.mktemp("store")), *recipes)

@@ -1,4 +1,4 @@
-"""How often a training step waits for a GPU: once, to read what must be known of its loss. The GPU is a fake."""
+"""The waits of a training step for a GPU: once, to read what must be known of its loss. The GPU is a fake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT_MOST = 1
 
 
 def trained(loop: Distiller) -> list[Counter[tuple[str, str]]]:
-    """The waits of each step of the loop, as it trains on the GPU that is not there."""
+    """The waits by step of the loop, as it trains on the GPU that is not there."""
     with gpu() as waits:
         return waits_of_steps(loop, waits)
 
@@ -89,7 +89,7 @@ def test_a_step_of_parsers_waits_once(tmp_path, kind):
 
 
 def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_reads(tmp_path):
-    """Transformers looks itself whether anything is masked, to leave its mask out."""
+    """Transformers itself checks the mask, to leave its mask out."""
     checkpoint = make_checkpoint(tmp_path / "checkpoint", longest=64)
     teacher = {"kind": "hf_token_classifier", "path": checkpoint, "fine_tune": True, "scope": "all"}
     run_recipe = recipe(
@@ -106,7 +106,7 @@ def test_a_step_of_a_fine_tuned_checkpoint_waits_once_beside_what_transformers_r
 
 
 def own_waits(waits: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
-    """Without those of Transformers, which are seen where it draws its dropout."""
+    """Waits without the ones of Transformers, which are seen where it draws its dropout."""
     return Counter(
         {place: count for place, count in waits.items() if not place[0].startswith("layers/dropout.py")}
     )
@@ -129,7 +129,7 @@ def test_a_step_of_language_models_and_generators_waits_once_beside_what_transfo
 
 
 def test_what_float32_loses_is_computed_again_and_the_step_goes_on(store, monkeypatch):
-    """Where a sentence underflows, the step is computed once more, looking at each sentence."""
+    """If a sentence underflows, the step is computed once more, looking at each sentence."""
     run = student_of(store, objective=OBJECTIVES["structural"], schedule=SHORT)
 
     def lossy(loop: Distiller) -> list[float]:

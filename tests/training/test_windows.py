@@ -1,4 +1,4 @@
-"""Runs whose signals are larger than a window: the same plan for all, resumed bit by bit, and no thread is left."""
+"""Runs with signals larger than a window: the same plan for all, resumed bit by bit, and no thread is left."""
 
 from __future__ import annotations
 

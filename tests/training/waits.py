@@ -1,4 +1,4 @@
-"""Which steps are looked at for waits, and the waits of each step of a training loop."""
+"""Steps examined for waits, and the waits of each step of a training loop."""
 
 from __future__ import annotations
 
