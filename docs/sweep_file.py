@@ -58,21 +58,20 @@ A mapping with one of these keys searches a setting. An option of a choice may h
 | `{{int: [1, 10]}}`, with `step` or `log: true` | a whole number |
 | `{{float: [0.1, 1.0]}}`, with `step` or `log: true` | a number |
 
-Settings of {searchable} can be searched.
-The space of `student` must be finite, because every shape is measured before the search: give a `step` to every `float`
-in it.
+Settings of {searchable} can be searched. The space of `student` must be finite, because every shape is measured
+before the search: give a `step` to every `float` in it.
 
 ## Secrets
 
-Write `${{NAME}}` in `store`, `corpus.root` or `tracking.uri` for the environment variable `NAME`. It is filled in when a connection is
-made; in user and password it is quoted as URIs need it. Store, records, output and MLflow keep `${{NAME}}`. In a flow mapping put
-quotes around it: `tracking: {{uri: "postgresql://raykd:${{DB_PASSWORD}}@db/mlflow"}}`. On a cluster, set the variables of the store on
-every node.
+Write `${{NAME}}` in `store`, `corpus.root` or `tracking.uri` for the environment variable `NAME`. It is filled in
+when a connection is made; in user and password it is quoted as URIs need it. Store, records, output and MLflow keep
+`${{NAME}}`. In a flow mapping put quotes around it: `tracking: {{uri:
+"postgresql://raykd:${{DB_PASSWORD}}@db/mlflow"}}`. On a cluster, set the variables of the store on every node.
 
 ## Variants
 
-`variants` holds named changes to the file. Choose one with `--variant NAME`; `--small` is short for `--variant small`. The
-name of the sweep becomes `name-variant`.
+`variants` holds named changes to the file. Choose one with `--variant NAME`; `--small` is short for `--variant
+small`. The name of the sweep becomes `name-variant`.
 
 ```yaml
 variants:
@@ -89,8 +88,8 @@ list, counted from 0: `stages: {{1: {{schedule: {{epochs: 2}}}}}}`.
 
 `objective` is the short form of one stage. `stages` lists several: each trains its objective on its text and starts
 from the best state of the stage before. What a stage does not set, it takes from the top-level `schedule` and
-`training`. An objective that reads the teacher's distribution is weighed by λ against labels (see `schedule`); λ does not
-apply to labels, hidden states and a `mix`.
+`training`. An objective that reads the teacher's distribution is weighed by λ against labels (see `schedule`); λ does
+not apply to labels, hidden states and a `mix`.
 
 ```yaml
 stages:
@@ -107,14 +106,14 @@ stages:
     schedule: {{epochs: 20, patience: 3}}        # for each of these steps
 ```
 
-A part of a `mix` with `text: labelled` or `text: unlabelled` counts only on these sentences, and its weight applies to the mean
-over them. So weights do not depend on the amount of either text. The share of labelled text is that of the rows that the stage
-trains on; with `corpus.sampling_alpha`, the expected share of the rows that are drawn.
+A part of a `mix` with `text: labelled` or `text: unlabelled` counts only on these sentences, and its weight applies
+to the mean over them. So weights do not depend on the amount of either text. The share of labelled text is that of
+the rows that the stage trains on; with `corpus.sampling_alpha`, the expected share of the rows that are drawn.
 
 ## Strategies
 
-`strategies` holds lists of stages by name. Write `strategy: NAME` instead of `stages`. Names can be searched: the searches
-inside a strategy apply when the strategy is chosen.
+`strategies` holds lists of stages by name. Write `strategy: NAME` instead of `stages`. Names can be searched: the
+searches inside a strategy apply when the strategy is chosen.
 
 ```yaml
 extends: ../base/strategies.yaml             # D0, D0-S, D1, D2, D3.1, D3.2, D4.1, D4.2 (XtremeDistil)
@@ -128,12 +127,13 @@ strategies:
       - {{objective: {{kind: gold}}, head: new}}
 ```
 
-A strategy may have a `scope`, which replaces `student.scope`. `--set strategies.D4.2.stages.0.objective.layer=6` changes a strategy
-like any other value. Strategies that you do not name must be well-formed, but have no effect.
+A strategy may have a `scope`, which replaces `student.scope`. `--set strategies.D4.2.stages.0.objective.layer=6`
+changes a strategy like any other value. Strategies that you do not name must be well-formed, but have no effect.
 
 ## Extending another file
 
-`extends` names a sweep file with the settings that several sweeps share. The path is relative to the file that names it.
+`extends` names a sweep file with the settings that several sweeps share. The path is relative to the file that names
+it.
 
 ```yaml
 name: posterior
@@ -143,12 +143,12 @@ variants:
   small: {{search: {{trials: 1}}}}
 ```
 
-The settings of the file replace those of the extended file by the rules of a variant. Variants are inherited, and variants of the
-same name are merged. Then come `--variant` and, last, `--set`. An extended file may extend a further one, and it may be
-incomplete: it is checked through the files that extend it.
+The settings of the file replace those of the extended file by the rules of a variant. Variants are inherited, and
+variants of the same name are merged. Then come `--variant` and, last, `--set`. An extended file may extend a further
+one, and it may be incomplete: it is checked through the files that extend it.
 
-`raykd check FILE` also checks the variants. A variant in `FILE` itself must fit. An inherited variant need not fit, for example if
-`FILE` has another `student.kind`: `check` warns about it, and it is refused when you choose it.
+`raykd check FILE` also checks the variants. A variant in `FILE` itself must fit. An inherited variant need not fit,
+for example if `FILE` has another `student.kind`: `check` warns about it, and it is refused when you choose it.
 
 *The rest of this page is written from the configuration models by `python docs/sweep_file.py`.*
 """
@@ -196,6 +196,7 @@ SECTIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
 
 
 def main() -> None:
+    """Write the page."""
     Path(__file__).with_name("SWEEP_FILE.md").write_text(reference(), encoding="utf-8")
 
 
