@@ -35,8 +35,8 @@ def file(tmp_path):
 
 def test_a_fault_of_a_variant_names_it(file, capsys):
     assert code_of("check", file) == 2
-    shown = " ".join(capsys.readouterr().err.split())
-    assert "has no layer 2; choose from 0 (its input) to 1 (in variant shallow)" in shown
+    output = " ".join(capsys.readouterr().err.split())
+    assert "has no layer 2; choose from 0 (its input) to 1 (in variant shallow)" in output
 
 
 def test_the_small_form_is_checked_alone(file, tmp_path, capsys):
@@ -56,21 +56,21 @@ def test_the_files_of_the_corpus_are_looked_at(tmp_path, capsys):
     corpus = CORPUS.replace("ROOT", str(text))
     path.write_text(body.replace("{source: builtin, languages: [en]}", corpus))
     assert code_of("check", str(path)) == 3
-    shown = capsys.readouterr().err.replace("\n", " ")
-    assert f"{text}/t: no such file" in shown
-    assert f"{text}/u: no such file" in shown
+    output = capsys.readouterr().err.replace("\n", " ")
+    assert f"{text}/t: no such file" in output
+    assert f"{text}/u: no such file" in output
     (text / "t").write_text("a O\nb\n\nc O\n\nd\n")
     (text / "u").write_text("a\n\n")
     assert code_of("check", str(path)) == 3
-    shown = capsys.readouterr().err
-    assert f"{text}/t:2: 1 column where 2 are expected" in shown
-    assert f"{text}/t:6: 1 column" in shown
+    output = capsys.readouterr().err
+    assert f"{text}/t:2: 1 column where 2 are expected" in output
+    assert f"{text}/t:6: 1 column" in output
     # What is after the first sentences is for `raykd corpus show`.
     (text / "t").write_text("a O\n\n" * FIRST + "b\n")
     call("check", str(path))
-    shown = capsys.readouterr().out
-    assert "corpus: the first sentences of 4 files can be read" in shown
-    assert "is valid" in shown
+    output = capsys.readouterr().out
+    assert "corpus: the first sentences of 4 files can be read" in output
+    assert "is valid" in output
 
 
 def test_every_alternative_of_the_corpus_is_looked_at(tmp_path, capsys):
@@ -120,48 +120,50 @@ class TestAnInheritedVariantThatDoesNotFit:
         return check
 
     def test_it_is_a_warning_when_the_file_is_read(self, check, file):
-        code, shown = check(HEIR)
+        code, output = check(HEIR)
         assert code == 0
         start = (
             "warning the inherited variant wide does not fit this file, and is refused when you ask for it: "
         )
-        assert shown.startswith(f"{start}{file}:12 schedule.epochs: got 0; must be at least 1; 1 other fault")
-        assert "heir.yaml --variant wide shows all of it" in shown
-        assert shown.count("inherited variant") == 1
+        assert output.startswith(
+            f"{start}{file}:12 schedule.epochs: got 0; must be at least 1; 1 other fault"
+        )
+        assert "heir.yaml --variant wide shows all of it" in output
+        assert output.count("inherited variant") == 1
 
     def test_it_is_refused_when_it_is_asked_for(self, check, file):
-        code, shown = check(HEIR, "--variant", "wide")
+        code, output = check(HEIR, "--variant", "wide")
         assert code == 2
-        assert f"{file}:12 student.hidden_dim: unknown key 'hidden_dim'" in shown
-        assert "schedule.epochs: got 0; must be at least 1" in shown
+        assert f"{file}:12 student.hidden_dim: unknown key 'hidden_dim'" in output
+        assert "schedule.epochs: got 0; must be at least 1" in output
 
     @pytest.mark.parametrize("own", ["wide: {search: {trials: 2}}", "tall: {student: {hidden_dim: 16}}"])
     def test_a_variant_that_the_file_writes_is_refused_when_it_is_read(self, check, own):
-        code, shown = check(f"{HEIR}  {own}\n")
+        code, output = check(f"{HEIR}  {own}\n")
         assert code == 2
-        assert "unknown key 'hidden_dim'" in shown
-        assert f"(in variant {own[:4]})" in shown
+        assert "unknown key 'hidden_dim'" in output
+        assert f"(in variant {own[:4]})" in output
 
     def test_the_faults_of_all_variants_of_the_file_are_reported(self, check):
-        code, shown = check(
+        code, output = check(
             f"{HEIR}  tall: {{student: {{hidden_dim: 16}}}}\n  long: {{schedule: {{epochs: 0}}}}\n"
         )
         assert code == 2
-        assert "(in variant tall)" in shown
-        assert "(in variant long)" in shown
+        assert "(in variant tall)" in output
+        assert "(in variant long)" in output
 
 
 def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, capsys):
     call("check", file, "--variant", "deep")
     out = capsys.readouterr().out
     assert out.startswith("check: 1 setting; the first, with defaults")
-    shown = out.partition(":\n")[2].partition("check:")[0]
-    assert len(shown.splitlines()) < 40
-    assert "null" not in shown
-    assert "teachers: {kind: bilstm_crf, " in shown
-    (tmp_path / "again.yaml").write_text(shown)
-    again, first = load(tmp_path / "again.yaml"), load(file, variants=["deep"])
-    assert plain_sweep(again.tree) == plain_sweep(first.tree)
+    output = out.partition(":\n")[2].partition("check:")[0]
+    assert len(output.splitlines()) < 40
+    assert "null" not in output
+    assert "teachers: {kind: bilstm_crf, " in output
+    (tmp_path / "again.yaml").write_text(output)
+    reloaded, first = load(tmp_path / "again.yaml"), load(file, variants=["deep"])
+    assert plain_sweep(reloaded.tree) == plain_sweep(first.tree)
 
 
 GIVEN = """
@@ -197,10 +199,10 @@ def test_folders_of_checkpoints_that_are_not_there_are_named(tmp_path, capsys):
     checkpoint(tmp_path / "small-3")
     teachers = f"{{kind: hf_token_classifier, path: {tmp_path}/techer, fine_tune: true}}"
     call("check", given(tmp_path, teachers, f'{{kind: pretrained, path: "{tmp_path}/small-{{seed}}"}}'))
-    shown = " ".join(capsys.readouterr().err.split())
-    assert f"teachers.path: {tmp_path}/techer: is not a folder; did you mean {tmp_path}/teacher?" in shown
-    assert f"student.path: {tmp_path}/small-4: is not a folder; did you mean {tmp_path}/small-3?" in shown
-    assert "small-3: is not a folder" not in shown
+    output = " ".join(capsys.readouterr().err.split())
+    assert f"teachers.path: {tmp_path}/techer: is not a folder; did you mean {tmp_path}/teacher?" in output
+    assert f"student.path: {tmp_path}/small-4: is not a folder; did you mean {tmp_path}/small-3?" in output
+    assert "small-3: is not a folder" not in output
 
 
 def of_spacy(folder):
@@ -237,8 +239,8 @@ def test_what_is_given_to_a_teacher_is_opened(tmp_path, capsys, make, problem):
     make(tmp_path / "given")
     file = given(tmp_path, f"{{kind: hf_token_classifier, path: {tmp_path}/given}}")
     assert code_of("check", file) == 2
-    shown = " ".join(capsys.readouterr().err.split())
-    assert f"{file}:4 teachers.path: {tmp_path}/given {problem}" in shown
+    output = " ".join(capsys.readouterr().err.split())
+    assert f"{file}:4 teachers.path: {tmp_path}/given {problem}" in output
 
 
 def test_a_checkpoint_that_can_be_fine_tuned_is_valid(tmp_path, capsys):
@@ -258,9 +260,9 @@ def test_what_is_given_to_a_student_is_opened(tmp_path, capsys, student, key, pr
     student = BILSTM.replace("}", f", {student.replace('X', f'{tmp_path}/given')}}}")
     file = given(tmp_path, student=student)
     assert code_of("check", file) == 2
-    shown = " ".join(capsys.readouterr().err.split())
-    assert f"{file}:5 student.{key}: {tmp_path}/given" in shown
-    assert problem in shown
+    output = " ".join(capsys.readouterr().err.split())
+    assert f"{file}:5 student.{key}: {tmp_path}/given" in output
+    assert problem in output
 
 
 def test_a_run_to_start_from_that_is_not_there_is_named(tmp_path, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""When Ray dies on this machine the command starts again, twice; the third time it says how to go on."""
+"""The command restarts after a death of Ray on this machine."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def started(monkeypatch):
 def test_the_same_command_goes_on_and_not_for_ever(started, capsys):
     for _ in range(2):
         cluster.restart("Ray's process raylet died")
-    again = ["python", "-u", "/bin/raykd", "sweep", "x.yaml", "--set", "a=b c", "--resume"]
-    assert started == [(sys.executable, again)] * 2
+    restarted_words = ["python", "-u", "/bin/raykd", "sweep", "x.yaml", "--set", "a=b c", "--resume"]
+    assert started == [(sys.executable, restarted_words)] * 2
     assert "warning Ray's process raylet died; starting again" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cluster.restart("Ray's process raylet died")
     assert started[2] == ("exit", 7)
-    shown = capsys.readouterr().err
-    assert "error Ray's process raylet died" in shown
-    assert "Continue with: raykd sweep x.yaml --set 'a=b c' --resume" in shown
+    output = capsys.readouterr().err
+    assert "error Ray's process raylet died" in output
+    assert "Continue with: raykd sweep x.yaml --set 'a=b c' --resume" in output
 
 
-@pytest.mark.parametrize(("words", "again"), [
+@pytest.mark.parametrize(("words", "restarted_words"), [
     (["sweep", "x", "--resume"], ["sweep", "x", "--resume"]),
     (["distill", "x"], ["distill", "x"]),
 ])  # fmt: skip
-def test_other_verbs_go_on_by_themselves(words, again):
-    assert cluster.again(words) == again
+def test_other_verbs_go_on_by_themselves(words, restarted_words):
+    assert cluster.resumed_command(words) == restarted_words
 
 
 TEXT = """\

@@ -33,8 +33,8 @@ def saved(store: Path, name: str, corpus: str = "one") -> None:
     records.open(sweep_id=f"sweep-{name}", text="{}", resume=False)
     for number, (kind, by_seed) in enumerate(SCORES.items()):
         role = "baseline" if kind == "gold" else "search"
-        own = scores(score(*by_seed), score(*by_seed))
-        ended = Trial(number, "COMPLETE", {"student.hidden_dim": 8}, role, kind, scores=own)
+        own_scores = scores(score(*by_seed), score(*by_seed))
+        ended = Trial(number, "COMPLETE", {"student.hidden_dim": 8}, role, kind, scores=own_scores)
         records.save(Record(ended, {"corpus": {"source": corpus}}))
     records.save(Record(Trial(3, "FAILED", {}, objective="emission", message="[no] memory"), {}))
 
@@ -47,10 +47,10 @@ def output_of(tmp_path, monkeypatch, capsys):
     def run(*words: str) -> tuple[str, str, int]:
         monkeypatch.setattr(sys, "argv", ["raykd", "compare", *words, "--store", str(tmp_path / "store")])
         monkeypatch.setattr(signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as raised:
             main()
         output = capsys.readouterr()
-        return output.out, output.err, int(left.value.code or 0)
+        return output.out, output.err, int(raised.value.code or 0)
 
     return run
 
@@ -67,10 +67,12 @@ def test_for_a_file_the_way_to_more_seeds_is_shown(output_of, tmp_path):
     file = tmp_path / "ner.yaml"
     file.write_text("name: ner\n")
     out, _, _ = output_of(str(file))
-    found = json.loads(output_of(str(file), "--format", "json")[0])
-    needed = next(each["seeds_needed"] for each in found["comparisons"] if each["seeds_needed"])
-    own = f"--set name=ner-{needed}-seeds --set store={tmp_path}/store"
-    assert f"raykd sweep {file} --set search.runs_per_setting={needed} {own}" in out
+    report = json.loads(output_of(str(file), "--format", "json")[0])
+    needed = next(
+        comparison["seeds_needed"] for comparison in report["comparisons"] if comparison["seeds_needed"]
+    )
+    options = f"--set name=ner-{needed}-seeds --set store={tmp_path}/store"
+    assert f"raykd sweep {file} --set search.runs_per_setting={needed} {options}" in out
 
 
 def test_data_stands_alone_on_standard_output(output_of):
@@ -78,10 +80,10 @@ def test_data_stands_alone_on_standard_output(output_of):
         "ner", "--format", "json", "--baseline", "gold", "--alpha", "0.1", "--no-bonferroni"
     )
     plain = json.loads(out)
-    assert [each["setting"]["by_seed"] for each in plain["comparisons"]] == [
+    assert [comparison["setting"]["by_seed"] for comparison in plain["comparisons"]] == [
         list(SCORES["structural"]), list(SCORES["top_k"])
     ]  # fmt: skip
-    assert {each["alpha"] for each in plain["comparisons"]} == {0.1}
+    assert {comparison["alpha"] for comparison in plain["comparisons"]} == {0.1}
     assert "Next: raykd front ner" in err
     assert output_of("ner", "--format", "csv")[0].startswith("sweep,score,number")
     assert output_of("ner", "--format", "markdown")[0].startswith("**ner: test F1")
@@ -123,6 +125,6 @@ def test_sweeps_of_another_corpus_are_compared_with_a_warning(output_of, tmp_pat
 def test_it_needs_neither_ray_nor_torch(tmp_path):
     saved(tmp_path, "ner")
     words = ["compare", "ner", "--store", str(tmp_path)]
-    done = subprocess.run([sys.executable, "-c", LOADED, *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    process = subprocess.run([sys.executable, "-c", LOADED, *words], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout.splitlines()[-1]) == []

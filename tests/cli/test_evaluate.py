@@ -23,10 +23,10 @@ from tests.training.small import executed, recipe, train_teachers
 def exported(folder, **changes):
     """A trained student of a recipe with its teachers, exported, and its test part as files."""
     learns = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
-    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns, **changes)
-    ready = prepare(asked, Storage(str(folder / "store")))
+    student_recipe = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns, **changes)
+    ready = prepare(student_recipe, Storage(str(folder / "store")))
     train_teachers(ready)
-    runs = student_runs(asked, ready)
+    runs = student_runs(student_recipe, ready)
     for run in runs:
         executed(ready, run)
         name = "+".join(result_of(ready, run).scores.by_language("dev")) if len(runs) > 1 else ""
@@ -35,8 +35,8 @@ def exported(folder, **changes):
         )
     test = cached_corpus(ready.storage.uri, ready.corpus_id) if hasattr(ready, "corpus_id") else ready.corpus
     for language in ("en", "de"):
-        own = test.parts["test"].filter(pc.field("language") == language)
-        (folder / f"{language}.conll").write_text(conll_text(own, test.tag_set))
+        rows = test.parts["test"].filter(pc.field("language") == language)
+        (folder / f"{language}.conll").write_text(conll_text(rows, test.tag_set))
     return ready, runs
 
 
@@ -61,19 +61,24 @@ def said(capsys):
 def test_the_figures_are_those_of_the_run_on_its_test_part(small, capsys):
     folder, ready, (run,) = small
     call("evaluate", str(folder / "student"), *files(folder), "--json")
-    found = json.loads(capsys.readouterr().out)
-    (own,) = found["exports"]
+    report = json.loads(capsys.readouterr().out)
+    (export_report,) = report["exports"]
     score = result_of(ready, run).scores.get("test")
     assert score.mean > 0, "a student that finds nothing would prove nothing"
-    assert own["mean"] == score.mean
-    assert {language: each["score"] for language, each in own["by_language"].items()} == score.by_language
+    assert export_report["mean"] == score.mean
     assert {
-        language: each["micro"]["f1"] for language, each in own["by_language"].items()
+        language: figures["score"] for language, figures in export_report["by_language"].items()
     } == score.by_language
-    assert own["runs"] == [run.id]
-    missed = sum(each["count"] for each in own["confusions"] if each["kind"] != "spurious")
+    assert {
+        language: figures["micro"]["f1"] for language, figures in export_report["by_language"].items()
+    } == score.by_language
+    assert export_report["runs"] == [run.id]
+    missed = sum(
+        confusion["count"] for confusion in export_report["confusions"] if confusion["kind"] != "spurious"
+    )
     assert missed == sum(
-        row["support"] - round(row["recall"] * row["support"]) for row in own["together"]["labels"].values()
+        row["support"] - round(row["recall"] * row["support"])
+        for row in export_report["together"]["labels"].values()
     )
 
 
@@ -85,14 +90,14 @@ def test_errors_are_shown_with_their_file_and_line(small, tmp_path, capsys):
     output = said(capsys)
     assert f"{source}:5: gold here again (NONE), predicted" in output
     assert "does not have these labels of the files, so they count as missed: NONE 2" in output
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["exports"][0]["unknown_labels"] == {"NONE": 2}
-    assert found["exports"][0]["by_language"].keys() == {"und"}
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert report["exports"][0]["unknown_labels"] == {"NONE": 2}
+    assert report["exports"][0]["by_language"].keys() == {"und"}
 
 
 def test_another_export_stands_beside_it(small, tmp_path, capsys):
     folder, ready, _ = small
-    teacher = next(each.run for each in ready.teachers)
+    teacher = next(prepared.run for prepared in ready.teachers)
     export_run(ready.storage.child(*teacher.folder), Storage(str(tmp_path / "teacher")), store=ready.storage)
     call(
         "evaluate",
@@ -113,11 +118,13 @@ def test_another_export_stands_beside_it(small, tmp_path, capsys):
 def test_a_student_for_each_language_labels_its_own(tmp_path, capsys):
     ready, runs = exported(tmp_path, student={"scope": "language"})
     call("evaluate", str(tmp_path / "student"), *files(tmp_path), "--json")
-    (own,) = json.loads(capsys.readouterr().out)["exports"]
-    every = {}
+    (export_report,) = json.loads(capsys.readouterr().out)["exports"]
+    scores_by_language = {}
     for run in runs:
-        every |= result_of(ready, run).scores.by_language("test")
-    assert {language: each["score"] for language, each in own["by_language"].items()} == every
+        scores_by_language |= result_of(ready, run).scores.by_language("test")
+    assert {
+        language: figures["score"] for language, figures in export_report["by_language"].items()
+    } == scores_by_language
     assert code_of("evaluate", str(tmp_path / "student"), f"fr={tmp_path}/en.conll") == 4
     assert "has no model of 'fr', only of de, en; name the language of each file: de=FILE" in said(capsys)
 
@@ -176,15 +183,15 @@ def test_columns_are_recognised_by_the_labels_of_the_model(small, tmp_path, caps
             for block in blocks
         ]
         (tmp_path / f"{language}.{end}").write_text("\n".join(written))
-    given = [f"{language}={tmp_path / language}.{end}" for language in ("en", "de")]
-    call("evaluate", str(folder / "student"), *given, "--json")
-    (own,) = json.loads(capsys.readouterr().out)["exports"]
-    assert own["mean"] == result_of(ready, run).scores.get("test").mean
-    call("evaluate", str(folder / "student"), *given)
+    arguments = [f"{language}={tmp_path / language}.{end}" for language in ("en", "de")]
+    call("evaluate", str(folder / "student"), *arguments, "--json")
+    (export_report,) = json.loads(capsys.readouterr().out)["exports"]
+    assert export_report["mean"] == result_of(ready, run).scores.get("test").mean
+    call("evaluate", str(folder / "student"), *arguments)
     assert f"read: {tmp_path / 'en'}.{end}: conll, columns: token 1, tag 2" in said(capsys)
-    call("evaluate", str(folder / "student"), *given, "--set", "corpus.columns.tag=3", "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["exports"][0]["unknown_labels"].keys() == {"NP", "VP"}
+    call("evaluate", str(folder / "student"), *arguments, "--set", "corpus.columns.tag=3", "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert report["exports"][0]["unknown_labels"].keys() == {"NP", "VP"}
 
 
 def test_a_folder_that_is_no_export(tmp_path, capsys):
@@ -196,8 +203,8 @@ def test_languages_and_files_may_be_called_as_people_call_them(small, tmp_path, 
     source = tmp_path / "a[1]? #%41 *.conll"
     source.write_text((small[0] / "en.conll").read_text())
     call("evaluate", str(small[0] / "student"), "--json", f"中文={source}")
-    (found,) = json.loads(capsys.readouterr().out)["exports"]
-    assert list(found["by_language"]) == ["中文"]
+    (report,) = json.loads(capsys.readouterr().out)["exports"]
+    assert list(report["by_language"]) == ["中文"]
 
 
 def test_sentences_that_cannot_be_read_are_left_out_where_asked(small, tmp_path, capsys):
@@ -211,10 +218,10 @@ def test_sentences_that_cannot_be_read_are_left_out_where_asked(small, tmp_path,
     call(
         "evaluate", *calls, f"en={source}", "--set", "corpus.on_error=skip", "--set", "corpus.most_skipped=1"
     )
-    found = json.loads(capsys.readouterr().out)
-    assert found["skipped"] == 2
-    assert found["sentences"] == clean["sentences"]
-    assert found["exports"][0]["mean"] == clean["exports"][0]["mean"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["skipped"] == 2
+    assert report["sentences"] == clean["sentences"]
+    assert report["exports"][0]["mean"] == clean["exports"][0]["mean"]
 
 
 def test_files_of_several_languages_have_a_scheme_each(tmp_path):

@@ -27,9 +27,9 @@ from tests.training.small import executed, recipe
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """A store, its path with signs of URIs, with a sweep of one student for each of two languages, with two seeds."""
-    asked = recipe(student={"scope": "language"}, objective={"kind": "gold"}, schedule={"epochs": 1})
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("export") / "a#1 50%?")))
-    runs = [with_seed_offset(run, offset) for offset in (0, 1) for run in student_runs(asked, ready)]
+    student_recipe = recipe(student={"scope": "language"}, objective={"kind": "gold"}, schedule={"epochs": 1})
+    ready = prepare(student_recipe, Storage(str(tmp_path_factory.mktemp("export") / "a#1 50%?")))
+    runs = [with_seed_offset(run, offset) for offset in (0, 1) for run in student_runs(student_recipe, ready)]
     for run in runs:
         executed(ready, run)
         assert find_result(ready.storage, run) is not None
@@ -185,8 +185,8 @@ def test_a_card_says_where_parts_of_speech_are_from(swept, export, tmp_path, mon
     pos = PosReport("predicted by upos_en", {}, {"dev": {"en": 4}}, {"dev": {"en": 50}}, {"dev": {"en": 49}})
     monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: [pos.message()])
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
-    said = "predicted for 4 sentences of dev; model and treebank agree on 98.0 % of the words of dev"
-    assert f"- parts of speech: predicted by upos_en; {said}\n" in card_of(tmp_path)[1]
+    description = "predicted for 4 sentences of dev; model and treebank agree on 98.0 % of the words of dev"
+    assert f"- parts of speech: predicted by upos_en; {description}\n" in card_of(tmp_path)[1]
 
 
 def test_another_seed_is_chosen(swept, export, tmp_path):
@@ -245,7 +245,7 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
 )
 def test_what_cannot_be_exported_is_refused(swept, export, tmp_path, words, code, message):
     storage, _ = swept
-    what, *options = words
-    output, found = export(what, tmp_path / "out", "--store", storage.uri, *options)
-    assert (found, message in output) == (code, True), output
+    source, *options = words
+    output, actual_code = export(source, tmp_path / "out", "--store", storage.uri, *options)
+    assert (actual_code, message in output) == (code, True), output
     assert not (tmp_path / "out").exists()

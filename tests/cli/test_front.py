@@ -48,10 +48,10 @@ def front(tmp_path, monkeypatch, capsys):
     def run(*words: str) -> tuple[str, int]:
         monkeypatch.setattr(sys, "argv", ["raykd", "front", "pos", *words, "--store", str(tmp_path)])
         monkeypatch.setattr(signal, "signal", lambda *_: None)
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as raised:
             main()
         output = capsys.readouterr()
-        return output.out + output.err, int(left.value.code or 0)
+        return output.out + output.err, int(raised.value.code or 0)
 
     return run
 

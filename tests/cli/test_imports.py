@@ -1,4 +1,4 @@
-"""Which heavy modules a verb imports: what it does not need would be waited for each time."""
+"""Heavy modules imported by each command."""
 
 from __future__ import annotations
 

@@ -62,18 +62,18 @@ def test_the_small_form_is_not_larger_than_the_file_of_any_corpus(tmp_path, sent
         "parts": [{**row, "part": part, "language": name} for part in ("train", "dev") for name in names],
     }  # fmt: skip
     settings = {"source": "conll", "languages": names} | ({"split": {"test": 0}} if languages > 1 else {})
-    found = DetectedCorpus("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
+    detected = DetectedCorpus("mine", settings, BuiltinSource(source="builtin"), {}, (), (), {})
     path = tmp_path / "sweep.yaml"
-    path.write_text(draft_sweep_file(found, figures, "sweep.yaml", task))
+    path.write_text(draft_sweep_file(detected, figures, "sweep.yaml", task))
     whole, small = load(path, ()).tree, load(path, (), variants=["small"]).tree
     compared = [
-        (key, small[section][key], own)
+        (key, small[section][key], value)
         for section in ("corpus", "teachers", "student", "schedule", "search")
-        for key, own in whole[section].items()
-        if isinstance(own, int) and (key in AMOUNTS or key == "trials")
+        for key, value in whole[section].items()
+        if isinstance(value, int) and (key in AMOUNTS or key == "trials")
     ]
     assert {"hidden_dim", "epochs", "trials"} <= {key for key, _, _ in compared}
-    assert all(least <= own for _, least, own in compared), compared
+    assert all(least <= value for _, least, value in compared), compared
 
 
 def test_the_file_can_be_planned(folder, capsys):
@@ -208,14 +208,14 @@ def test_words_with_spaces_are_told_where_the_corpus_is_looked_at(folder, capsys
         for part in ("train", "dev", "test")
     }
     write(folder / "mine", files)
-    told = (
+    message = (
         "25.0 % of the words of vi have a space inside (for example 'sinh viên', 'Hà Nội'): text that is served is "
         "split at white space"
     )
     call("init", "mine")
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     call("check", "sweep.yaml")
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_sentences_with_faults_are_left_out_only_where_they_are_few(folder, capsys):
@@ -227,19 +227,19 @@ def test_sentences_with_faults_are_left_out_only_where_they_are_few(folder, caps
         }
         write(folder / share, {f"{part}.conll": text + f"x{part}\tPER\n\n" for part, text in texts.items()})
     call("init", "few")
-    said = shown(capsys)
+    output = shown(capsys)
     assert (
         f"note: sentences with faults are left out (on_error: skip); the first: {folder}/few/train.conll:751"
-        in said
+        in output
     )
     assert YAML(typ="safe").load(folder / "sweep.yaml")["corpus"]["on_error"] == "skip"
     assert code_of("init", "many", "--overwrite") == CorpusError.exit_code
-    told = " ".join(capsys.readouterr().err.split())
-    assert "many/train.conll:101: some tags are spans (B-, I-) and others are not (PER)" in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert "many/train.conll:101: some tags are spans (B-, I-) and others are not (PER)" in message
 
 
 @pytest.mark.parametrize(
-    ("scheme", "spell", "said"),
+    ("scheme", "spell", "expected_text"),
     [
         ("bmes", lambda tag: tag, "scheme: bmes"),
         (
@@ -250,16 +250,16 @@ def test_sentences_with_faults_are_left_out_only_where_they_are_few(folder, caps
         ("iob2", lambda tag: tag[0], "scheme: iob2 tags of und: tags as B are read as B-SPAN"),
     ],
 )
-def test_how_tags_are_written_is_found_and_said(folder, capsys, scheme, spell, said):
+def test_how_tags_are_written_is_found_and_said(folder, capsys, scheme, spell, expected_text):
     tags = from_bioes(["B-PER", "I-PER", "E-PER", "O", "S-LOC", "O", "O", "O"], scheme)
     rows = ["".join(f"w{n}PART{i}\t{spell(tag)}\n" for i, tag in enumerate(tags)) for n in range(30)]
     files = {f"{part}.conll": "\n".join(rows).replace("PART", part) for part in ("train", "dev", "test")}
     write(folder / "mine", files)
     call("init", "mine")
-    assert said in shown(capsys)
+    assert expected_text in shown(capsys)
     corpus = YAML(typ="safe").load(folder / "sweep.yaml")
     assert (corpus["task"], corpus["corpus"]["scheme"]) == ("ner", scheme)
     assert "on_error" not in corpus["corpus"]
     call("corpus", "show", "sweep.yaml")
-    assert said in shown(capsys)
+    assert expected_text in shown(capsys)
     call("check", "sweep.yaml")

@@ -1,4 +1,4 @@
-"""What a terminal shows of a sweep, at any size, and what a log does."""
+"""The display of a sweep on a terminal."""
 
 import io
 from dataclasses import replace
@@ -105,7 +105,7 @@ def test_a_log_has_a_line_every_few_seconds(monkeypatch, capsys):
 @pytest.mark.parametrize("moves_at", [(), (3.0,), (4.9,), (4.9, 9.8, 14.7)])
 def test_a_log_is_never_silent_for_more_than_ten_seconds(monkeypatch, capsys, moves_at):
     """The monitor lets the view speak every few seconds, and phases move whenever they like."""
-    now, said = [0.0], [0.0]
+    now, printed_at = [0.0], [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     lines, phase = (
         LogView(),
@@ -117,9 +117,9 @@ def test_a_log_is_never_silent_for_more_than_ten_seconds(monkeypatch, capsys, mo
         lines.moved(phase)
         if printed := capsys.readouterr().out:
             assert printed == "teachers: 0 of 1, 60 s gone (bert en: epoch 1/3, scoring dev, 20 %)\n"
-            said.append(now[0])
-    assert len(said) > 4
-    assert max(after - before for before, after in pairwise(said)) <= 10.0
+            printed_at.append(now[0])
+    assert len(printed_at) > 4
+    assert max(after - before for before, after in pairwise(printed_at)) <= 10.0
 
 
 def test_between_two_phases_a_log_says_that_the_next_one_comes(monkeypatch, capsys):

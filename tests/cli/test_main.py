@@ -26,25 +26,25 @@ main()
 
 
 def test_checking_a_file_imports_neither_ray_nor_mlflow():
-    done = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "check: sweeps/quickstart.yaml is valid" in done.stdout
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    process = subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert "check: sweeps/quickstart.yaml is valid" in process.stdout
+    assert json.loads(process.stdout.splitlines()[-1]) == []
 
 
 def test_the_version_and_the_commit_of_a_checkout(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["raykd", "--version"])
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as raised:
         main()
-    assert left.value.code == 0
-    said = capsys.readouterr().out
-    assert said.startswith("raykd 0.")
-    assert ("(" in said) is (ROOT / ".git").exists()
+    assert raised.value.code == 0
+    output = capsys.readouterr().out
+    assert output.startswith("raykd 0.")
+    assert ("(" in output) is (ROOT / ".git").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "place", "given"),
+    ("words", "place", "completions"),
     [
         ("raykd ev", 1, ["evaluate"]),
         ("raykd predict --in", 2, ["--int8"]),
@@ -52,15 +52,15 @@ def test_the_version_and_the_commit_of_a_checkout(capsys, monkeypatch):
         ("raykd sweep sw", 2, []),
     ],
 )
-def test_bash_completes_verbs_options_and_sweeps(tmp_path, words, place, given):
+def test_bash_completes_verbs_options_and_sweeps(tmp_path, words, place, completions):
     (tmp_path / ".raykd/sweeps/ner").mkdir(parents=True)
     completing = {"_RAYKD_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-    asked = "import sys; sys.argv = ['raykd']; from raykd.cli.main import main; main()"
+    program = "import sys; sys.argv = ['raykd']; from raykd.cli.main import main; main()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **completing}
-    done = subprocess.run(
-        [sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, env=environment
+    process = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, env=environment
     )
-    assert done.stdout.split() == given, done.stderr
+    assert process.stdout.split() == completions, process.stderr
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -72,7 +72,7 @@ def test_help_says_what_the_verb_itself_says(verb):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "Usage: raykd"),
         (["corpus"], "Usage: raykd corpus"),
@@ -84,15 +84,15 @@ def test_help_says_what_the_verb_itself_says(verb):
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
-def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words, told):
+def test_wrong_words_end_with_code_2_and_no_traceback(monkeypatch, capsys, words, message):
     monkeypatch.setattr(sys, "argv", ["raykd", *words])
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as raised:
         main()
-    said = capsys.readouterr()
-    assert left.value.code == 2
-    assert told in said.out + said.err
-    assert "Traceback" not in said.err
+    output = capsys.readouterr()
+    assert raised.value.code == 2
+    assert message in output.out + output.err
+    assert "Traceback" not in output.err
 
 
 def test_check_looks_into_every_variant(monkeypatch, capsys, tmp_path):
@@ -104,7 +104,7 @@ def test_check_looks_into_every_variant(monkeypatch, capsys, tmp_path):
     )
     monkeypatch.setattr(sys, "argv", ["raykd", "check", str(path)])
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as raised:
         main()
-    assert left.value.code == 2
+    assert raised.value.code == 2
     assert f"{path}:9 schedule.epoch: unknown key 'epoch'" in capsys.readouterr().err.replace("\n", " ")

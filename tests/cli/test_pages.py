@@ -1,4 +1,4 @@
-"""The page of a sweep that runs: written as trials end, for a small share of the time."""
+"""The page of a running sweep."""
 
 import pytest
 
@@ -51,21 +51,21 @@ def test_it_is_written_when_trials_have_ended_and_takes_a_hundredth_of_the_time(
     assert len(page.written) == 2, "nothing ended"
 
 
-@pytest.mark.parametrize(("took", "again"), [(0.5, [""]), (2.0, []), (None, [])])
-def test_an_interrupted_sweep_leaves_a_page_that_does_not_wait(took, again):
+@pytest.mark.parametrize(("took", "written"), [(0.5, [""]), (2.0, []), (None, [])])
+def test_an_interrupted_sweep_leaves_a_page_that_does_not_wait(took, written):
     page = Page(Clock())
     page._took = took
     page.interrupted()
-    assert page.written == again
+    assert page.written == written
 
 
 def test_after_the_body_nothing_is_written(monkeypatch):
-    every = []
+    created_pages = []
 
     class Made(Page):
         def __init__(self, records):
             super().__init__(Clock())
-            every.append(self)
+            created_pages.append(self)
             self._took = 0.1
 
     class Watched:
@@ -77,7 +77,7 @@ def test_after_the_body_nothing_is_written(monkeypatch):
         pass
     with pytest.raises(KeyboardInterrupt), update_page(Watched(), None):  # type: ignore[arg-type]
         raise KeyboardInterrupt
-    assert [page.written for page in every] == [[], [""]]
+    assert [page.written for page in created_pages] == [[], [""]]
 
 
 def test_how_far_it_is_in_words():

@@ -22,8 +22,8 @@ from tests.serving.trained import conllu, of_tags, of_trees, tree
 from tests.sweep.in_process import call, code_of
 
 GOLD = [tree(number) for number in range(100, 125)]
-WORDS = [[word for word, *_ in own] for own in GOLD]
-POS = [[pos for _, pos, *_ in own] for own in GOLD]
+WORDS = [[word for word, *_ in sentence] for sentence in GOLD]
+POS = [[pos for _, pos, *_ in sentence] for sentence in GOLD]
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +61,16 @@ def test_heads_and_relations_of_conllu_are_filled(folder, tmp_path):
             [line.split("\t") for line in file.read_text().split("\n")] for file in (source, out)
         )
         words = [row for row in after if row[0].isdecimal()]
-        assert [(int(row[6]), row[7]) for row in words] == [arc for own in expected for arc in own]
-        kept = [[row[:6] + row[8:] for row in rows if row[0].isdecimal()] for rows in (before, after)]
-        assert kept[0] == kept[1]
-        others = [[row for row in rows if not row[0].isdecimal() and row != [""]] for rows in (before, after)]
-        assert others[0] == others[1]
-        assert len(others[0]) == 3
+        assert [(int(row[6]), row[7]) for row in words] == [arc for arcs in expected for arc in arcs]
+        other_columns = [
+            [row[:6] + row[8:] for row in rows if row[0].isdecimal()] for rows in (before, after)
+        ]
+        assert other_columns[0] == other_columns[1]
+        other_lines = [
+            [row for row in rows if not row[0].isdecimal() and row != [""]] for rows in (before, after)
+        ]
+        assert other_lines[0] == other_lines[1]
+        assert len(other_lines[0]) == 3
 
 
 def test_other_columns_get_two_more_where_another_model_gives_parts_of_speech(folder, tmp_path, capsys):
@@ -80,10 +84,10 @@ def test_other_columns_get_two_more_where_another_model_gives_parts_of_speech(fo
     )
     call("predict", student, str(source), "--pos", tagger, "--out", str(tmp_path / "out"))
     blocks = (tmp_path / "out").read_text().strip().split("\n\n")
-    found = [[line.split("\t") for line in block.split("\n")] for block in blocks]
-    assert [[row[0] for row in own] for own in found] == WORDS
+    sentences = [[line.split("\t") for line in block.split("\n")] for block in blocks]
+    assert [[row[0] for row in sentence] for sentence in sentences] == WORDS
     expected = load(student, pos=tagger).parse(WORDS)
-    assert [[(int(head), relation) for _, head, relation in own] for own in found] == expected
+    assert [[(int(head), relation) for _, head, relation in sentence] for sentence in sentences] == expected
 
 
 def test_lines_of_json(folder, tmp_path, capsys):
@@ -94,15 +98,15 @@ def test_lines_of_json(folder, tmp_path, capsys):
     assert code_of("predict", student, str(source)) == CorpusError.exit_code
     assert "in.jsonl:2: text has no parts of speech, which the model reads; give --pos DIR" in said(capsys)
     call("predict", student, str(source), "--pos", tagger, "--out", str(out))
-    own, text = (json.loads(line) for line in out.read_text().splitlines())
+    line, text = (json.loads(line) for line in out.read_text().splitlines())
     expected = load(student, pos=tagger).parse(WORDS[:2])
-    assert (own["id"], list(zip(own["heads"], own["relations"], strict=True))) == (1, expected[0])
+    assert (line["id"], list(zip(line["heads"], line["relations"], strict=True))) == (1, expected[0])
     assert text["heads"] == [head for head, _ in expected[1]]
     source.write_text(json.dumps(rows[0]))
     call("predict", student, str(source), "--out", str(out), "--overwrite")
-    own = json.loads(out.read_text())
+    line = json.loads(out.read_text())
     assert (
-        list(zip(own["heads"], own["relations"], strict=True)) == load(student).parse(WORDS[:1], POS[:1])[0]
+        list(zip(line["heads"], line["relations"], strict=True)) == load(student).parse(WORDS[:1], POS[:1])[0]
     )
 
 
@@ -124,17 +128,22 @@ def test_what_is_wrong_in_a_file(folder, tmp_path, capsys, name, content, messag
 
 def test_evaluation_has_the_scores_of_the_run_on_its_test_part(folder, capsys):
     call("evaluate", str(folder / "student"), f"en={folder / 'test.conllu'}", "--json")
-    (own,) = json.loads(capsys.readouterr().out)["exports"]
+    (export_report,) = json.loads(capsys.readouterr().out)["exports"]
     (run,) = (folder / "store/runs").iterdir()
     score = Storage(str(run)).read_json(RESULT, RunResult.from_plain).scores.get("test")
-    assert 0.5 < own["mean"] < 1, "one that is right everywhere would prove nothing"
-    assert own["mean"] == score.mean == own["by_language"]["en"]["score"]
-    assert (own["uas"], own["repairs"]) == (score.beside["uas"].mean, score.beside["repairs"].mean)
-    assert own["together"]["micro"]["f1"] == pytest.approx(score.mean)
-    assert own["pos"] == "of the files"
-    words = own["together"]["micro"]["support"]
-    assert sum(each["count"] for each in own["confusions"]) == round((1 - score.mean) * words)
-    assert own["unknown_labels"] == {}
+    assert 0.5 < export_report["mean"] < 1, "one that is right everywhere would prove nothing"
+    assert export_report["mean"] == score.mean == export_report["by_language"]["en"]["score"]
+    assert (export_report["uas"], export_report["repairs"]) == (
+        score.beside["uas"].mean,
+        score.beside["repairs"].mean,
+    )
+    assert export_report["together"]["micro"]["f1"] == pytest.approx(score.mean)
+    assert export_report["pos"] == "of the files"
+    words = export_report["together"]["micro"]["support"]
+    assert sum(confusion["count"] for confusion in export_report["confusions"]) == round(
+        (1 - score.mean) * words
+    )
+    assert export_report["unknown_labels"] == {}
 
 
 def test_evaluation_with_predicted_parts_of_speech_says_so(folder, capsys):
@@ -142,11 +151,11 @@ def test_evaluation_with_predicted_parts_of_speech_says_so(folder, capsys):
     call(
         "evaluate", str(student), str(folder / "test.conllu"), "--pos", str(tagger), "--against", str(student)
     )
-    found = said(capsys)
-    assert f"parts of speech: predicted by {tagger}" in found
-    assert "test.conllu: conllu, trees: universal relations, parts of speech: UPOS" in found
-    assert "repaired heads" in found
-    assert " gold " in found
+    output = said(capsys)
+    assert f"parts of speech: predicted by {tagger}" in output
+    assert "test.conllu: conllu, trees: universal relations, parts of speech: UPOS" in output
+    assert "repaired heads" in output
+    assert " gold " in output
     assert raykd.load(tagger).label(WORDS) != POS, "a tagger that is always right would prove nothing"
     (folder / "more.conllu").write_text(conllu(GOLD))
     parses = load(student, pos=tagger).parse(WORDS), load(student).parse(WORDS, POS)
@@ -154,11 +163,11 @@ def test_evaluation_with_predicted_parts_of_speech_says_so(folder, capsys):
         call("evaluate", str(student), str(folder / "more.conllu"), *pos, "--json")
         right = [
             (head, relation) == arc
-            for own, arcs in zip(GOLD, parsed, strict=True)
-            for (*_, head, relation), arc in zip(own, arcs, strict=True)
+            for export_report, arcs in zip(GOLD, parsed, strict=True)
+            for (*_, head, relation), arc in zip(export_report, arcs, strict=True)
         ]
-        (own,) = json.loads(capsys.readouterr().out)["exports"]
-        assert own["mean"] == sum(right) / len(right)
+        (export_report,) = json.loads(capsys.readouterr().out)["exports"]
+        assert export_report["mean"] == sum(right) / len(right)
 
 
 def test_files_without_parts_of_speech_are_evaluated_with_predicted_ones(folder, tmp_path, capsys):
@@ -166,12 +175,12 @@ def test_files_without_parts_of_speech_are_evaluated_with_predicted_ones(folder,
     rows = [line.split("\t") for line in conllu(GOLD).split("\n")]
     bare.write_text("\n".join("\t".join([*row[:3], "_", *row[4:]] if row[0] else row) for row in rows))
     (tmp_path / "gold.conllu").write_text(conllu(GOLD))
-    found = []
+    reports = []
     for file in (bare, tmp_path / "gold.conllu"):
         call("evaluate", student, str(file), "--pos", tagger, "--json")
-        found.append(json.loads(capsys.readouterr().out)["exports"][0]["together"])
-    assert found[0] == found[1]
-    assert found[0]["micro"]["f1"] > 0.3
+        reports.append(json.loads(capsys.readouterr().out)["exports"][0]["together"])
+    assert reports[0] == reports[1]
+    assert reports[0]["micro"]["f1"] > 0.3
     assert code_of("evaluate", student, str(bare)) == CorpusError.exit_code
 
 
@@ -197,8 +206,10 @@ def test_what_does_not_fit_is_refused(folder, tmp_path, capsys):
 
 def test_the_card_says_what_the_labels_mean(folder, tmp_path):
     (run,) = (folder / "store/runs").iterdir()
-    done = export_run(Storage(str(run)), Storage(str(tmp_path / "out")), store=Storage(str(folder / "store")))
-    card = model_card(done, stated=CardConfig())
+    exported = export_run(
+        Storage(str(run)), Storage(str(tmp_path / "out")), store=Storage(str(folder / "store"))
+    )
+    card = model_card(exported, stated=CardConfig())
     for expected in (
         "that finds the head of each word and its relation (parsing) in en",
         "- Heads as labels: relative_pos\n- Parts of speech that it read: gold, column UPOS\n",
@@ -210,13 +221,15 @@ def test_the_card_says_what_the_labels_mean(folder, tmp_path):
 
 def test_the_card_of_a_corpus_without_a_language_names_none(folder, tmp_path):
     (run,) = (folder / "store/runs").iterdir()
-    done = export_run(Storage(str(run)), Storage(str(tmp_path / "out")), store=Storage(str(folder / "store")))
-    assert done.corpus is not None
-    result, corpus = (
-        json.loads(json.dumps(each.to_plain()).replace('"en"', '"und"'))
-        for each in (done.result, done.corpus)
+    exported = export_run(
+        Storage(str(run)), Storage(str(tmp_path / "out")), store=Storage(str(folder / "store"))
     )
-    unnamed = replace(done, result=RunResult.from_plain(result), corpus=CorpusReport.from_plain(corpus))
+    assert exported.corpus is not None
+    result, corpus = (
+        json.loads(json.dumps(part.to_plain()).replace('"en"', '"und"'))
+        for part in (exported.result, exported.corpus)
+    )
+    unnamed = replace(exported, result=RunResult.from_plain(result), corpus=CorpusReport.from_plain(corpus))
     assert unnamed.languages == ["und"]
     card = model_card(unnamed, stated=CardConfig())
     assert "(parsing) in text, made by raykd." in card

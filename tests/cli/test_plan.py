@@ -65,9 +65,9 @@ def test_ray_is_started_only_where_something_is_to_be_measured(planned, monkeypa
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(cluster, "connected", lambda *_, **__: pytest.fail("Ray is started"))
     assert "2 at once" in planned()[0]
-    for asked in ("student.hidden_dim=7", "resources.gpus_per_worker=1"):
+    for override in ("student.hidden_dim=7", "resources.gpus_per_worker=1"):
         with pytest.raises(pytest.fail.Exception, match="Ray is started"):
-            planned("--set", asked)
+            planned("--set", override)
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     with pytest.raises(pytest.fail.Exception, match="Ray is started"):
         planned()
@@ -81,9 +81,7 @@ def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch
 
 def test_a_text_that_gives_fewer_pieces_than_asked_for_is_named(planned):
     out, _ = planned("--set", "student.vocabulary.size=20000")
-    assert re.search(
-        r"vocabulary: [\d,]+ pieces instead of 20,000, as the text has no more", out
-    )
+    assert re.search(r"vocabulary: [\d,]+ pieces instead of 20,000, as the text has no more", out)
     assert "asked for" not in planned()[0]
 
 
@@ -152,8 +150,8 @@ def test_a_student_of_one_model_for_each_language_is_a_row_with_the_parameters_o
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    kept = [line for line in TEXT.splitlines() if not line.startswith(("student", "objective"))]
-    text = "\n".join(kept).replace("languages: [en]", "languages: [en, de]") + "\n" + STRATEGIES
+    lines = [line for line in TEXT.splitlines() if not line.startswith(("student", "objective"))]
+    text = "\n".join(lines).replace("languages: [en]", "languages: [en, de]") + "\n" + STRATEGIES
     (tmp_path / "own.yaml").write_text(text)
     with without_ray():
         call("plan", "own.yaml")
@@ -161,8 +159,8 @@ def test_a_student_of_one_model_for_each_language_is_a_row_with_the_parameters_o
     (alone,) = [row for row in rows if "languages" in row]
     (shared,) = [row for row in rows if "languages" not in row]
     sweep = Sweep(load("own.yaml"))
-    own = [run for runs in sweep.students() for run in runs if len(runs) == 2]
-    parameters = sum(find_cost(sweep.storage, run).figures["parameters"] for run in own)
-    assert len(own) == 2
+    two_runs = [run for runs in sweep.students() for run in runs if len(runs) == 2]
+    parameters = sum(find_cost(sweep.storage, run).figures["parameters"] for run in two_runs)
+    assert len(two_runs) == 2
     assert FORMS["count"](parameters) in alone
     assert FORMS["count"](parameters) not in shared

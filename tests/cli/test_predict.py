@@ -34,10 +34,10 @@ SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["London"], ["Zoë", 
 def student(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     learns = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
-    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns)
-    ready = prepare(asked, Storage(str(folder / "store")))
+    student_recipe = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=learns)
+    ready = prepare(student_recipe, Storage(str(folder / "store")))
     train_teachers(ready)
-    run = student_of(ready, asked)
+    run = student_of(ready, student_recipe)
     executed(ready, run)
     export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
     return str(folder / "student")
@@ -90,12 +90,12 @@ def test_text_becomes_lines_of_json(student, tmp_path, monkeypatch, capsys):
     texts = [" ".join(words) for words in SENTENCES] + [""]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join([*texts, ""]).encode())))
     call("predict", student, "-", "--batch", "2")
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert [each["text"] for each in said] == texts
-    assert [[word["label"] for word in each["words"]] for each in said[:3]] == raykd.load(student).label(
-        SENTENCES
-    )
-    assert said[3] == {"text": "", "words": [], "spans": []}
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert [answer["text"] for answer in answers] == texts
+    assert [[word["label"] for word in answer["words"]] for answer in answers[:3]] == raykd.load(
+        student
+    ).label(SENTENCES)
+    assert answers[3] == {"text": "", "words": [], "spans": []}
 
 
 def test_texts_are_marked_for_people(student, tmp_path, capsys):
@@ -103,11 +103,11 @@ def test_texts_are_marked_for_people(student, tmp_path, capsys):
     (tmp_path / "in.txt").write_text(f"{text}\n\n{text}\n")
     call("predict", student, str(tmp_path / "in.txt"), "--marked")
     lines = capsys.readouterr().out.splitlines()
-    (said,) = raykd.load(student)([text])
+    (answer,) = raykd.load(student)([text])
     marked = text
-    for span in reversed(said.spans):
+    for span in reversed(answer.spans):
         marked = f"{marked[: span.start]}[{span.text} {span.label}]{marked[span.end :]}"
-    assert said.spans
+    assert answer.spans
     assert [line for line in lines if line] == [marked, marked]
 
 
@@ -123,10 +123,10 @@ def test_json_lines_keep_what_they_have(student, tmp_path):
     source.write_text("\n".join(map(json.dumps, rows)) + "\n")
     for extra in ((), ("--int8",)):
         call("predict", student, str(source), "--out", str(out), "--overwrite", *extra)
-        said = [json.loads(line) for line in out.read_text().splitlines()]
-        assert [each["id"] for each in said] == [1, 2, 3]
-        assert len(said[1]["labels"]) == 5
-        assert [word["text"] for word in said[2]["words"]] == ["Ada", "lives", "."]
+        answers = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [answer["id"] for answer in answers] == [1, 2, 3]
+        assert len(answers[1]["labels"]) == 5
+        assert [word["text"] for word in answers[2]["words"]] == ["Ada", "lives", "."]
 
 
 @pytest.mark.parametrize(
@@ -161,13 +161,13 @@ def test_what_is_no_export(tmp_path, capsys):
 def test_what_lies_near_an_export_says_what_to_write(student, tmp_path, capsys):
     run = next((Path(student).parent / "store/runs").iterdir())
     assert code_of("predict", str(run), "a.txt") == 4
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"write raykd export {run} student, then raykd predict student a.txt" in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"write raykd export {run} student, then raykd predict student a.txt" in message
     (tmp_path / "both").mkdir()
     (tmp_path / "both/de").symlink_to(student)
     assert code_of("predict", str(tmp_path / "both"), "a.txt") == 4
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"holds one model for each language (de); write raykd predict {tmp_path}/both/de a.txt" in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"holds one model for each language (de); write raykd predict {tmp_path}/both/de a.txt" in message
 
 
 def test_a_file_is_not_written_over_and_never_over_itself(student, tmp_path, capsys):
@@ -244,9 +244,9 @@ def test_columns_get_labels_in_the_scheme_and_with_the_separator_of_the_file(
     expected = [written[0], *labelled, written[6], *labelled, "", "", "# the end", *labelled, "", ""]
     assert (tmp_path / "out").read_text().split("\n") == expected
     between = "tabs" if separator == "\t" else "spaces"
-    told = " ".join(capsys.readouterr().err.split())
-    assert f"in.conll: words in column 0, between {between}; labels are written in iob2" in told
-    assert "predict: 3 sentences" in told
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"in.conll: words in column 0, between {between}; labels are written in iob2" in message
+    assert "predict: 3 sentences" in message
     call(
         "predict", student, str(tmp_path / "in.conll"), "--scheme", "bioes", "--out", str(tmp_path / "bioes")
     )
@@ -334,25 +334,26 @@ def test_a_field_of_the_file_is_not_written_over(student, tmp_path, capsys):
     rows = [{"text": "London", "spans": [1]}, {"tokens": ["Ada"], "spans": []}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     call("predict", student, str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"))
-    one, other = (json.loads(line) for line in (tmp_path / "out").read_text().splitlines())
-    assert one["spans"] == [1]
-    assert one["predicted_spans"] == json.loads(json.dumps(asdict(raykd.load(student)("London"))["spans"]))
-    assert other["labels"] == raykd.load(student).label([["Ada"]])[0]
+    first, second = (json.loads(line) for line in (tmp_path / "out").read_text().splitlines())
+    assert first["spans"] == [1]
+    assert first["predicted_spans"] == json.loads(json.dumps(asdict(raykd.load(student)("London"))["spans"]))
+    assert second["labels"] == raykd.load(student).label([["Ada"]])[0]
     (tmp_path / "b.jsonl").write_text('{"text": "London"}\n{"text": "Paris", "spans": 3}\n')
     assert code_of("predict", student, str(tmp_path / "b.jsonl")) == 3
-    told = " ".join(capsys.readouterr().err.split())
+    message = " ".join(capsys.readouterr().err.split())
     assert (
-        "b.jsonl:2: the line has a field 'spans', which predict writes, and the first line has none" in told
+        "b.jsonl:2: the line has a field 'spans', which predict writes, and the first line has none"
+        in message
     )
 
 
 def test_the_standard_output_is_utf_8_whatever_the_terminal(student, tmp_path):
     (tmp_path / "in.txt").write_text("Zoë likes 東京 👍🏽\n")
-    asked = [str(Path(sys.executable).with_name("raykd")), "predict", student, str(tmp_path / "in.txt")]
-    done = subprocess.run(
-        asked, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, capture_output=True, check=True
+    command = [str(Path(sys.executable).with_name("raykd")), "predict", student, str(tmp_path / "in.txt")]
+    process = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "latin-1"}, capture_output=True, check=True
     )
-    assert json.loads(done.stdout)["text"] == "Zoë likes 東京 👍🏽"
+    assert json.loads(process.stdout)["text"] == "Zoë likes 東京 👍🏽"
 
 
 def test_json_lines_that_have_labels_already(student, tmp_path):
@@ -361,12 +362,14 @@ def test_json_lines_that_have_labels_already(student, tmp_path):
     rows = [{"tokens": SENTENCES[0], "labels": right}, {"tokens": SENTENCES[1], "labels": ["X"]}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     call("predict", student, str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "b.jsonl"))
-    found = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    assert [row["labels"] for row in found] == [right, ["X"]]
-    assert found[0]["predicted_labels"] == right
+    first_answers = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert [row["labels"] for row in first_answers] == [right, ["X"]]
+    assert first_answers[0]["predicted_labels"] == right
     call("predict", student, str(tmp_path / "b.jsonl"), "--out", str(tmp_path / "c.jsonl"))
-    again = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
-    assert [row["predicted_predicted_labels"] for row in again] == [row["predicted_labels"] for row in found]
+    second_answers = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
+    assert [row["predicted_predicted_labels"] for row in second_answers] == [
+        row["predicted_labels"] for row in first_answers
+    ]
 
 
 @pytest.mark.parametrize(

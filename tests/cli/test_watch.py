@@ -23,16 +23,16 @@ def records(tmp_path):
 
 
 def monitor() -> Monitor:
-    made = Monitor(LogView())
-    made.begin("trials", 40)
-    made.advance("trials", 12)
-    return made
+    watched = Monitor(LogView())
+    watched.begin("trials", 40)
+    watched.advance("trials", 12)
+    return watched
 
 
 def test_a_sweep_that_runs(records, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(lease, "SETTLE_S", 0.0)
     # A lease of this process itself is one that it could not give back.
-    monkeypatch.setattr(lease, "_lives", lambda found: True)
+    monkeypatch.setattr(lease, "_lives", lambda holder: True)
     with hold_lease(records.folder):
         records.save_status(monitor().status())
         capsys.readouterr()
@@ -44,12 +44,12 @@ def test_a_sweep_that_runs(records, tmp_path, monkeypatch, capsys):
 
 
 def test_a_sweep_that_ended_and_one_whose_driver_was_killed(records, tmp_path, capsys):
-    made = monitor()
-    records.save_status(made.status())
+    watched = monitor()
+    records.save_status(watched.status())
     capsys.readouterr()
     call("watch", "ner", "--store", str(tmp_path))
     assert "its driver" in capsys.readouterr().out
-    with status_kept(made, records):
+    with status_kept(watched, records):
         pass
     call("watch", "ner", "--store", str(tmp_path))
     assert "watch: ner: ended (" in capsys.readouterr().out
@@ -61,20 +61,20 @@ def test_a_sweep_that_says_nothing_yet(records, tmp_path, capsys):
 
 
 def test_on_a_terminal_it_is_drawn_until_the_sweep_ends(records, tmp_path, monkeypatch, capsys):
-    made, looks = monitor(), []
+    watched, looks = monitor(), []
     monkeypatch.setattr(type(consoles.stdout), "is_terminal", True)
     monkeypatch.setattr(watch, "_lives", lambda records: True)
 
     def sleep(seconds):
         looks.append(seconds)
-        made.advance("trials")
-        records.save_status(made.status())
+        watched.advance("trials")
+        records.save_status(watched.status())
         if len(looks) == 2:
-            with status_kept(made, records):
+            with status_kept(watched, records):
                 pass
 
     monkeypatch.setattr(watch.time, "sleep", sleep)
-    records.save_status(made.status())
+    records.save_status(watched.status())
     call("watch", "ner", "--store", str(tmp_path))
     out = capsys.readouterr().out
     assert len(looks) == 2

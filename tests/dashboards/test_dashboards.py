@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are given names only metrics that exist, and is explained."""
+"""The configurations of Prometheus and Grafana name only existing metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def queries() -> list[tuple[str, str]]:
     """(where, query) of everything that is asked of Prometheus."""
     return [
         *((panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]),
-        *((each["name"], each["definition"]) for each in BOARD["templating"]["list"] if "definition" in each),
+        *(
+            (variable["name"], variable["definition"])
+            for variable in BOARD["templating"]["list"]
+            if "definition" in variable
+        ),
         *((rule["alert"], rule["expr"]) for rule in rules()),
     ]
 
@@ -51,22 +55,22 @@ def known() -> set[str]:
     panels = importlib.util.find_spec("ray.dashboard.modules.metrics.dashboards.default_dashboard_panels")
     assert panels is not None
     assert panels.origin is not None
-    asked = set(WORDS.findall(Path(panels.origin).read_text(encoding="utf-8")))
+    words = set(WORDS.findall(Path(panels.origin).read_text(encoding="utf-8")))
     return {
         *METRICS,
         *served,
-        *asked,
+        *words,
         *SEEN.read_text(encoding="utf-8").split(),
         "up",
         "ray_cluster_failed_nodes",
     }
 
 
-@pytest.mark.parametrize(("where", "query"), queries(), ids=lambda value: value if " " not in value else "")
-def test_what_is_asked_for_exists(where, query):
+@pytest.mark.parametrize(("place", "query"), queries(), ids=lambda value: value if " " not in value else "")
+def test_what_is_asked_for_exists(place, query):
     names = set(WORDS.findall(re.sub(r'"[^"]*"', "", query)))
     assert names, query
-    assert names <= known(), where
+    assert names <= known(), place
 
 
 def test_a_metric_that_does_not_exist_is_found():
@@ -82,30 +86,30 @@ def test_each_metric_is_shown_and_described(name):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_names_follow_the_conventions_of_prometheus(name):
-    known = METRICS[name]
+    metric = METRICS[name]
     assert re.fullmatch(r"raykd_[a-z][a-z0-9_]*", name)
-    assert name.endswith("_total") == (known.kind == "counter")
+    assert name.endswith("_total") == (metric.kind == "counter")
     assert not name.endswith(("_ms", "_minutes", "_percent", "_mib")), "base units"
 
 
 def test_labels_in_queries_are_those_of_the_metrics():
-    for where, query in queries():
+    for place, query in queries():
         for name, labels in re.findall(r"\b(raykd_\w+)\{([^}]*)\}", query):
             if name in METRICS:
                 used = set(re.findall(r"(\w+)\s*[!=]=?~?\s*\"", labels))
-                assert used <= set(METRICS[name].labels), f"{where}: {query}"
+                assert used <= set(METRICS[name].labels), f"{place}: {query}"
 
 
 def test_every_panel_is_explained_and_has_a_place_of_its_own():
     ids = [panel["id"] for panel in BOARD["panels"]]
     assert len(ids) == len(set(ids))
-    taken: set[tuple[int, int]] = set()
+    occupied: set[tuple[int, int]] = set()
     for panel in BOARD["panels"]:
         at = panel["gridPos"]
         cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
-        assert not cells & taken, panel["title"]
+        assert not cells & occupied, panel["title"]
         assert at["x"] + at["w"] <= 24
-        taken |= cells
+        occupied |= cells
     for panel in PANELS:
         assert len(panel["description"]) > 20, panel["title"]
         assert panel["datasource"]["uid"] == "${datasource}"
@@ -121,13 +125,16 @@ def test_every_alert_says_what_to_do():
 
 def test_kubernetes_reads_what_one_machine_does():
     (job,) = (
-        each for each in yaml(DASHBOARDS / "prometheus.yml")["scrape_configs"] if each["job_name"] == "ray"
+        job_config
+        for job_config in yaml(DASHBOARDS / "prometheus.yml")["scrape_configs"]
+        if job_config["job_name"] == "ray"
     )
     monitor = yaml(ROOT / "cluster/kuberay/monitoring/podmonitor.yaml")
     (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
     camel = {"source_labels": "sourceLabels", "target_label": "targetLabel"}
     ours = [
-        {camel.get(key, key): value for key, value in each.items()} for each in job["metric_relabel_configs"]
+        {camel.get(key, key): value for key, value in relabelling.items()}
+        for relabelling in job["metric_relabel_configs"]
     ]
     assert endpoint["metricRelabelings"] == ours
     assert {"targetLabel": "job", "replacement": "ray"} in endpoint["relabelings"], "alerts ask for it"
@@ -137,7 +144,7 @@ def test_kubernetes_reads_what_one_machine_does():
 
 def test_the_objects_of_kubernetes_can_be_built():
     objects = built(ROOT / "cluster/kuberay/monitoring")
-    assert {(each["kind"], each["metadata"]["namespace"]) for each in objects} == {
+    assert {(manifest["kind"], manifest["metadata"]["namespace"]) for manifest in objects} == {
         ("PodMonitor", "raykd"),
         ("NetworkPolicy", "raykd"),
     }
@@ -154,5 +161,5 @@ def test_the_objects_of_kubernetes_can_be_built():
 def test_prometheus_accepts_it_and_alerts_fire_when_they_should(verb, what, file):
     if shutil.which("promtool") is None:
         pytest.skip("no promtool here; apt-get install prometheus")
-    done = subprocess.run(["promtool", verb, what, file], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(["promtool", verb, what, file], capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr

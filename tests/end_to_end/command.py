@@ -1,7 +1,4 @@
-"""The real command as a process of its own, with all that it starts: found again by a mark in their environment.
-
-With RAY_ADDRESS it joins a cluster, which saves the seconds that starting Ray takes.
-"""
+"""The real command in a separate process."""
 
 from __future__ import annotations
 
@@ -120,8 +117,8 @@ class Command:
 
     def end(self) -> Ended:
         """Wait for the end, and that no process is left."""
-        ended, left = self.end_and_left()
-        assert not left, f"left behind: {left}"
+        ended, remaining = self.end_and_left()
+        assert not remaining, f"left behind: {remaining}"
         return ended
 
     def end_and_left(self) -> tuple[Ended, list[str]]:

@@ -1,9 +1,4 @@
-"""What is measured is what is delivered, of each kind of model that is exported: the test figure of its run, that of
-`raykd evaluate`, and that of an outside program on what `raykd predict` writes are the same number.
-
-Outside programs: seqeval for spans, scikit-learn for labels of words, texts and pairs, and counts made here for heads
-and for utterances. Masked language models and generators of trees have no labelling to deliver.
-"""
+"""The measured model and the delivered model are the same."""
 
 from __future__ import annotations
 
@@ -65,7 +60,9 @@ def spans_score(gold: Labels, predicted: Labels) -> float:
 
 
 def share(gold: list[Any], predicted: list[Any]) -> float:
-    return float(accuracy_score([json.dumps(own) for own in gold], [json.dumps(own) for own in predicted]))
+    return float(
+        accuracy_score([json.dumps(labels) for labels in gold], [json.dumps(labels) for labels in predicted])
+    )
 
 
 def words_score(gold: Labels, predicted: Labels) -> float:
@@ -76,13 +73,13 @@ def labels_of(line: dict[str, Any]) -> list[str]:
     return line["labels"]
 
 
-def trained(folder: Path, asked: Recipe, *, role: str = "student") -> tuple[Any, Any, Path]:
-    ready = prepare(asked, Storage(str(folder / "store")))
+def trained(folder: Path, run_recipe: Recipe, *, role: str = "student") -> tuple[Any, Any, Path]:
+    ready = prepare(run_recipe, Storage(str(folder / "store")))
     if role == "teacher":
         train_teachers(ready)
         run = ready.teachers[0].run
     else:
-        run = student_of(ready, asked)
+        run = student_of(ready, run_recipe)
         executed(ready, run)
     export_run(ready.storage.child(*run.folder), Storage(str(folder / "export")), store=ready.storage)
     return ready, run, folder / "export"
@@ -90,16 +87,16 @@ def trained(folder: Path, asked: Recipe, *, role: str = "student") -> tuple[Any,
 
 def of_words(folder: Path, *, score=spans_score, role: str = "student", **changes: Any) -> Delivered:
     gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": 6}, "training": LEARNS}
-    made = {key: {**TREE[key], **value} if key == "student" and "kind" not in value else value
+    student_config = {key: {**TREE[key], **value} if key == "student" and "kind" not in value else value
             for key, value in changes.items()}  # fmt: skip
     corpus = {**TREE["corpus"], "train": 60, "test": 40} if "corpus" not in changes else changes["corpus"]
     ready, run, export = trained(
-        folder, Recipe.model_validate({**TREE, **gold, **made, "corpus": corpus}), role=role
+        folder, Recipe.model_validate({**TREE, **gold, **student_config, "corpus": corpus}), role=role
     )
     corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     tables = {
         language: corpus.parts["test"].filter(
-            [own == language for own in corpus.parts["test"]["language"].to_pylist()]
+            [row_language == language for row_language in corpus.parts["test"]["language"].to_pylist()]
         )
         for language in corpus.languages
     }
@@ -108,15 +105,16 @@ def of_words(folder: Path, *, score=spans_score, role: str = "student", **change
         files[language].write_text(conll_text(table, corpus.tag_set))
     return Delivered(
         ready.storage.child(*run.folder), export, files,
-        {name: [corpus.tag_set.decode(own) for own in table["tags"].to_pylist()] for name, table in tables.items()},
-        {name: [{"tokens": own} for own in table["tokens"].to_pylist()] for name, table in tables.items()},
+        {name: [corpus.tag_set.decode(tags) for tags in table["tags"].to_pylist()] for name, table in tables.items()},
+        {name: [{"tokens": tokens} for tokens in table["tokens"].to_pylist()] for name, table in tables.items()},
         labels_of, score,
     )  # fmt: skip
 
 
 def named(count: int, seed: int) -> str:
-    """Sentences in columns, of words that the small checkpoint knows: most of `an` and `bo` are persons' names, most of
-    `jij` are places.
+    """Return sentences in columns, with words of the small checkpoint.
+
+    Most of `an` and `bo` are names of persons, most of `jij` are places.
     """
     draw, blocks = random.Random(seed), []
     for _ in range(count):
@@ -148,10 +146,10 @@ def of_checkpoint(folder: Path, **changes: Any) -> Delivered:
 def of_utterances(folder: Path, decoder: str) -> Delivered:
     files = write_utterances(folder)
     sizes = {"embedding_dim": 12, "hidden_dim": 12, "vocabulary": {"kind": "word"}}
-    asked = utterances(
+    config = utterances(
         files, objective={"kind": "gold"}, student={"decoder": decoder, **sizes}, schedule={"epochs": 4}
     )
-    ready, run, export = trained(folder, asked)
+    ready, run, export = trained(folder, config)
     corpus = cached_corpus(ready.storage.uri, run.corpus_id)
     rows = corpus.parts["test"].to_pylist()
     gold = [corpus.tag_set.decode(row["tags"]) for row in rows]
@@ -165,8 +163,8 @@ def of_utterances(folder: Path, decoder: str) -> Delivered:
 
 def of_rows(folder: Path, task: str, rows: list[tuple[str, ...]], columns: Mapping[str, int]) -> Delivered:
     parts = {"train": rows[:60], "dev": rows[60:80], "test": rows[80:]}
-    for name, own in parts.items():
-        (folder / name).write_text("".join("\t".join(row) + "\n" for row in own))
+    for name, part_rows in parts.items():
+        (folder / name).write_text("".join("\t".join(row) + "\n" for row in part_rows))
     corpus = {
         "source": "tsv", "root": str(folder), "languages": ("en",), "columns": columns, "overlaps": "keep",
         "duplicates": "keep", **{name: name for name in parts},
@@ -174,8 +172,8 @@ def of_rows(folder: Path, task: str, rows: list[tuple[str, ...]], columns: Mappi
     gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": 4}, "training": LEARNS}
     student = {**TREE["student"], "decoder": "maxent"}
     teachers = {"kind": "none"}
-    asked = {**TREE, **gold, "task": task, "corpus": corpus, "student": student, "teachers": teachers}
-    ready, run, export = trained(folder, Recipe.model_validate(asked))
+    config = {**TREE, **gold, "task": task, "corpus": corpus, "student": student, "teachers": teachers}
+    ready, run, export = trained(folder, Recipe.model_validate(config))
     texts = [dict(zip(("text", "text_pair"), row[:-1], strict=False)) for row in parts["test"]]
     settings = [f"--set=corpus.columns.{name}={place}" for name, place in columns.items()]
     return Delivered(
@@ -209,17 +207,20 @@ def of_trees(folder: Path, encoding: str) -> Delivered:
         "encoding": encoding,
     }
     gold = {"objective": {"kind": "gold"}, "schedule": {"epochs": 3}, "training": LEARNS}
-    asked = {
+    config = {
         **TREE, **gold, "task": "parsing", "corpus": treebank(folder / "treebank"), "student": student,
         "teachers": {"kind": "biaffine_parser"},
     }  # fmt: skip
-    ready, run, export = trained(folder, Recipe.model_validate(asked))
+    ready, run, export = trained(folder, Recipe.model_validate(config))
     sentences = [tree(number) for number in range(75, 100)]
     (folder / "test.conllu").write_text(conllu(sentences))
     return Delivered(
         ready.storage.child(*run.folder), export, {"en": folder / "test.conllu"},
-        {"en": [[[head, relation] for *_, head, relation in own] for own in sentences]},
-        {"en": [{"tokens": [word for word, *_ in own], "pos": [pos for _, pos, *_ in own]} for own in sentences]},
+        {"en": [[[head, relation] for *_, head, relation in sentence] for sentence in sentences]},
+        {"en": [
+            {"tokens": [word for word, *_ in sentence], "pos": [pos for _, pos, *_ in sentence]}
+            for sentence in sentences
+        ]},
         lambda line: [list(arc) for arc in zip(line["heads"], line["relations"], strict=True)],
         lambda gold, predicted: share([*chain(*gold)], [*chain(*predicted)]),
     )  # fmt: skip
@@ -262,7 +263,7 @@ def model(request, tmp_path_factory) -> Delivered:
 def predicted(model: Delivered, language: str, folder: Path, *options: str) -> list[Any]:
     """The answers of `raykd predict`."""
     source, out = folder / f"{language}.jsonl", folder / f"{language}.out.jsonl"
-    source.write_text("".join(json.dumps(own) + "\n" for own in model.inputs[language]))
+    source.write_text("".join(json.dumps(sentence) + "\n" for sentence in model.inputs[language]))
     call("predict", str(model.export), str(source), "--out", str(out), "--overwrite", *options)
     return [model.answer(json.loads(line)) for line in out.read_text().splitlines()]
 
@@ -282,10 +283,10 @@ def test_evaluate_gives_what_an_outside_program_counts_in_what_predict_writes(
     capsys.readouterr()
     files = [f"{language}={file}" for language, file in model.files.items()]
     call("evaluate", str(model.export), *files, "--json", *options, *model.settings)
-    (found,) = json.loads(capsys.readouterr().out)["exports"]
-    assert {language: own["score"] for language, own in found["by_language"].items()} == pytest.approx(
-        expected, abs=1e-12
-    )
+    (report,) = json.loads(capsys.readouterr().out)["exports"]
+    assert {
+        language: figures["score"] for language, figures in report["by_language"].items()
+    } == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_test_figure_of_the_run_is_that_of_what_is_delivered(model, tmp_path):

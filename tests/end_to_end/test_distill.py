@@ -59,14 +59,14 @@ def result_in(store: Path) -> dict:
 
 
 def test_a_full_disk_is_reported_and_what_is_computed_stays(refused):
-    ended, left = refused
+    ended, remaining = refused
     assert ended.code == 4, ended.output
     assert "no space left on device" in ended.err
     assert "shard-" in ended.err
     assert "Traceback" not in ended.output
-    assert sum(name.endswith("result.json") for name in left) == 2, "both teachers are kept"
-    assert sum("/shard-" in name for name in left) == KEPT
-    assert not any(name.endswith("manifest.json") for name in left)
+    assert sum(name.endswith("result.json") for name in remaining) == 2, "both teachers are kept"
+    assert sum("/shard-" in name for name in remaining) == KEPT
+    assert not any(name.endswith("manifest.json") for name in remaining)
 
 
 def test_one_worker_goes_on_from_there(path, refused, alone):
@@ -105,12 +105,12 @@ def test_two_workers_of_which_one_is_killed_end_where_one_does(path, alone, tmp_
         ended = command.end()
     assert ended.code == 0, ended.output
     assert stamps(store, "teachers", "transfer") == before
-    several, one = result_in(store), result_in(path.parent / "store")
-    assert (several["workers"], one["workers"]) == (2, 1)
-    assert several["run_id"] == one["run_id"]
+    several, single = result_in(store), result_in(path.parent / "store")
+    assert (several["workers"], single["workers"]) == (2, 1)
+    assert several["run_id"] == single["run_id"]
     for part in ("dev", "test"):
-        there, here = several["scores"][part]["source"], one["scores"][part]["source"]
-        assert there["mean"] == pytest.approx(here["mean"], abs=1e-3)
-    for there, here in zip(several["epochs"], one["epochs"], strict=True):
-        assert there["loss"] == pytest.approx(here["loss"], rel=1e-3)
-        assert there["epoch"] == here["epoch"]
+        several_value, single_value = several["scores"][part]["source"], single["scores"][part]["source"]
+        assert several_value["mean"] == pytest.approx(single_value["mean"], abs=1e-3)
+    for several_value, single_value in zip(several["epochs"], single["epochs"], strict=True):
+        assert several_value["loss"] == pytest.approx(single_value["loss"], rel=1e-3)
+        assert several_value["epoch"] == single_value["epoch"]

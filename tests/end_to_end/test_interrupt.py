@@ -33,9 +33,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(tmp_path, number, phase, request
         command.send(number)
         ended = command.end()
     assert ended.code == 130
-    assert ended.err.strip().splitlines()[-1].startswith("interrupted: finished work is kept"), (
-        ended.output
-    )
+    assert ended.err.strip().splitlines()[-1].startswith("interrupted: finished work is kept"), ended.output
     assert "Traceback" not in ended.output
     # It did not continue as if all were done.
     assert not list((store / "runs").glob("*"))

@@ -1,6 +1,4 @@
-"""A sweep sent by `ray job submit` to two nodes that share nothing but an S3-compatible store; what it shows is on the
-tracking server of `cluster/kuberay`, on PostgreSQL, with users and passwords.
-"""
+"""A sweep sent by `ray job submit` to two nodes with only an S3-compatible store in common."""
 
 from __future__ import annotations
 
@@ -42,19 +40,23 @@ def tracking_server(folder: Path, database: PostgresServer, s3: S3Server) -> Ite
         "RAYKD_ARTIFACTS": "s3://raykd/mlflow",
         "MLFLOW_S3_ENDPOINT_URL": f"http://{s3.address}",
     } | KEYS
-    for each in container["env"]:
-        reference = each.get("valueFrom", {}).get("secretKeyRef")
-        value = secrets[reference["name"]][reference["key"]] if reference else each["value"]
-        for name, known in environment.items():
-            value = value.replace(f"$({name})", known)
-        environment[each["name"]] = value.replace(
+    for variable in container["env"]:
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        value = secrets[reference["name"]][reference["key"]] if reference else variable["value"]
+        for name, known_value in environment.items():
+            value = value.replace(f"$({name})", known_value)
+        environment[variable["name"]] = value.replace(
             "postgres:5432/mlflow", f"{database.address}/postgres"
         ).replace("/run/mlflow", str(folder))
     (script,) = container["args"]
-    here = {"/run/mlflow": str(folder), "--port 5000": f"--port {address[10:]}", "--workers 2": "--workers 1"}
-    for there, changed in here.items():
-        assert there in script
-        script = script.replace(there, changed)
+    replacements = {
+        "/run/mlflow": str(folder),
+        "--port 5000": f"--port {address[10:]}",
+        "--workers 2": "--workers 1",
+    }
+    for original, changed in replacements.items():
+        assert original in script
+        script = script.replace(original, changed)
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
     with process(folder / "mlflow.log", *container["command"], script, **environment, PATH=path):
         yield f"http://{address}"

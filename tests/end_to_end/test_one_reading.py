@@ -1,4 +1,4 @@
-"""A file has the same words and labels wherever it is read: `init`, a sweep, `corpus show`, `predict`, `evaluate`."""
+"""A file has the same words and labels for all readers."""
 
 from __future__ import annotations
 
@@ -32,118 +32,120 @@ def sentences(first: int, count: int) -> list[Words]:
 
 
 def _sentence(number: int) -> Words:
-    found: Words = []
+    words: Words = []
     for word in SHAPES[number % len(SHAPES)].split(" "):
         if word not in ("{0}", "{1}"):
-            found.append((word, "O"))
+            words.append((word, "O"))
             continue
         names, kind = (PEOPLE, "PER") if word == "{0}" else (PLACES, "LOC")
         name = names[(number // 4 + number) % len(names)].split(" ")
-        found += [(part, f"{'I' if place else 'B'}-{kind}") for place, part in enumerate(name)]
-    return [*found, (f"w{number}", "O")]
+        words += [(part, f"{'I' if place else 'B'}-{kind}") for place, part in enumerate(name)]
+    return [*words, (f"w{number}", "O")]
 
 
 def _pos(word: str) -> str:
     return "PROPN" if word[0].isupper() else "NUM" if word[-1].isdigit() else "ADP"
 
 
-def _lines(own: Words, separator: str, *, index: bool = False) -> str:
+def _lines(sentence: Words, separator: str, *, index: bool = False) -> str:
     rows = [
         (str(i), word, _pos(word), tag) if index else (word, tag)
-        for i, (word, tag) in enumerate(own, start=1)
+        for i, (word, tag) in enumerate(sentence, start=1)
     ]
     return "".join(f"{separator.join(row)}\n" for row in rows)
 
 
-def tabs(given: Sequence[Words]) -> str:
-    return "\n".join(_lines(own, "\t") for own in given)
+def tabs(corpus: Sequence[Words]) -> str:
+    return "\n".join(_lines(sentence, "\t") for sentence in corpus)
 
 
-def spaces(given: Sequence[Words]) -> str:
+def spaces(corpus: Sequence[Words]) -> str:
     """With comments that have a tab, document starts without an empty line, a BOM, Windows' line ends."""
-    blocks = [f"# text =\ta b\tc\n{_lines(own, ' ')}" for own in given]
+    blocks = [f"# text =\ta b\tc\n{_lines(sentence, ' ')}" for sentence in corpus]
     return ("\ufeff" + "-DOCSTART- -X- O\n".join(blocks)).replace("\n", "\r\n")
 
 
-def numbered(given: Sequence[Words]) -> str:
-    return "\n".join(f"# id = 1\n{_lines(own, chr(9), index=True)}" for own in given)
+def numbered(corpus: Sequence[Words]) -> str:
+    return "\n".join(f"# id = 1\n{_lines(sentence, chr(9), index=True)}" for sentence in corpus)
 
 
-def packed(given: Sequence[Words]) -> bytes:
-    return gzip.compress(tabs(given).encode())
+def packed(corpus: Sequence[Words]) -> bytes:
+    return gzip.compress(tabs(corpus).encode())
 
 
-def bioes(given: Sequence[Words]) -> str:
+def bioes(corpus: Sequence[Words]) -> str:
     from raykd.forms.tag_schemes import to_bioes
 
-    tags = [to_bioes([tag for _, tag in own], "iob2")[0] for own in given]
+    tags = [to_bioes([tag for _, tag in sentence], "iob2")[0] for sentence in corpus]
     both = [
-        [(word, tag) for (word, _), tag in zip(own, each, strict=True)]
-        for own, each in zip(given, tags, strict=True)
+        [(word, tag) for (word, _), tag in zip(sentence, sentence_tags, strict=True)]
+        for sentence, sentence_tags in zip(corpus, tags, strict=True)
     ]
     return tabs(both)
 
 
-def bmes(given: Sequence[Words]) -> str:
-    return bioes(given).replace("\tI-", "\tM-")
+def bmes(corpus: Sequence[Words]) -> str:
+    return bioes(corpus).replace("\tI-", "\tM-")
 
 
-def underscores(given: Sequence[Words]) -> str:
+def underscores(corpus: Sequence[Words]) -> str:
     """Tags spelled otherwise, and spaces around cells."""
-    return tabs(given).replace("-PER", "_PER \t").replace("-LOC", "_LOC \t").replace("\tO\n", "\tO\t\n")
+    return tabs(corpus).replace("-PER", "_PER \t").replace("-LOC", "_LOC \t").replace("\tO\n", "\tO\t\n")
 
 
-def offsets(given: Sequence[Words]) -> str:
+def offsets(corpus: Sequence[Words]) -> str:
     """Spans of characters, as doccano writes them; the words are those of the splitter."""
     rows = []
-    for own in given:
-        text = " ".join(word for word, _ in own)
-        starts = list(accumulate((len(word) + 1 for word, _ in own), initial=0))
-        spans = [[starts[a], starts[b] - 1, kind] for a, b, kind in read_spans([tag for _, tag in own])]
+    for sentence in corpus:
+        text = " ".join(word for word, _ in sentence)
+        starts = list(accumulate((len(word) + 1 for word, _ in sentence), initial=0))
+        spans = [[starts[a], starts[b] - 1, kind] for a, b, kind in read_spans([tag for _, tag in sentence])]
         rows.append({"id": 1, "text": text, "label": spans})
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def conllu(given: Sequence[Words]) -> str:
+def conllu(corpus: Sequence[Words]) -> str:
     """A multi-word token in front of each sentence; the parts of speech are the tags."""
     return "\n".join(
         "# text = x\n1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n"
         + "".join(
-            f"{i}\t{word}\t_\t{_pos(word)}\t_\t_\t_\t_\t_\t_\n" for i, (word, _) in enumerate(own, start=1)
+            f"{i}\t{word}\t_\t{_pos(word)}\t_\t_\t_\t_\t_\t_\n"
+            for i, (word, _) in enumerate(sentence, start=1)
         )
-        for own in given
+        for sentence in corpus
     )
 
 
-def word_objects(given: Sequence[Words]) -> str:
+def word_objects(corpus: Sequence[Words]) -> str:
     rows = [
-        {"id": 7, "tokens": [word for word, _ in own], "ner_tags": [tag for _, tag in own]} for own in given
+        {"id": 7, "tokens": [word for word, _ in sentence], "ner_tags": [tag for _, tag in sentence]}
+        for sentence in corpus
     ]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _texts(given: Sequence[Words]) -> list[tuple[str, str]]:
+def _texts(corpus: Sequence[Words]) -> list[tuple[str, str]]:
     return [
         (
-            " ".join(word for word, _ in own),
-            "bad" if any(word in ("cold", "see") for word, _ in own) else "good",
+            " ".join(word for word, _ in sentence),
+            "bad" if any(word in ("cold", "see") for word, _ in sentence) else "good",
         )
-        for own in given
+        for sentence in corpus
     ]
 
 
-def classes(given: Sequence[Words]) -> str:
-    return "".join(f"{text}\t{label}\n" for text, label in _texts(given))
+def classes(corpus: Sequence[Words]) -> str:
+    return "".join(f"{text}\t{label}\n" for text, label in _texts(corpus))
 
 
-def comma_separated(given: Sequence[Words]) -> str:
+def comma_separated(corpus: Sequence[Words]) -> str:
     file = io.StringIO()
-    csv.writer(file).writerows([("text", "label"), *((f"{text},", label) for text, label in _texts(given))])
+    csv.writer(file).writerows([("text", "label"), *((f"{text},", label) for text, label in _texts(corpus))])
     return file.getvalue()
 
 
-def text_objects(given: Sequence[Words]) -> str:
-    rows = [{"review": text, "stars": label} for text, label in _texts(given)]
+def text_objects(corpus: Sequence[Words]) -> str:
+    rows = [{"review": text, "stars": label} for text, label in _texts(corpus)]
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
@@ -167,7 +169,7 @@ STUDENTS = {"names": "tabs.conll", "pos": "treebank.conllu", "classes": "classes
 @pytest.fixture(scope="module")
 def students(tmp_path_factory):
     """The export of a student of each kind, made by `init`, `sweep --small` and `export`."""
-    made = {}
+    exports = {}
     for kind, name in STUDENTS.items():
         folder = tmp_path_factory.mktemp(kind)
         with pytest.MonkeyPatch.context() as patch:
@@ -177,8 +179,8 @@ def students(tmp_path_factory):
             with without_ray():
                 call("sweep", "sweep.yaml", "--small", "--set", "training.learning_rate=0.02")
             call("export", "mine-small#best", "student")
-        made[kind] = str(folder / "student")
-    return made
+        exports[kind] = str(folder / "student")
+    return exports
 
 
 def _write(name: str) -> str:
@@ -204,11 +206,13 @@ def test_the_same_words_and_labels_at_every_step(students, name, tmp_path, monke
     gold = [corpus.tag_set.decode(tags) for tags in corpus.parts["test"]["tags"].to_pylist()]
     if corpus.unit == "word" and name != "offsets.jsonl":
         first = PARTS["train"] + PARTS["dev"]
-        assert words == [[word for word, _ in own] for own in sentences(first, PARTS["test"])]
+        assert words == [[word for word, _ in sentence] for sentence in sentences(first, PARTS["test"])]
     kind = "classes" if corpus.unit == "sentence" else "pos" if ending == "conllu" else "names"
     call("predict", students[kind], test, "--out", f"out.{ending}")
     labels = raykd.load(students[kind]).label(words)
-    assert len({label for own in labels for label in own}) > 1, "labels that are all the same prove nothing"
+    assert len({label for sentence_labels in labels for label in sentence_labels}) > 1, (
+        "labels that are all the same prove nothing"
+    )
     assert _labels_in(f"out.{ending}", ending, words) == _as_written(labels, name)
     capsys.readouterr()
     call("evaluate", students[kind], test, "--json")
@@ -219,7 +223,7 @@ def test_the_same_words_and_labels_at_every_step(students, name, tmp_path, monke
 def _as_written(labels: list[list[str]], name: str) -> list[list[str]]:
     """Labels in the scheme of the files."""
     scheme = next((scheme for scheme, names in SCHEMES.items() if name in names), None)
-    return [from_bioes(own, scheme) if scheme else own for own in labels]
+    return [from_bioes(sentence_labels, scheme) if scheme else sentence_labels for sentence_labels in labels]
 
 
 def _labels_in(out: str, ending: str, words: list[list[str]]) -> list[list[str]]:
@@ -234,20 +238,20 @@ def _labels_in(out: str, ending: str, words: list[list[str]]) -> list[list[str]]
             row["labels"] if "labels" in row else [row.get("predicted_label", row.get("label"))]
             for row in rows
         ]
-    found: list[list[str]] = [[]]
+    blocks_of_words: list[list[str]] = [[]]
     for line in text.split("\n"):
         if line.startswith(("# text", "# id", "1-2\t")):
             continue
         if not line or line.startswith("-DOCSTART-"):
-            found += [[]] if found[-1] else []
+            blocks_of_words += [[]] if blocks_of_words[-1] else []
         else:
-            found[-1].append(line)
-    blocks = [[line.replace("\t", " ").split(" ") for line in block] for block in found if block]
+            blocks_of_words[-1].append(line)
+    blocks = [[line.replace("\t", " ").split(" ") for line in block] for block in blocks_of_words if block]
     assert [len(block) for block in blocks] == list(map(len, words))
     assert all(
         word in cells
-        for own, block in zip(words, blocks, strict=True)
-        for word, cells in zip(own, block, strict=True)
+        for sentence_words, block in zip(words, blocks, strict=True)
+        for word, cells in zip(sentence_words, block, strict=True)
     )
     return [[cells[-1] for cells in block] for block in blocks]
 

@@ -22,12 +22,12 @@ def raykd(monkeypatch, capsys, tmp_path):
 
     def call(*words: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["raykd", *words])
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as raised:
             main()
         printed = capsys.readouterr()
         output = printed.out + printed.err
         assert "Traceback" not in output
-        return int(left.value.code or 0), output
+        return int(raised.value.code or 0), output
 
     return call
 
@@ -50,7 +50,7 @@ def test_five_faults_are_reported_together(raykd, tmp_path):
             (4, "student.hidden_dim: choice has no options; list at least one"), (5, "objective.k: got 0; must be"),
             (6, "training.learning_rate: got 'fast' (text); expected a number"),
         ]:  # fmt: skip
-            (line_of_fault,) = (each for each in output.splitlines() if f"{path}:{line} " in each)
+            (line_of_fault,) = (text for text in output.splitlines() if f"{path}:{line} " in text)
             assert hint in line_of_fault
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.yaml"]
 
@@ -99,7 +99,7 @@ def test_more_workers_than_cpus_are_refused_with_the_arithmetic(raykd, tmp_path,
         assert code == 5
         assert "8 workers × 0.6 CPUs + 0.1 for its driver = 4.9 CPUs, the cluster has 4" in output
     store = tmp_path / "store"
-    assert {each.name for each in store.iterdir()} <= {"corpora", "vocabularies"}
+    assert {entry.name for entry in store.iterdir()} <= {"corpora", "vocabularies"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A sweep from its file to its front, with the driver and a worker killed on the way: nothing is done twice."""
+"""A sweep from the file to the front."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ def test_every_run_ended_as_an_undisturbed_one(swept, tmp_path):
     quiet = tmp_path / "store"
     shutil.copytree(store, quiet, ignore=shutil.ignore_patterns("runs", "sweeps"))
     ends = [store / "runs" / run_id for trial in trials_of(swept["folder"]) for run_id in trial["run_ids"]]
-    done = [path for path in ends if (path / "result.json").exists()]
+    complete = [path for path in ends if (path / "result.json").exists()]
     try:
-        assert len(done) == 6
-        for path in done:
+        assert len(complete) == 6
+        for path in complete:
             run = Run.from_plain(stored(path / "model.json"))
             undisturbed = execute_run(str(quiet), run, worker=Worker(), report=lambda _: None)
             disturbed = stored(path / "result.json")
@@ -150,8 +150,8 @@ def test_mlflow_shows_every_trial_once(swept):
     runs = client.search_runs([experiment.experiment_id])
     parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     teachers = [run for run in runs if run.data.tags.get("role") == "teacher"]
-    others = [run for run in runs if run not in [*parents, *teachers]]
-    children = {run.data.tags["raykd.trial"].rsplit("/")[-1]: run for run in others}
+    student_runs = [run for run in runs if run not in [*parents, *teachers]]
+    children = {run.data.tags["raykd.trial"].rsplit("/")[-1]: run for run in student_runs}
     assert [run.info.status for run in [*parents, *teachers]] == ["FINISHED"] * 2
     assert len(runs) == 2 + len(children)
     assert {number: run.info.status for number, run in children.items()} == {

@@ -1,4 +1,4 @@
-"""A sweep of hundreds of trials as it might have ended, with the curves of every student."""
+"""A synthetic sweep of hundreds of trials."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def big_sweep(count: int = 200) -> tuple[list[Trial], dict[int, tuple]]:
     """`count` searched trials with their baselines, and the curves of the complete ones: three stages, three seeds."""
     trials = fake_trials(count)
     stages = [run_of("representation", "logits", "gold", seed=seed) for seed in range(SEEDS)]
-    own = training_curves([trained(run, epochs=EPOCHS) for run in stages])
-    return trials, {trial.number: own for trial in trials if trial.state == "COMPLETE"}
+    curves_of_trial = training_curves([trained(run, epochs=EPOCHS) for run in stages])
+    return trials, {trial.number: curves_of_trial for trial in trials if trial.state == "COMPLETE"}

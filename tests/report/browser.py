@@ -1,4 +1,4 @@
-"""Pages in headless Chromium, where there is one: what a script finds on them, and what plotly has drawn."""
+"""Headless Chromium as a test of the page's script."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def dumped(folder: Path, path: Path, *options: str):
         "--virtual-time-budget=20000", "--window-size=1300,1000", *options, "--dump-dom", path.as_uri(),
     ]  # fmt: skip
     dom = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
-    assert found, dom[-2000:]
-    return json.loads(unescape(found[1]))
+    match = re.search(r'<pre id="seen">(.*?)</pre>', dom, re.DOTALL)
+    assert match, dom[-2000:]
+    return json.loads(unescape(match[1]))
 
 
 def drawn(folder: Path, *pages: str, prepare: str = "", width: int = 1200) -> list[dict]:

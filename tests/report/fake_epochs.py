@@ -1,4 +1,4 @@
-"""Runs as they might have been trained, epoch by epoch: one stage, or several that unfreeze layers."""
+"""Synthetic runs with epochs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def epoch(number: int, stage: int, dev: float, loss: float, **more: Any) -> dict
 def trained(
     run: Run, *, epochs: int, steps: int = 1, languages: Sequence[str] = ("en",), best: float = 0.86
 ) -> tuple[Run, RunResult]:
-    """The run with its result: every stage has `steps` steps of `epochs` epochs; all but the last are selected by
-    loss.
+    """Return a trained run: `steps` steps of `epochs` epochs in all stages.
+
+    All stages but the last are selected by loss.
     """
     history = list(_history(run, epochs, steps, best))
     scores = Scores({"dev": {"source": score(best, languages=dict.fromkeys(languages, best))}})
@@ -48,8 +49,8 @@ def _history(run: Run, epochs: int, steps: int, best: float) -> Iterator[dict[st
         high, low = SIZES.get(kind, (5.0, 1.0))
         for step in range(steps):
             for place in range(epochs):
-                done = (step + 1 - math.exp(-4 * place / epochs)) / steps
-                loss = low + (high - low) * (1 - done) ** 2
+                progress = (step + 1 - math.exp(-4 * place / epochs)) / steps
+                loss = low + (high - low) * (1 - progress) ** 2
                 reached = 1 - math.exp(-5 * (number + 1) / whole)
                 held_out = {"held_out_loss": loss * 1.05 + draw.gauss(0, 0.01 * loss)}
                 yield epoch(

@@ -1,4 +1,4 @@
-"""A sweep as it might have ended: twenty-odd trials with plausible figures, the same each time."""
+"""A synthetic sweep."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def fake_trials(count: int = 28, *, seed: int = 0) -> list[Trial]:
 
 def with_targets(scored: TrialOrTeacher, *, test: float, label: str = "F1") -> Any:
     """The same trial or teacher with scores of two target languages beside its own."""
-    named = replace(scored, score_label=label, score_name="accuracy" if label == "accuracy" else "f1")
-    parts = named.scores.by_part
+    relabelled = replace(scored, score_label=label, score_name="accuracy" if label == "accuracy" else "f1")
+    parts = relabelled.scores.by_part
     if "test" not in parts:
-        return named
+        return relabelled
     target = score(test, languages={"sv": test - 0.05, "tr": test + 0.05})
-    return replace(named, scores=Scores({**parts, "test": {**parts["test"], "target": target}}))
+    return replace(relabelled, scores=Scores({**parts, "test": {**parts["test"], "target": target}}))
 
 
 def _student(trial: Trial) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Settings beside their baselines: which is whose, what the verdicts are, and how they read."""
+"""Comparison of settings with baselines: verdicts, tables, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def trial(
     }  # fmt: skip
     mean = fmean(test)
     languages = {"en": mean + 0.1} if target else {"en": mean + 0.1, "de": mean - 0.1}
-    own = scores(
+    test_scores = scores(
         score(*(dev + 0.01 * (i - len(test) // 2) for i in range(len(test)))),
         score(*test, languages=languages),
         target and score(*target, languages={"de": mean - 0.1}),
     )
-    usual = {"state": "COMPLETE", "scores": own}
+    usual = {"state": "COMPLETE", "scores": test_scores}
     return Trial(number, settings=settings, objective=objective, **(usual | more))
 
 
@@ -62,10 +62,10 @@ def trials():
 
 
 def test_every_setting_stands_beside_its_own_baseline_the_best_on_dev_first(trials):
-    found = compare({"ner": trials})
-    assert [each.setting.trial.number for each in found] == [0, 1, 2]
-    assert verdicts(found) == {0: "better", 1: "cannot tell", 2: "no baseline"}
-    better, unclear, alone = found
+    comparisons = compare({"ner": trials})
+    assert [comparison.setting.trial.number for comparison in comparisons] == [0, 1, 2]
+    assert verdicts(comparisons) == {0: "better", 1: "cannot tell", 2: "no baseline"}
+    better, unclear, alone = comparisons
     assert better.difference == pytest.approx(0.1)
     assert (better.epsilon, better.epsilon_reverse) == (0, 1)
     assert better.setting.sd == pytest.approx(stdev(HIGH))
@@ -75,10 +75,12 @@ def test_every_setting_stands_beside_its_own_baseline_the_best_on_dev_first(tria
 
 
 def test_the_level_is_shared_out_among_the_comparisons_that_are_made(trials):
-    assert {each.alpha for each in compare({"ner": trials}, alpha=0.04)} == {0.02}, (
+    assert {comparison.alpha for comparison in compare({"ner": trials}, alpha=0.04)} == {0.02}, (
         "one of three has no baseline"
     )
-    assert {each.alpha for each in compare({"ner": trials}, alpha=0.04, bonferroni=False)} == {0.04}
+    assert {comparison.alpha for comparison in compare({"ner": trials}, alpha=0.04, bonferroni=False)} == {
+        0.04
+    }
 
 
 def test_the_threshold_decides(trials):
@@ -91,16 +93,19 @@ def test_the_threshold_decides(trials):
 
 @pytest.mark.parametrize("label", ["0", "#00", "00", "structural", "ner:structural", "ner:0"])
 def test_a_baseline_may_be_a_trial_or_the_best_of_an_objective(trials, label):
-    found = compare({"ner": trials}, baseline=label)
-    assert {each.baseline.trial.number for each in found} == {0}
-    assert verdicts(found) == {1: "worse", 2: "cannot tell", 3: "worse", 4: "cannot tell"}
-    assert found[0].sentence == "worse"
-    assert found[-1].sentence == "cannot tell with 3 seeds; more than 50 would be needed"
+    comparisons = compare({"ner": trials}, baseline=label)
+    assert {comparison.baseline.trial.number for comparison in comparisons} == {0}
+    assert verdicts(comparisons) == {1: "worse", 2: "cannot tell", 3: "worse", 4: "cannot tell"}
+    assert comparisons[0].sentence == "worse"
+    assert comparisons[-1].sentence == "cannot tell with 3 seeds; more than 50 would be needed"
 
 
 def test_the_best_of_an_objective_is_chosen_on_dev(trials):
     assert {t.number for t in best_of_each_objective(trials[:5])} == {0, 1, 3}
-    assert [each.setting.trial.number for each in compare({"ner": trials}, by="objective")] == [0, 1]
+    assert [comparison.setting.trial.number for comparison in compare({"ner": trials}, by="objective")] == [
+        0,
+        1,
+    ]
     assert verdicts(compare({"ner": trials}, by="objective", baseline="top_k")) == {
         0: "better",
         3: "cannot tell",
@@ -132,12 +137,12 @@ def test_where_nothing_can_be_compared_this_is_reported(trials):
 
 
 def test_from_one_seed_nothing_is_concluded_and_the_hint_is_given():
-    one = [trial(0, "structural", (0.7,)), trial(1, "gold", (0.6,))]
-    (found,) = compare({"ner": one})
-    assert (found.verdict, found.epsilon, found.setting.sd) == ("too few seeds", None, None)
-    assert HINT in found.sentence
-    assert HINT in drawn([found])
-    assert found.difference == pytest.approx(0.1)
+    single_seeds = [trial(0, "structural", (0.7,)), trial(1, "gold", (0.6,))]
+    (comparison,) = compare({"ner": single_seeds})
+    assert (comparison.verdict, comparison.epsilon, comparison.setting.sd) == ("too few seeds", None, None)
+    assert HINT in comparison.sentence
+    assert HINT in drawn([comparison])
+    assert comparison.difference == pytest.approx(0.1)
 
 
 def test_what_did_not_complete_is_listed(trials):
@@ -149,29 +154,29 @@ def test_what_did_not_complete_is_listed(trials):
 
 
 def test_settings_of_two_sweeps_stand_together_each_against_its_own_baseline(trials):
-    other = [trial(0, "structural", LOW), trial(1, "gold", HIGH)]
-    found = compare({"a": trials, "b": other})
-    assert [(each.sweep, each.setting.trial.number, each.verdict) for each in found] == [
+    other_trials = [trial(0, "structural", LOW), trial(1, "gold", HIGH)]
+    comparisons = compare({"a": trials, "b": other_trials})
+    assert [(comparison.sweep, comparison.setting.trial.number, comparison.verdict) for comparison in comparisons] == [
         ("a", 0, "better"), ("a", 1, "cannot tell"), ("b", 0, "worse"), ("a", 2, "no baseline")
     ]  # fmt: skip
-    assert "b:00" in drawn(found)
-    across = compare({"a": trials, "b": other}, baseline="b:structural")
-    assert all(each.baseline.trial is other[0] for each in across)
+    assert "b:00" in drawn(comparisons)
+    across = compare({"a": trials, "b": other_trials}, baseline="b:structural")
+    assert all(comparison.baseline.trial is other_trials[0] for comparison in across)
     assert len(across) == 6
 
 
 def test_the_table_shows_means_spreads_and_verdicts(trials):
-    found = compare({"ner": trials})
-    shown = drawn(found, languages=True)
+    comparisons = compare({"ner": trials})
+    output = drawn(comparisons, languages=True)
     assert (
-        "ner: test F1 against gold only. Almost Stochastic Dominance in 2 comparisons at α = 0.025" in shown
+        "ner: test F1 against gold only. Almost Stochastic Dominance in 2 comparisons at α = 0.025" in output
     )
-    (row,) = [line for line in shown.splitlines() if line.startswith("00") and "better" in line]
+    (row,) = [line for line in output.splitlines() if line.startswith("00") and "better" in line]
     assert " ".join(row.split()) == "00 structural · H8 3 71.0 ±1.0 61.0 ±1.0 +10.0 0.00 better"
-    assert f"cannot tell, ~{found[1].needed}" in shown
-    assert "no baseline: a sweep with baseline: gold trains it" in shown
-    assert "81.0 +10.0" in shown, "English"
-    assert "en" not in drawn(found).split()
+    assert f"cannot tell, ~{comparisons[1].needed}" in output
+    assert "no baseline: a sweep with baseline: gold trains it" in output
+    assert "81.0 +10.0" in output, "English"
+    assert "en" not in drawn(comparisons).split()
 
 
 def test_few_seeds_are_warned_of_where_chance_does_as_well(trials):
@@ -185,9 +190,9 @@ def test_targets_stand_beside_sources():
         trial(0, "structural", HIGH, target=(0.3, 0.4, 0.5)),
         trial(1, "gold", LOW, target=(0.0, 0.1, 0.2)),
     ]
-    shown = drawn(compare({"ner": pair}), languages=True)
-    assert "40.0 ±10.0 +30.0" in shown
-    assert "de (target)" in shown
+    output = drawn(compare({"ner": pair}), languages=True)
+    assert "40.0 ±10.0 +30.0" in output
+    assert "de (target)" in output
     (apart,) = compare({"ner": pair}, score="target")
     assert apart.setting.by_seed == (0.3, 0.4, 0.5)
     assert "target test F1" in drawn([apart])
@@ -201,7 +206,7 @@ def test_a_metric_keeps_its_own_name():
 def utterances(number, objective, exact, slots, target):
     """A trial of intents and slots whose slot F1 on test is `slots`, and on target languages `target`."""
     of = {"en": fmean(slots)}
-    own = scores(
+    test_scores = scores(
         0.5,
         replace(score(*exact, languages=of), beside={"slot_f1": score(*slots, languages=of)}),
         replace(
@@ -209,7 +214,9 @@ def utterances(number, objective, exact, slots, target):
             beside={"slot_f1": score(*target, languages={"de": fmean(target)})},
         ),
     )
-    return replace(trial(number, objective), scores=own, score_name="exact_match", score_label="exact match")
+    return replace(
+        trial(number, objective), scores=test_scores, score_name="exact_match", score_label="exact match"
+    )
 
 
 def test_a_metric_beside_the_score_is_compared_by_its_name():
@@ -219,9 +226,9 @@ def test_a_metric_beside_the_score_is_compared_by_its_name():
     assert verdicts(compare({"xsid": pair}, metric="slot_f1")) == {0: "better"}
     apart = compare({"xsid": pair}, metric="slot_f1", score="target")
     assert verdicts(apart) == {0: "worse"}
-    shown = drawn(compare({"xsid": pair}, metric="slot_f1"), languages=True)
+    output = drawn(compare({"xsid": pair}, metric="slot_f1"), languages=True)
     for part in ("test slot F1 against", "71.0 ±1.0", "61.0 ±1.0 -10.0", "de (target)"):
-        assert part in shown
+        assert part in output
     assert "target slot F1" in drawn(apart)
     assert json.loads(compare_json(apart))["comparisons"][0]["score"] == "test_slot_f1_target"
     with pytest.raises(SpecError, match=r"did you mean 'slot_f1'\? \(exact_match, intent_accuracy, slot_f1"):
@@ -236,10 +243,10 @@ def test_what_is_better_where_it_is_small_is_no_metric_to_compare_by():
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_figure_is_cut_off_on_a_narrow_terminal(trials, width):
-    shown = drawn(compare({"ner": trials}), width=width)
-    assert "…" not in shown
+    output = drawn(compare({"ner": trials}), width=width)
+    assert "…" not in output
     for whole in ("71.0 ±1.0", "+10.0", "no baseline", "cannot tell,"):
-        assert whole in shown
+        assert whole in output
 
 
 def test_markdown_is_one_table_with_its_legend(trials):
@@ -251,15 +258,15 @@ def test_markdown_is_one_table_with_its_legend(trials):
 
 
 def test_csv_and_json_hold_what_the_table_rounds(trials):
-    found = compare({"ner": trials})
-    rows = list(csv.DictReader(io.StringIO(compare_csv(found))))
+    comparisons = compare({"ner": trials})
+    rows = list(csv.DictReader(io.StringIO(compare_csv(comparisons))))
     assert [row["verdict"] for row in rows] == ["better", "cannot tell", "no baseline"]
-    assert float(rows[0]["difference"]) == found[0].difference
+    assert float(rows[0]["difference"]) == comparisons[0].difference
     assert float(rows[0]["baseline_en"]) == pytest.approx(0.71)
-    plain = json.loads(compare_json(found, left_out=["ner: #05 failed"]))
+    plain = json.loads(compare_json(comparisons, left_out=["ner: #05 failed"]))
     assert plain["left_out"] == ["ner: #05 failed"]
     assert plain["comparisons"][0]["setting"]["by_seed"] == list(HIGH)
-    assert plain["comparisons"][1]["seeds_needed"] == found[1].needed
+    assert plain["comparisons"][1]["seeds_needed"] == comparisons[1].needed
     assert plain["comparisons"][2]["baseline"] is None
     assert (plain["comparisons"][0]["score"], plain["comparisons"][0]["setting"]["dev_f1"]) == (
         "test_f1",

@@ -1,4 +1,4 @@
-"""What of the costs is missing or uncertain stands beside them, everywhere."""
+"""Notes on missing or uncertain costs stand beside the costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WANTED = ["the teacher t: timed while other programs used 60% of the machine", f
 
 def test_each_note_is_said_once_with_all_that_it_is_about():
     assert cost_notes(STUDENTS, [TEACHER]) == WANTED
-    assert cost_notes([replace(each, cost_notes=()) for each in STUDENTS], []) == []
+    assert cost_notes([replace(student, cost_notes=()) for student in STUDENTS], []) == []
 
 
 def test_it_is_on_the_page_in_markdown_in_its_box_and_in_mlflow():
@@ -46,8 +46,8 @@ def test_it_is_on_the_page_in_markdown_in_its_box_and_in_mlflow():
 def test_it_is_below_the_table_in_which_the_figure_is_empty(capsys):
     judged = judge(STUDENTS, [TEACHER])
     front.show_front(STUDENTS, [TEACHER], judged, sweep="s", objectives=OBJECTIVES)
-    shown = capsys.readouterr().out
-    assert all(note in shown for note in WANTED)
+    output = capsys.readouterr().out
+    assert all(note in output for note in WANTED)
 
 
 def test_what_is_searched_for_has_a_column():

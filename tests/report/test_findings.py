@@ -1,4 +1,4 @@
-"""Each warning beside the figure that it spoils, and the verdict that they lead to."""
+"""Warnings about figures, and the verdict."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_nothing_is_said_of_figures_that_nothing_spoils():
 ])  # fmt: skip
 def test_each_warning_is_raised_by_what_it_is_about(changed, text):
     trials = changed.pop("trials", (STUDENT, TWIN))
-    assert any(found.startswith(text) for found in texts(*trials, **changed)), texts(*trials, **changed)
-    assert not any(found.startswith(text) for found in texts(STUDENT, TWIN, dev_labels=300))
+    assert any(finding.startswith(text) for finding in texts(*trials, **changed)), texts(*trials, **changed)
+    assert not any(finding.startswith(text) for finding in texts(STUDENT, TWIN, dev_labels=300))
 
 
 def test_a_twin_of_as_many_epochs_is_said_to_be_one():
@@ -76,9 +76,9 @@ def test_a_twin_of_as_many_epochs_is_said_to_be_one():
         TWIN, role="search", steps=20, settings={**SETTINGS, "objective.kind": "gold"},
         cost={**TWIN.cost, "latency_ms": 0.6},
     )  # fmt: skip
-    (found,) = texts(STUDENT, searched, dev_labels=1000)
+    (finding,) = texts(STUDENT, searched, dev_labels=1000)
     assert (
-        found
+        finding
         == "#04: compared with students on labels alone of as many epochs, not steps; set baseline: gold"
     )
     # One of as many steps comes first.
@@ -124,17 +124,17 @@ def test_what_is_not_to_be_shipped_is_said_with_what_to_do(trials, teacher, text
     ((0.88,), {}, 1000, ""),
 ])  # fmt: skip
 def test_a_weak_teacher_is_named_before_its_students(alone, teacher, dev_labels, sentence):
-    said = verdict(
+    decision = verdict(
         STUDENT, of(TWIN, *alone), teacher=replace(TEACHER, **teacher), dev_labels=dev_labels, chosen=STUDENT
     )
-    before, _, _ = said.partition("Ship" if "Ship" in said else "Do not ship")
+    before, _, _ = decision.partition("Ship" if "Ship" in decision else "Do not ship")
     assert before.strip() == sentence
 
 
 @pytest.mark.parametrize("trials", [(), (replace(STUDENT, violations={"bytes <= 1": 0.5}),)])
 def test_a_weak_teacher_is_named_where_there_is_no_student(trials):
-    said = verdict(*trials, teacher=replace(TEACHER, scores=scores(0.278)), dev_labels=1000)
-    assert said.startswith(
+    decision = verdict(*trials, teacher=replace(TEACHER, scores=scores(0.278)), dev_labels=1000)
+    assert decision.startswith(
         "The teacher is weak: dev F1 27.8, and its students can hardly be better. Do not ship yet:"
     )
 

@@ -1,4 +1,4 @@
-"""The picture of the front as plotly is given it by the page's script."""
+"""The picture of the front drawn by the page's script."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def by_name(picture, name):
 
 
 def plots(folder, *pages, prepare=""):
-    return [each["plot"] for each in drawn(folder, *pages, prepare=prepare)]
+    return [pictures["plot"] for pictures in drawn(folder, *pages, prepare=prepare)]
 
 
 @pytest.mark.parametrize("part", ["dev", "test"])
 def test_the_picture_shows_front_baselines_and_dominated(part, tmp_path):
     trials = fake_trials()
     (picture,) = plots(tmp_path, front_html(trials, [TEACHER]), prepare=SHOW_TEST if part == "test" else "")
-    rows, shown = front_rows(trials, [TEACHER]), {}
+    rows, positions = front_rows(trials, [TEACHER]), {}
     for kind in {row.trial.objective for row in rows}:
         trace = by_name(picture, kind)
-        shown |= dict(zip(trace["text"], zip(trace["x"], trace["y"], strict=True), strict=True))
-    assert shown == {
+        positions |= dict(zip(trace["text"], zip(trace["x"], trace["y"], strict=True), strict=True))
+    assert positions == {
         f"{row.trial.number:02d}": pytest.approx(
             (row.trial.cost["latency_ms"], 100 * row.trial.scores.mean(part))
         )
@@ -130,8 +130,10 @@ def test_axes_markers_and_bars_say_what_they_are_given(tmp_path):
 def test_of_more_kinds_than_shapes_each_has_its_own_name(tmp_path):
     trials = [student(i, 0.5 + i / 50, 1.0 + i, objective=f"kind {i:02d}") for i in range(10)]
     (picture,) = plots(tmp_path, front_html(trials))
-    shown = {trace["name"]: trace["text"] for trace in picture["data"] if "kind" in trace.get("name", "")}
-    assert shown == {f"kind {i:02d}": [f"{i:02d}"] for i in range(10)}
+    texts_by_kind = {
+        trace["name"]: trace["text"] for trace in picture["data"] if "kind" in trace.get("name", "")
+    }
+    assert texts_by_kind == {f"kind {i:02d}": [f"{i:02d}"] for i in range(10)}
 
 
 def test_on_dev_it_shows_where_stopped_trials_were(tmp_path):

@@ -32,10 +32,10 @@ class Reader(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.loaded += [given[name] for name in ("src", "href") if name in given]
+        attributes = dict(attrs)
+        self.loaded += [attributes[name] for name in ("src", "href") if name in attributes]
         if tag == "tr":
-            self.rows.append((given.get("class"), []))
+            self.rows.append((attributes.get("class"), []))
         self._script = tag == "script"
         if self._script:
             self.scripts.append("")
@@ -73,8 +73,8 @@ def test_nothing_is_loaded_from_elsewhere():
     """Not by an attribute, not by the style, and not by what the script says beside the library."""
     page = front_html(fake_trials(), [TEACHER], provenance=Provenance(version="1"))
     _, data, script = Reader(page).scripts
-    own = page.partition("<script")[0] + data + script
-    assert re.findall(r"(?:https?:)?//[\w.]+\.\w+|@import|url\(|fetch\(|XMLHttp|import\(", own) == []
+    own_parts = page.partition("<script")[0] + data + script
+    assert re.findall(r"(?:https?:)?//[\w.]+\.\w+|@import|url\(|fetch\(|XMLHttp|import\(", own_parts) == []
 
 
 def test_plotly_comes_back_as_it_was_published():
@@ -91,7 +91,7 @@ def test_two_hundred_trials_with_their_curves_are_below_two_megabytes():
     assert len(page.encode()) < 2_000_000
     students = json.loads(Reader(page).scripts[1])["students"]
     assert set(students) == {str(number) for number in curves}
-    assert all(own["curves"] and own["dev"] and own["facts"] for own in students.values())
+    assert all(student["curves"] and student["dev"] and student["facts"] for student in students.values())
 
 
 def test_all_rows_have_as_many_cells_as_the_heading():
@@ -138,8 +138,8 @@ def test_every_complete_trial_can_be_chosen_in_the_list_the_table_and_the_pictur
     assert {int(number) for number, _, _ in options} == complete
     assert {int(number) for number in re.findall(r"<tr class=\w+ data-number=(\d+)", page)} == complete
     data = json.loads(Reader(page).scripts[1])
-    shown = [*data["front"], *data["dominated"]]
-    points = {*shown, *(data["students"][str(n)]["twin"] for n in data["front"])}
+    numbers = [*data["front"], *data["dominated"]]
+    points = {*numbers, *(data["students"][str(n)]["twin"] for n in data["front"])}
     on_front = {row.trial.number for row in front_rows(trials, [TEACHER])}
     twins = {row.baseline.number for row in front_rows(trials, [TEACHER]) if row.baseline}
     assert points == {trial.number for trial in trials[:28] if trial.number in complete} | twins
@@ -162,13 +162,13 @@ def test_the_page_holds_the_curves_that_are_known():
     assert students["3"]["curves"]["runs"][0]["dev"] == pytest.approx(
         [100 * score for score in curves[3][0].dev], abs=0.01
     )
-    assert [number for number, own in students.items() if "curves" in own] == ["3"]
+    assert [number for number, student in students.items() if "curves" in student] == ["3"]
 
 
 def test_several_teachers_are_named_with_their_languages():
     half = {"en": 0.9, "de": 0.1, "es": 0.1, "nl": 0.9}
-    other = replace(TEACHER, name="second", scores=scores(score(0.5, languages=half)))
-    page = front_html(fake_trials(), [TEACHER, other])
+    second_teacher = replace(TEACHER, name="second", scores=scores(score(0.5, languages=half)))
+    page = front_html(fake_trials(), [TEACHER, second_teacher])
     assert (
         "best of 2 teachers for each language, on dev: second for en; bilstm_crf × 4 for de, es, nl." in page
     )

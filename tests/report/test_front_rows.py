@@ -48,19 +48,22 @@ def test_what_is_lost_against_the_teacher_on_source_and_on_target_languages():
     def own_of(test, target):
         return scores(0.5, score(test), score(target, languages={"xx": target}))
 
-    own, teacher = replace(trial(0, 0.5, 1, 10), scores=own_of(0.72, 0.33)), Teacher("t", own_of(0.80, 0.60))
-    (row,) = front_rows([own], [teacher])
+    student, teacher = (
+        replace(trial(0, 0.5, 1, 10), scores=own_of(0.72, 0.33)),
+        Teacher("t", own_of(0.80, 0.60)),
+    )
+    (row,) = front_rows([student], [teacher])
     assert row.change("source") == pytest.approx(-0.1)
     assert row.change("target") == pytest.approx(-0.45)
-    (alone,) = front_rows([own])
+    (alone,) = front_rows([student])
     assert alone.change("source") is None
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(front_table([own], [teacher]))
-    shown = " ".join(console.export_text().split())
-    assert "source vs teacher" in shown
-    assert "-10.0 %" in shown
-    assert "-45.0 %" in shown
-    page = front_html([own], [teacher])
+    console.print(front_table([student], [teacher]))
+    output = " ".join(console.export_text().split())
+    assert "source vs teacher" in output
+    assert "-10.0 %" in output
+    assert "-45.0 %" in output
+    page = front_html([student], [teacher])
     assert "target vs teacher" in page
     assert "-45.0 %" in page
 
@@ -94,23 +97,25 @@ def test_a_perplexity_is_no_percentage():
     """It stands beside the score of language models, by language too."""
 
     def read(value):
-        own = score(0.02, languages={"en": 0.02})
-        return replace(own, beside={"perplexity": score(value, value + 2, languages={"en": value + 1})})
+        score_of_model = score(0.02, languages={"en": 0.02})
+        return replace(
+            score_of_model, beside={"perplexity": score(value, value + 2, languages={"en": value + 1})}
+        )
 
-    own = replace(
+    student = replace(
         trial(0, 0.02, 1, 10), scores=scores(read(976.62), read(1020.39)),
         score_name="mlm_score", score_label="MLM score",
     )  # fmt: skip
-    page = front_html([own])
+    page = front_html([student])
     table = page[page.index("<table") : page.index("</table>")]
-    shown = dict(
+    cells = dict(
         zip(*(re.findall(rf"<{kind}\b[^>]*>(.*?)</{kind}>", table) for kind in ("th", "td")), strict=True)
     )
-    assert shown["dev perplexity"] == "978", "the mean of its seeds"
-    assert shown["test perplexity"] == "1021"
-    assert shown["en perplexity"] == "1021"
+    assert cells["dev perplexity"] == "978", "the mean of its seeds"
+    assert cells["test perplexity"] == "1021"
+    assert cells["en perplexity"] == "1021"
     console = Console(width=300, file=io.StringIO())
-    console.print(front_table([own]))
+    console.print(front_table([student]))
     cells = console.file.getvalue().split()  # type: ignore[attr-defined]
     assert cells.count("978") == 2, "the mean, and that of the language"
     assert not [cell for cell in cells if cell.startswith("977")]

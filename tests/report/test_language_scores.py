@@ -1,4 +1,4 @@
-"""Scores by language beside the labels that each has."""
+"""Scores by language beside the numbers of labels."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_every_complete_student_has_its_scores_and_its_labels(part):
     assert common is not None
     assert common["names"] == ["de", "nl", "es", "en"]
     for trial in students:
-        own = languages.student(trial)
-        assert own[part] == in_percent(trial.scores.by_language(part), common["names"])
-        assert list(common["labels"][own["labels"]]) == [400, 200, 30, 10]
+        student_scores = languages.student(trial)
+        assert student_scores[part] == in_percent(trial.scores.by_language(part), common["names"])
+        assert list(common["labels"][student_scores["labels"]]) == [400, 200, 30, 10]
     assert common["teacher"][part] == in_percent(TEACHER.scores.by_language(part), common["names"])
 
 
@@ -53,22 +53,22 @@ def test_target_languages_are_shown_on_test_with_no_labels():
     common = languages.common([])
     assert common is not None
     assert common["names"][-2:] == ["sv", "tr"]
-    own = languages.student(students[0])
-    assert own["dev"][-2:] == [None, None]
-    assert own["test"][-2:] == [35.0, 45.0]
-    assert list(common["labels"][own["labels"]][-2:]) == [0, 0]
+    student_scores = languages.student(students[0])
+    assert student_scores["dev"][-2:] == [None, None]
+    assert student_scores["test"][-2:] == [35.0, 45.0]
+    assert list(common["labels"][student_scores["labels"]][-2:]) == [0, 0]
 
 
 def test_the_best_teacher_of_each_language_is_the_one_to_reach():
-    other = replace(TEACHER, scores=scores(score(0.5, languages={"en": 0.95, "de": 0.1})))
-    common = LanguageScores([TEACHER, other], {}).common([TEACHER, other])
+    second_teacher = replace(TEACHER, scores=scores(score(0.5, languages={"en": 0.95, "de": 0.1})))
+    common = LanguageScores([TEACHER, second_teacher], {}).common([TEACHER, second_teacher])
     assert common is not None
-    shown = dict(zip(common["names"], common["teacher"]["dev"], strict=True))
-    assert (shown["en"], shown["de"]) == (95.0, 85.1)
+    best_scores = dict(zip(common["names"], common["teacher"]["dev"], strict=True))
+    assert (best_scores["en"], best_scores["de"]) == (95.0, 85.1)
 
 
 def test_one_language_alone_has_no_picture():
     alone = scores(score(0.5, languages={"en": 0.5}))
-    one = [replace(trial, scores=alone) for trial in complete(fake_trials())]
-    assert LanguageScores(one, {}).common([]) is None
+    trials = [replace(trial, scores=alone) for trial in complete(fake_trials())]
+    assert LanguageScores(trials, {}).common([]) is None
     assert LanguageScores([], {}).common([]) is None

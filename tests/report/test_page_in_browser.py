@@ -1,4 +1,4 @@
-"""The page as a browser shows it, by keyboard and by click, wide and narrow: headless Chromium, where there is one."""
+"""The page in a browser."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def page() -> str:
 
 
 def test_every_picture_is_drawn_and_every_student_can_be_chosen(page, tmp_path):
-    seen = seen_in(tmp_path, page)
-    assert min(seen[name] for name in ("points", "curves", "languages", "volume", "importance")) > 0, seen
-    assert seen["first"] == "3"
-    chosen, clicked, box, marked = seen["clicked"]
+    output = seen_in(tmp_path, page)
+    assert min(output[name] for name in ("points", "curves", "languages", "volume", "importance")) > 0, output
+    assert output["first"] == "3"
+    chosen, clicked, box, marked = output["clicked"]
     assert chosen == clicked
     assert (box.startswith(f"#{int(clicked):02d} "), marked) == (True, 1)
-    assert seen["focused"]
-    assert seen["entered"][0] == seen["entered"][1]
-    assert seen["stops"] == 1, "the table is one stop of the Tab key"
-    assert seen["point"] == "1"
+    assert output["focused"]
+    assert output["entered"][0] == output["entered"][1]
+    assert output["stops"] == 1, "the table is one stop of the Tab key"
+    assert output["point"] == "1"
     complete = {str(trial.number) for trial in fake_trials() if trial.state == "COMPLETE"}
-    assert {number for number, _ in seen["each"]} == complete
-    assert all(lines > 2 for _, lines in seen["each"])
-    assert (seen["sorted"], seen["axis"]) == ("ascending", "test F1, %")
-    assert (seen["ink"], seen["other"]) == ("rgb(29, 39, 51)", "rgb(228, 234, 240)")
+    assert {number for number, _ in output["each"]} == complete
+    assert all(lines > 2 for _, lines in output["each"])
+    assert (output["sorted"], output["axis"]) == ("ascending", "test F1, %")
+    assert (output["ink"], output["other"]) == ("rgb(29, 39, 51)", "rgb(228, 234, 240)")
 
 
 def test_a_phone_scrolls_down_only_and_a_dark_system_has_a_dark_page(page, tmp_path):
@@ -97,8 +97,8 @@ def test_a_phone_scrolls_down_only_and_a_dark_system_has_a_dark_page(page, tmp_p
     frame.write_text("""<script>onmessage = event => { const out = document.createElement("pre"); out.id = "seen";
       out.textContent = JSON.stringify(event.data); document.body.append(out); };</script>
       <iframe src="page.html" style="border:0;width:390px;height:4000px"></iframe>""")
-    seen = dumped(tmp_path, frame, "--blink-settings=preferredColorScheme=0")
-    assert seen == {"wide": 390, "inner": 390, "ink": "rgb(228, 234, 240)"}
+    output = dumped(tmp_path, frame, "--blink-settings=preferredColorScheme=0")
+    assert output == {"wide": 390, "inner": 390, "ink": "rgb(228, 234, 240)"}
 
 
 def test_the_page_of_a_sweep_that_runs_keeps_what_was_chosen_when_it_loads_itself_again(tmp_path):
@@ -123,16 +123,19 @@ def test_the_page_of_a_sweep_that_runs_keeps_what_was_chosen_when_it_loads_itsel
       document.body.append(out); })();</script>"""
     path = tmp_path / "page.html"
     path.write_text(quick.replace("</head>", once).replace("</body>", f"{tell}</body>"))
-    seen = dumped(tmp_path, path)
-    assert seen == {"same": True, "all": True, "test": "true", "old": True}
+    output = dumped(tmp_path, path)
+    assert output == {"same": True, "all": True, "test": "true", "old": True}
 
 
 def test_stages_and_their_steps_are_named_above_the_curves_each_with_an_axis_of_losses(tmp_path):
     trials = fake_trials()
     run = trained(run_of("representation", "logits", "gold"), epochs=6, steps=2)
     plain = trained(run_of("structural"), epochs=3)
-    pages = [front_html(trials, [TEACHER], curves={3: training_curves([own])}) for own in (run, plain)]
-    several, one = (each["curves"] for each in drawn(tmp_path, *pages))
+    pages = [
+        front_html(trials, [TEACHER], curves={3: training_curves([trained_run])})
+        for trained_run in (run, plain)
+    ]
+    several, single = (pictures["curves"] for pictures in drawn(tmp_path, *pages))
     assert several["layout"]["xaxis2"]["tickvals"] == [0.5, 6.5, 12.5, 18.5, 24.5, 30.5]
     assert several["layout"]["xaxis2"]["ticktext"][:3] == [
         "<b>stage 1 representation</b><br>head", "+ projection", "<b>stage 2 logits</b><br>head",
@@ -146,5 +149,5 @@ def test_stages_and_their_steps_are_named_above_the_curves_each_with_an_axis_of_
         trace for trace in several["data"] if trace.get("name") == "best epochs" and not trace.get("yaxis")
     ]
     assert [trace["x"] for trace in stars] == [[step.best + 1 for step in curve.steps]]
-    assert one["layout"]["xaxis2"]["tickvals"] == []
-    assert one["layout"]["yaxis2"]["title"]["text"] == "loss"
+    assert single["layout"]["xaxis2"]["tickvals"] == []
+    assert single["layout"]["yaxis2"]["title"]["text"] == "loss"

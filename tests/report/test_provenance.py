@@ -1,4 +1,4 @@
-"""What the page says of itself."""
+"""The origin of a page's figures."""
 
 from datetime import UTC, datetime
 
@@ -10,15 +10,15 @@ from raykd.report.provenance import Provenance
 WRITTEN = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
 
-def facts_of(known: Provenance) -> str:
+def facts_of(origin: Provenance) -> str:
     """The line below the heading."""
-    page = front_html([], provenance=known)
+    page = front_html([], provenance=origin)
     return page.partition('<p class="facts note">')[2].partition("</p>")[0]
 
 
 def test_date_version_and_sizes_are_in_one_line():
-    known = Provenance(WRITTEN, "1.2.3", {"train": 20_000, "unlabelled": 0, "dev": 4000}, dev_labels=5431)
-    assert facts_of(known) == (
+    origin = Provenance(WRITTEN, "1.2.3", {"train": 20_000, "unlabelled": 0, "dev": 4000}, dev_labels=5431)
+    assert facts_of(origin) == (
         "written <time datetime='2026-03-04T05:06:00Z'>2026-03-04 05:06 UTC</time> by raykd 1.2.3 · "
         "sentences: train 20,000, dev 4,000 · 5,431 labels in dev"
     )

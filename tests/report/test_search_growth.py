@@ -1,4 +1,4 @@
-"""How the front grew, and which settings matter."""
+"""Growth of the front, importance of settings, and source against target scores."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ def with_dev_targets(trial, mean: float):
 
 
 def test_of_a_search_for_both_scores_the_front_is_drawn_between_them():
-    trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
-    asked = {"f1": "max", "dev_f1_target": "max"}
-    drawn = source_and_target_scores(trials, [with_dev_targets(TEACHER, 0.6)], asked)
-    front = sorted(pareto_front(trials, asked), key=lambda trial: DEV.read(trial))
+    trials = [with_dev_targets(trial, 0.3 + 0.01 * (trial.number * 7 % 20)) for trial in fake_trials()]
+    directions = {"f1": "max", "dev_f1_target": "max"}
+    drawn = source_and_target_scores(trials, [with_dev_targets(TEACHER, 0.6)], directions)
+    front = sorted(pareto_front(trials, directions), key=lambda trial: DEV.read(trial))
     assert len(front) > 1
     assert drawn["front"] == [
         [
-            f"{each.number:02d}",
-            pytest.approx(100 * DEV.read(each), abs=0.01),
-            pytest.approx(100 * TARGET_DEV.read(each), abs=0.01),
+            f"{trial.number:02d}",
+            pytest.approx(100 * DEV.read(trial), abs=0.01),
+            pytest.approx(100 * TARGET_DEV.read(trial), abs=0.01),
         ]
-        for each in front
+        for trial in front
     ]
     assert [y for *_, y in drawn["front"]] == sorted((y for *_, y in drawn["front"]), reverse=True), "a trade"
     assert len(drawn["dominated"]) + len(front) == sum(
-        each.state == "COMPLETE" and each.role == "search" for each in trials
+        trial.state == "COMPLETE" and trial.role == "search" for trial in trials
     )
     assert drawn["teacher"][0][2] == 60.0
-    page = front_html(trials, [TEACHER], objectives=asked)
+    page = front_html(trials, [TEACHER], objectives=directions)
     assert "<div id='scores'>" in page
     assert "Source against target languages" in page
 
 
 def test_what_else_is_searched_for_does_not_bend_that_front():
-    trials = [with_dev_targets(each, 0.3 + 0.01 * (each.number * 7 % 20)) for each in fake_trials()]
+    trials = [with_dev_targets(trial, 0.3 + 0.01 * (trial.number * 7 % 20)) for trial in fake_trials()]
     fronts = []
     for more in ({}, {"latency_ms": "min"}):
         fronts.append(
@@ -77,7 +77,7 @@ def test_what_else_is_searched_for_does_not_bend_that_front():
 
 def test_other_searches_have_no_such_picture():
     assert source_and_target_scores(fake_trials(), [TEACHER], OBJECTIVES) == {}
-    trials = [with_dev_targets(each, 0.5) for each in fake_trials()]
+    trials = [with_dev_targets(trial, 0.5) for trial in fake_trials()]
     assert source_and_target_scores(trials, [TEACHER], {"dev_f1_target": "max", "latency_ms": "min"}) == {}
     assert "<div id='scores'>" not in front_html(fake_trials(), [TEACHER])
 

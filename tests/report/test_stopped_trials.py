@@ -1,4 +1,4 @@
-"""Trials that did not come to their end: on the picture, and in a table with why."""
+"""Trials stopped early or failed."""
 
 import re
 from dataclasses import replace
@@ -23,8 +23,10 @@ def epochs(dev: float = 0.7):
 
 
 def test_a_stopped_trial_says_when_and_why():
-    stopped = {each.trial.number: each for each in stopped_trials(trials(), epochs())}
-    assert {number: each.trial.state for number, each in stopped.items()} == {
+    stopped = {
+        stopped_trial.trial.number: stopped_trial for stopped_trial in stopped_trials(trials(), epochs())
+    }
+    assert {number: stopped_trial.trial.state for number, stopped_trial in stopped.items()} == {
         5: "PRUNED",
         11: "FAILED",
         17: "PRUNED",

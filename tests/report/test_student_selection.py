@@ -1,4 +1,4 @@
-"""`--where` and `--best`: what they accept, what they choose, and how they refuse."""
+"""Selection with `--where` and `--best`."""
 
 from dataclasses import replace
 

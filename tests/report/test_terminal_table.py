@@ -37,27 +37,27 @@ def lines(renderable, width):
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
 def test_no_cell_is_cut_at_any_width(width):
     trials = fake_trials()
-    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
-    assert all(len(line) <= width for line in shown)
-    assert not any("…" in line for line in shown)
+    output = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    assert all(len(line) <= width for line in output)
+    assert not any("…" in line for line in output)
     for row in front_rows(trials, [TEACHER]):
-        own = [line for line in shown if f" {row.trial.shape} " in f" {line} "]
-        assert any(percent(row.trial.scores.mean("dev")) in line for line in own)
+        row_lines = [line for line in output if f" {row.trial.shape} " in f" {line} "]
+        assert any(percent(row.trial.scores.mean("dev")) in line for line in row_lines)
 
 
 def test_the_teacher_comes_first_then_each_student_above_its_baseline():
     trials = fake_trials()
     rows = front_rows(trials, [TEACHER])
-    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), 200)
-    assert "wikiann: 11 of 25 students on the front, 2 stopped early, 1 failed" in shown[0]
-    assert all(language in shown[1].split() for language in ("en", "de", "es", "nl"))
-    assert "bilstm_crf × 4" in shown[3]
-    assert "87.4" in shown[3]
-    students = shown[4:]
+    output = lines(front_table(trials, [TEACHER], sweep="wikiann"), 200)
+    assert "wikiann: 11 of 25 students on the front, 2 stopped early, 1 failed" in output[0]
+    assert all(language in output[1].split() for language in ("en", "de", "es", "nl"))
+    assert "bilstm_crf × 4" in output[3]
+    assert "87.4" in output[3]
+    students = output[4:]
     assert len(students) == 2 * len(rows)
-    for row, (own, twin) in zip(rows, zip(students[::2], students[1::2], strict=True), strict=True):
-        assert own.split()[0] == f"{row.trial.number:02d}"
-        assert gain(row.gain("dev")) in own
+    for row, (student_line, twin) in zip(rows, zip(students[::2], students[1::2], strict=True), strict=True):
+        assert student_line.split()[0] == f"{row.trial.number:02d}"
+        assert gain(row.gain("dev")) in student_line
         assert "└ same, gold only" in twin
         assert percent(row.baseline.scores.mean("dev")) in twin
 
@@ -67,27 +67,27 @@ def test_an_ensemble_stands_above_its_members():
     ensemble = replace(
         TEACHER, name="bilstm_crf (mean of 2) × 4", members=(seed, replace(seed, name="seed 1"))
     )
-    shown = lines(front_table(fake_trials(), [ensemble], sweep="wikiann"), 200)
-    assert "mean of 2" in shown[3]
-    assert "seed 0" in shown[4]
-    assert "85.1" in shown[4]
-    assert "seed 1" in shown[5]
-    assert len(shown) == 2 + len(lines(front_table(fake_trials(), [TEACHER], sweep="wikiann"), 200))
+    output = lines(front_table(fake_trials(), [ensemble], sweep="wikiann"), 200)
+    assert "mean of 2" in output[3]
+    assert "seed 0" in output[4]
+    assert "85.1" in output[4]
+    assert "seed 1" in output[5]
+    assert len(output) == 2 + len(lines(front_table(fake_trials(), [TEACHER], sweep="wikiann"), 200))
 
 
 def test_source_and_target_stand_side_by_side_under_the_tasks_own_name():
     trials = [with_targets(trial, test=0.4321, label="accuracy") for trial in fake_trials()]
     teacher = with_targets(TEACHER, test=0.5678, label="accuracy")
-    for shown in (
+    for output in (
         "\n".join(lines(front_table(trials, [teacher], sweep="x"), 240)),
         front_markdown(trials, [teacher], sweep="x"),
     ):
-        assert "dev accuracy" in shown
-        assert "test accuracy, source" in shown
-        assert "target" in shown
-        assert "43.2" in shown
-        assert "56.8" in shown
-        assert "F1" not in shown
+        assert "dev accuracy" in output
+        assert "test accuracy, source" in output
+        assert "target" in output
+        assert "43.2" in output
+        assert "56.8" in output
+        assert "F1" not in output
     plain = "\n".join(lines(front_table(fake_trials(), [TEACHER]), 240))
     assert "test F1" in plain
     assert "source" not in plain
@@ -127,23 +127,25 @@ def test_figures_read_with_three_digits():
 @pytest.mark.parametrize("alike", [False, True])
 def test_scores_latency_and_size_survive_at_80_columns(label, targets, alike):
     name = "accuracy" if label == "accuracy" else "f1"
-    own = [replace(trial, score_label=label, score_name=name) for trial in fake_trials()]
+    trials = [replace(trial, score_label=label, score_name=name) for trial in fake_trials()]
     teacher = replace(TEACHER, score_label=label, score_name=name)
     if alike:
-        own = [replace(each, settings=own[0].settings | {"objective.k": each.number}) for each in own]
+        trials = [
+            replace(trial, settings=trials[0].settings | {"objective.k": trial.number}) for trial in trials
+        ]
     if targets:
-        own, teacher = [with_targets(t, test=0.4321, label=label) for t in own], with_targets(
+        trials, teacher = [with_targets(t, test=0.4321, label=label) for t in trials], with_targets(
             TEACHER, test=0.5678, label=label
         )  # fmt: skip
-    shown = lines(front_table(own, [teacher], sweep="x"), 80)
-    assert all(len(line) <= 80 for line in shown)
-    heading = " ".join(shown[1 : next(i for i, line in enumerate(shown) if "──" in line)]).split()
+    output = lines(front_table(trials, [teacher], sweep="x"), 80)
+    assert all(len(line) <= 80 for line in output)
+    heading = " ".join(output[1 : next(i for i, line in enumerate(output) if "──" in line)]).split()
     assert {"dev", "test", "ms", "params"} <= set(heading)
-    for row in front_rows(own, [teacher]):
+    for row in front_rows(trials, [teacher]):
         scored = row.trial.scores
         expected = [percent(scored.mean("dev")), percent(scored.mean("test"))]
         expected += [milliseconds(row.trial.cost["latency_ms"]), count(row.trial.cost["parameters"])]
-        cells = [line.split() for line in shown if row.trial.shape in line]
+        cells = [line.split() for line in output if row.trial.shape in line]
         assert any(set(expected) <= set(line) for line in cells), expected
 
 
@@ -167,10 +169,10 @@ def test_what_is_just_below_the_bound_is_not_shown_as_the_bound():
 @pytest.mark.parametrize("width", [80, 120])
 def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(width):
     trials = [with_targets(trial, test=0.4321, label="F1") for trial in fake_trials()]
-    shown = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
-    heading = " ".join(shown[1 : next(i for i, line in enumerate(shown) if "──" in line)]).split()
+    output = lines(front_table(trials, [TEACHER], sweep="wikiann"), width)
+    heading = " ".join(output[1 : next(i for i, line in enumerate(output) if "──" in line)]).split()
     assert {"test", "F1,", "source", "target"} <= set(heading)
-    assert all(len(line) <= width for line in shown)
+    assert all(len(line) <= width for line in output)
 
 
 @pytest.mark.parametrize(
@@ -181,4 +183,4 @@ def test_sources_are_never_shown_without_targets_however_narrow_the_terminal(wid
     ],
 )  # fmt: skip
 def test_figures_in_words(figure, value, words):
-    assert in_words(next(each for each in FIGURES if each.name == figure), value) == words
+    assert in_words(next(candidate for candidate in FIGURES if candidate.name == figure), value) == words

@@ -56,8 +56,10 @@ def test_runs_without_epochs_have_no_curve():
     ],
 )
 def test_curves_are_named_by_what_distinguishes_their_runs(runs, names):
-    every = [trained(run_of("gold", seed=seed), epochs=2, languages=(language,)) for seed, language in runs]
-    assert [curve.name for curve in training_curves(every)] == names
+    trained_runs = [
+        trained(run_of("gold", seed=seed), epochs=2, languages=(language,)) for seed, language in runs
+    ]
+    assert [curve.name for curve in training_curves(trained_runs)] == names
 
 
 def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first():
@@ -71,8 +73,8 @@ def test_the_page_is_given_the_scores_of_every_seed_and_the_losses_of_the_first(
         assert run["epochs"] == 15
         assert "at" not in run, "all epochs are shown"
     assert data["loss"] == pytest.approx(curves[0].loss, rel=1e-3)
-    known = [loss for loss in curves[0].held_out if loss is not None]
-    assert [loss for loss in data["held_out"] if loss is not None] == pytest.approx(known, rel=1e-3)
+    losses = [loss for loss in curves[0].held_out if loss is not None]
+    assert [loss for loss in data["held_out"] if loss is not None] == pytest.approx(losses, rel=1e-3)
 
 
 def test_the_page_is_given_each_stage_with_its_steps_and_their_best_epochs():
@@ -87,12 +89,14 @@ def test_the_page_is_given_each_stage_with_its_steps_and_their_best_epochs():
 
 def test_epochs_are_left_out_where_there_are_too_many_but_never_the_best(monkeypatch):
     monkeypatch.setattr(curves_module, "MOST_POINTS", 400)
-    own = training_curves([trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)])
-    curves = {0: own, 1: own}
+    two_curves = training_curves(
+        [trained(run_of("representation", "gold", seed=s), epochs=50) for s in range(2)]
+    )
+    curves = {0: two_curves, 1: two_curves}
     # 100 epochs of two runs, the first with two losses too, for two students.
     assert epoch_stride(curves) == 2
-    data = drawn_curves(own, stride=2)
-    for run, curve in zip(data["runs"], own, strict=True):
+    data = drawn_curves(two_curves, stride=2)
+    for run, curve in zip(data["runs"], two_curves, strict=True):
         must = {0, 49, 50, 99, *(step.best for step in curve.steps)}
         assert set(run["at"]) == {*range(0, 100, 2), *must}
         assert run["dev"] == pytest.approx([100 * curve.dev[epoch] for epoch in run["at"]], rel=1e-3)

@@ -1,4 +1,4 @@
-"""A sweep that is published in MLflow, without anything that computes it: its trials are given."""
+"""A sweep published in MLflow."""
 
 from __future__ import annotations
 

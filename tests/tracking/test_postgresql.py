@@ -84,9 +84,9 @@ def test_a_sweep_is_shown_and_what_the_server_missed_is_written_when_it_is_back(
     assert swept.publisher.link.startswith("http://127.0.0.1:5000/")
     stored = server.dump()
     assert "student.hidden_dim" in stored
-    for shown in (stored, server.log(), *warned, swept.publisher.link):
-        assert PASSWORD not in shown
-        assert PASSWORD.replace("/", "%2F").replace(":", "%3A").replace("@", "%40") not in shown
+    for text in (stored, server.log(), *warned, swept.publisher.link):
+        assert PASSWORD not in text
+        assert PASSWORD.replace("/", "%2F").replace(":", "%3A").replace("@", "%40") not in text
 
 
 @pytest.mark.parametrize(

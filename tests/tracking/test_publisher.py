@@ -59,13 +59,13 @@ def client(database):
 
 
 def runs(client, name):
-    """(parent, children by number)"""
+    """Return the parent run, and its children by number."""
     experiment = client.get_experiment_by_name(name)
-    found = client.search_runs([experiment.experiment_id])
-    parents = [run for run in found if "mlflow.parentRunId" not in run.data.tags]
-    children = {int(r.data.tags["raykd.trial"].split("/")[1]): r for r in found if r not in parents}
+    all_runs = client.search_runs([experiment.experiment_id])
+    parents = [run for run in all_runs if "mlflow.parentRunId" not in run.data.tags]
+    children = {int(r.data.tags["raykd.trial"].split("/")[1]): r for r in all_runs if r not in parents}
     assert len(parents) == 1
-    assert len(children) == len(found) - 1, "a trial has two runs"
+    assert len(children) == len(all_runs) - 1, "a trial has two runs"
     assert all(r.data.tags["mlflow.parentRunId"] == parents[0].info.run_id for r in children.values())
     return parents[0], children
 
@@ -79,12 +79,12 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     swept.record(trial(state="RUNNING"))
     swept.pages.log_epoch(7, 0, {"loss": 2.5, "dev": 0.5, "dev_by_language": {"en": 0.4}})
     swept.pages.log_epoch(7, 1, {"loss": 1.5, "dev": 0.75})
-    done = trial(
+    complete = trial(
         run_ids=("run-a", "run-b"),
         scores=scores(score(0.7, 0.8, languages={"en": 0.7}, languages_sd=0.25)),
         cost={"latency_ms": 1.5, "parameters": 12345},
     )
-    swept.record(done)
+    swept.record(complete)
     assert swept.close() == ()
 
     parent, children = runs(client, name)
@@ -92,7 +92,7 @@ def test_a_trial_shows_settings_curves_results_and_tags(database, client, name):
     assert parent.info.run_name == f"sweep {name}"
     assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
     assert child.info.run_name == "#07 top_wk k=3 · E32 H71 crf"
-    assert child.data.params == {key: str(value) for key, value in done.settings.items()}
+    assert child.data.params == {key: str(value) for key, value in complete.settings.items()}
     assert points(client, child, "epoch/loss") == [(0, 2.5), (1, 1.5)]
     assert points(client, child, "epoch/dev_f1/en") == [(0, 0.4)]
     results = {key: value for key, value in child.data.metrics.items() if not key.startswith("epoch/")}
@@ -126,9 +126,9 @@ def test_languages_of_all_scripts_have_metrics_of_their_own(database, client, na
     swept.pages.log_epoch(7, 0, {"dev": 0.5, "dev_by_language": dev})
     swept.record(trial(scores=scores(score(0.7, 0.8, languages=dev))))
     assert swept.close() == ()
-    shown = runs(client, name)[1][7].data.metrics
+    metrics = runs(client, name)[1][7].data.metrics
     for kind in ("dev_f1/", "epoch/dev_f1/"):
-        values = {key.removeprefix(kind): value for key, value in shown.items() if key.startswith(kind)}
+        values = {key.removeprefix(kind): value for key, value in metrics.items() if key.startswith(kind)}
         assert sorted(values.values()) == sorted(dev.values())
         assert {key: values[key] for key in ("中文", "日本", "français", "a_b", "zh/TW")} == {
             key: dev[key] for key in ("中文", "日本", "français", "a_b", "zh/TW")
@@ -141,9 +141,9 @@ def test_languages_of_all_scripts_have_metrics_of_their_own(database, client, na
 
 
 def test_long_keys_and_keys_of_mappings_are_not_mixed_up():
-    one, other = (clean_key("k" * KEY_LENGTH + end) for end in "ab")
-    assert len(one) == len(other) == KEY_LENGTH
-    assert one != other
+    first, second = (clean_key("k" * KEY_LENGTH + end) for end in "ab")
+    assert len(first) == len(second) == KEY_LENGTH
+    assert first != second
     assert searched_params({"a+b": {"train": {"中文": "x"}}}) == {"a_u2b_b.train.中文": "x"}
 
 
@@ -289,8 +289,10 @@ def publish_sweep(database, name, monkeypatch, writes):
 
 def shown(client, name):
     """All that the runs of an experiment show, without identities, times and commits."""
-    found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
-    files = {run.info.run_id: [file.path for file in client.list_artifacts(run.info.run_id)] for run in found}
+    all_runs = client.search_runs([client.get_experiment_by_name(name).experiment_id])
+    files = {
+        run.info.run_id: [file.path for file in client.list_artifacts(run.info.run_id)] for run in all_runs
+    }
     return {
         run.info.run_name.replace(name, ""): (
             run.info.status,
@@ -304,8 +306,8 @@ def shown(client, name):
             [(used.dataset.name, used.dataset.digest) for used in run.inputs.dataset_inputs],
             files[run.info.run_id],
         )
-        for run in found
-    }, len(found)
+        for run in all_runs
+    }, len(all_runs)
 
 
 @pytest.mark.slow
@@ -369,9 +371,9 @@ def test_two_sweeps_of_one_name_share_the_experiment_only(database, client, name
         swept = Swept(database, name, sweep_id=sweep_id)
         swept.record(trial(1))
         assert swept.close() == ()
-    found = client.search_runs([client.get_experiment_by_name(name).experiment_id])
-    assert len(found) == 4
-    assert len({r.data.tags["mlflow.parentRunId"] for r in found if "raykd.trial" in r.data.tags}) == 2
+    all_runs = client.search_runs([client.get_experiment_by_name(name).experiment_id])
+    assert len(all_runs) == 4
+    assert len({r.data.tags["mlflow.parentRunId"] for r in all_runs if "raykd.trial" in r.data.tags}) == 2
 
 
 class Away:
@@ -482,18 +484,18 @@ def test_the_thread_publishes_as_soon_as_it_is_woken(database, client, name):
 
 def test_records_that_cannot_be_read_are_reported_and_tried_again(database, client, name):
     """The store may not answer for a while: that ends no thread, and the sweep does not say that all is in MLflow."""
-    said, failing = [], [True]
+    warnings, failing = [], [True]
 
     def trials():
         if failing[0]:
             raise OSError("the store does not answer")
         return [trial(1, scores=scores(0.5))]
 
-    swept = Swept(database, name, warn=said.append, seconds=0.05)
+    swept = Swept(database, name, warn=warnings.append, seconds=0.05)
     swept.pages.trials = trials
     swept.pages.end_trial(1)
-    until(lambda: said)
-    assert "the store does not answer" in said[0]
+    until(lambda: warnings)
+    assert "the store does not answer" in warnings[0]
     failing[0] = False
     assert swept.close() == ()
     assert sorted(runs(client, name)[1]) == [1]
@@ -540,8 +542,8 @@ def test_files_and_description_stand_on_the_parent(database, client, name, tmp_p
     assert swept.close() == ()
     parent, _ = runs(client, name)
     assert [f.path for f in client.list_artifacts(parent.info.run_id)] == ["front.html"]
-    got = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
-    assert Path(got).read_bytes() == b"new"
+    path = client.download_artifacts(parent.info.run_id, "front.html", str(tmp_path))
+    assert Path(path).read_bytes() == b"new"
     note = parent.data.tags["mlflow.note.content"]
     assert note.endswith("\n\n| a front |")
     assert f"/runs/{parent.info.run_id}/artifacts/front.html" in note
@@ -601,18 +603,18 @@ def test_the_experiment_offers_views_that_name_what_is_shown(database, client, n
     experiment = client.get_experiment_by_name(name)
     assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
     child = runs(client, name)[1][1].data
-    known = {f"metrics.`{key}`" for key in child.metrics} | {f"tags.`{key}`" for key in child.tags}
+    known_columns = {f"metrics.`{key}`" for key in child.metrics} | {f"tags.`{key}`" for key in child.tags}
     for key in VIEWS:
         envelope = json.loads(experiment.tags[f"mlflow.sharedViewState.{key}"])
         assert set(envelope) == {"name", "createdAt", "updatedAt", "state"}
         state = json.loads(envelope["state"])
-        assert set(state["selectedColumns"]) <= known
-        assert state["orderByKey"] in known
+        assert set(state["selectedColumns"]) <= known_columns
+        assert state["orderByKey"] in known_columns
         client.search_runs([experiment.experiment_id], state["searchFilter"])
         assert f"viewStateShareKey={key}&" in experiment.tags["mlflow.note.content"]
     front = json.loads(json.loads(experiment.tags["mlflow.sharedViewState.raykd-front"])["state"])
-    (found,) = client.search_runs([experiment.experiment_id], front["searchFilter"])
-    assert found.info.run_name.startswith("#01")
+    (run,) = client.search_runs([experiment.experiment_id], front["searchFilter"])
+    assert run.info.run_name.startswith("#01")
 
 
 def test_a_server_without_room_for_a_view_gets_all_else(database, client, name, monkeypatch, caplog):
@@ -632,11 +634,11 @@ def test_scores_stand_by_the_name_that_their_task_gives_them(database, client, n
     swept.record(trial(1, scores=scores(0.5, 0.4, 0.3), **called))
     swept.pages.log_epoch(1, 0, {"dev": 0.45, "dev_by_language": {"en": 0.45}, "loss": 1.0})
     assert swept.close() == ()
-    found = runs(client, name)[1][1].data.metrics
+    metrics = runs(client, name)[1][1].data.metrics
     means = {"dev_accuracy": 0.5, "test_accuracy": 0.4, "test_accuracy_target": 0.3}
     spreads = {f"{key}_languages_sd": 0.0 for key in means}
     curves = {"epoch/dev_accuracy": 0.45, "epoch/dev_accuracy/en": 0.45, "epoch/loss": 1.0}
-    assert found == means | spreads | curves
+    assert metrics == means | spreads | curves
     tags = client.get_experiment_by_name(name).tags
     view = json.loads(tags["mlflow.sharedViewState.raykd-front"])
     assert view["name"] == "The front, by dev aspect accuracy"
@@ -674,9 +676,9 @@ def test_an_epoch_s_numbers_have_the_names_of_the_score():
     of_stage = {f"epoch/stage2_structural_gold/{name}": value for name, value in losses.items()}
     several = ("representation", "structural+gold")
     assert epoch_values(metrics, "accuracy", "epoch/", several) == common | of_stage
-    one = epoch_values(metrics | {"stage": 0}, "accuracy", "epoch/", ("structural+gold",))
+    single_stage = epoch_values(metrics | {"stage": 0}, "accuracy", "epoch/", ("structural+gold",))
     of_run = {f"epoch/{name}": value for name, value in losses.items()}
-    assert one == common | {"epoch/stage": 1} | of_run
+    assert single_stage == common | {"epoch/stage": 1} | of_run
     assert epoch_values({"dev": 0.5}, "f1", "epoch/seed 1/") == {"epoch/seed 1/dev_f1": 0.5}
 
 
@@ -756,8 +758,8 @@ def test_the_sweep_file_is_at_the_sweep_s_run_with_its_link(database, client, na
     assert parent.data.params == {
         "name": "x", "student.kind": "bilstm", "student.hidden_dim": '{"choice": [4, 8]}', "search.trials": "4"
     }  # fmt: skip
-    got = client.download_artifacts(parent.info.run_id, "sweep.yaml", str(tmp_path))
-    assert Path(got).read_bytes() == b"name: x, resumed"
+    path = client.download_artifacts(parent.info.run_id, "sweep.yaml", str(tmp_path))
+    assert Path(path).read_bytes() == b"name: x, resumed"
     experiment = client.get_experiment_by_name(name).experiment_id
     assert swept.publisher.link.startswith(
         f"http://127.0.0.1:5000/#/experiments/{experiment}/runs/{parent.info.run_id}?"

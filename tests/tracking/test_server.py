@@ -63,15 +63,15 @@ def test_a_database_in_memory_is_refused(uri):
 
 
 def test_nothing_listening_is_reported_at_once(listener):
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed_socket:
+        port = closed_socket.getsockname()[1]
     with pytest.raises(TrackingError, match=rf"nothing answers at 127\.0\.0\.1:{port}.*--set tracking\.uri="):
         check_server(f"http://127.0.0.1:{port}")
 
 
 def test_a_database_server_that_is_not_there_is_reported_at_once():
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as closed_socket:
+        port = closed_socket.getsockname()[1]
     with pytest.raises(TrackingError, match="nothing answers"):
         check_server(f"postgresql+psycopg2://me:secret@127.0.0.1:{port}/mlflow")
 
@@ -178,9 +178,9 @@ def test_processes_that_make_the_tables_of_one_new_database_at_once_do_not_destr
 
 @pytest.mark.parametrize("made", [5, 20])
 @pytest.mark.slow
-def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(made, tmp_path):
+def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(tables, tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    killed = subprocess.run([sys.executable, "-c", KILLED, uri, str(made)])
+    killed = subprocess.run([sys.executable, "-c", KILLED, uri, str(tables)])
     assert killed.returncode == -signal.SIGKILL
     check_server(uri)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]

@@ -1,4 +1,4 @@
-"""What is recorded reaches a server that goes away, or hangs, once it answers again; nobody waits for it meanwhile."""
+"""Records reach a server that goes away and comes back."""
 
 from __future__ import annotations
 
@@ -78,31 +78,31 @@ def test_a_server_that_stays_away_is_left_after_a_while(ended):
 @of_make_chaos
 def test_a_server_that_hangs_and_one_that_is_killed_show_everything_once_they_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(publisher, "LAST_S", 10_000.0)  # a server may start slowly
-    server, said = MlflowServer(tmp_path), list[str]()
+    server, warnings = MlflowServer(tmp_path), list[str]()
     server.start()
     try:
-        swept = Swept(f"http://{server.address}", "away", sweep_id="1", warn=said.append, seconds=0.1)
+        swept = Swept(f"http://{server.address}", "away", sweep_id="1", warn=warnings.append, seconds=0.1)
         server.hang()
         swept.record(Trial(1, "RUNNING"))
-        until(lambda: len(said) == 1)
+        until(lambda: len(warnings) == 1)
         for epoch in range(3):
             swept.pages.log_epoch(1, epoch, {"loss": float(epoch)})
         swept.record(Trial(1, "COMPLETE"))
-        assert "cannot be written, the sweep goes on without it" in said[0]
+        assert "cannot be written, the sweep goes on without it" in warnings[0]
         server.go_on()
-        until(lambda: len(said) == 2)
-        assert "answers again" in said[1]
+        until(lambda: len(warnings) == 2)
+        assert "answers again" in warnings[1]
         until(lambda: not swept.publisher.missing())
 
         server.stop()
         swept.record(Trial(2, "COMPLETE"))
-        until(lambda: len(said) == 3)
-        closing = threading.Thread(target=lambda: said.extend(swept.close()))
+        until(lambda: len(warnings) == 3)
+        closing = threading.Thread(target=lambda: warnings.extend(swept.close()))
         closing.start()
         server.start()
         closing.join()
-        assert "answers again" in said[3]
-        assert len(said) == 4, "the end has nothing to say"
+        assert "answers again" in warnings[3]
+        assert len(warnings) == 4, "the end has nothing to say"
         client = MlflowClient(f"http://{server.address}")
         experiment = client.get_experiment_by_name("away")
         assert experiment is not None
@@ -112,6 +112,6 @@ def test_a_server_that_hangs_and_one_that_is_killed_show_everything_once_they_an
         assert set(runs) == {None, "1/1", "1/2"}
         assert {run.info.status for run in runs.values()} == {"FINISHED"}
         losses = client.get_metric_history(runs["1/1"].info.run_id, "epoch/loss")
-        assert [(each.step, each.value) for each in losses] == [(0, 0.0), (1, 1.0), (2, 2.0)]
+        assert [(point.step, point.value) for point in losses] == [(0, 0.0), (1, 1.0), (2, 2.0)]
     finally:
         server.stop()

@@ -34,9 +34,9 @@ TEXTS = ["Ada Lovelace lives in London.", "", "Berlin liegt an der Spree, sagt A
 def export(tmp_path_factory):
     """An exported student."""
     folder = tmp_path_factory.mktemp("models")
-    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 6}, training=LEARNS)
-    ready = prepare(asked, Storage(str(folder / "store")))
-    run = student_of(ready, asked)
+    student_recipe = recipe(objective={"kind": "gold"}, schedule={"epochs": 6}, training=LEARNS)
+    ready = prepare(student_recipe, Storage(str(folder / "store")))
+    run = student_of(ready, student_recipe)
     executed(ready, run)
     export_run(ready.storage.child(*run.folder), Storage(str(folder / "student")), store=ready.storage)
     return folder / "student"
@@ -81,8 +81,8 @@ def logged(client, name):
 
 def versions(client, name):
     """Version → trial."""
-    found = client.search_model_versions(f"name='{name}'")
-    return {str(version.version): int(version.tags["raykd.trial"].split("/")[1]) for version in found}
+    versions = client.search_model_versions(f"name='{name}'")
+    return {str(version.version): int(version.tags["raykd.trial"].split("/")[1]) for version in versions}
 
 
 def shipped(client, name):
@@ -127,19 +127,19 @@ assert TestClient(init(model)).post("/invocations", json={"inputs": texts}).json
 assert not [name for name in sys.modules if name.startswith(("torch", "raykd.", "transformers"))]
 print(json.dumps(by_frame))
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(folder), json.dumps(TEXTS)], cwd=tmp_path, capture_output=True, text=True,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    served = json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr
+    served = json.loads(process.stdout.splitlines()[-1])
     expected = list(raykd.load(export)(TEXTS))
-    assert [each["text"] for each in served] == TEXTS
-    assert [[(span["label"], span["start"], span["end"]) for span in each["spans"]] for each in served] == [
-        [(span.label, span.start, span.end) for span in each.spans] for each in expected
-    ]
-    assert [[word["label"] for word in each["words"]] for each in served] == [
-        [word.label for word in each.words] for each in expected
+    assert [answer["text"] for answer in served] == TEXTS
+    assert [
+        [(span["label"], span["start"], span["end"]) for span in answer["spans"]] for answer in served
+    ] == [[(span.label, span.start, span.end) for span in answer.spans] for answer in expected]
+    assert [[word["label"] for word in answer["words"]] for answer in served] == [
+        [word.label for word in answer.words] for answer in expected
     ]
     assert served[0]["words"][0]["probability"] == pytest.approx(expected[0].words[0].probability)
 
@@ -154,7 +154,7 @@ def test_students_of_single_languages_are_one_model_that_asks_for_the_language(e
     save_model(tmp_path / "both", tmp_path / "model")
     model = load_model(str(tmp_path / "model"))
     rows = {"text": TEXTS, "language": ["en", "de", "de"]}
-    assert [each["text"] for each in model.predict(rows_of(rows))] == TEXTS
+    assert [answer["text"] for answer in model.predict(rows_of(rows))] == TEXTS
     with pytest.raises(ValueError, match="no student for fr; languages are de, en"):
         model.predict(rows_of(rows | {"language": ["en", "fr", "de"]}))
     with pytest.raises(Exception, match="language"):
