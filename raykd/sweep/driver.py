@@ -96,8 +96,8 @@ def _run_in_slots(context: PhaseContext, phases: list[Phase], role: RunRole) -> 
     context.at_once = _concurrent_runs(context, role, max(phase.planned() for phase in phases))
     sweep = context.sweep
     work(
-        InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri, resources=sweep.file.resources.for_role(role),
-        concurrent=context.at_once, nodes=sweep.nodes,
+        InTurn(_schedulers(context, phases)), store_uri=sweep.storage.uri,
+        resources=sweep.file.resources.for_role(role), concurrent=context.at_once, nodes=sweep.nodes,
     )  # fmt: skip
 
 

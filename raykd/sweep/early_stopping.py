@@ -100,14 +100,14 @@ class RunCourse:
     Attributes:
         points: The points, by rising share.
         epochs: The reported metrics.
-        done: Share of the plan that is done; patience may end a plan earlier.
+        done_share: Share of the plan that is done; patience may end a plan earlier.
         plan: Equal for runs that can be compared at one share of their plans.
     """
 
     def __init__(self, run: Run):
         self.points: list[Point] = []
         self.epochs: list[PlainObject] = []
-        self.done = 0.0
+        self.done_share = 0.0
         self._has_points = [reads_scores(stage) for stage in run.stages]
         self._length = plan_length(run)
         kinds = [
@@ -133,9 +133,9 @@ class RunCourse:
         if selected > self._best:
             self._best, self._best_dev = selected, metrics["dev"]
         epochs, steps = metrics["epoch"] - self._first_epoch + 1, metrics["steps"] - self._steps_before
-        self.done = self._length.share_done(*step, epochs, steps)
+        self.done_share = self._length.share_done(*step, epochs, steps)
         if self._has_points[step[0]]:
-            self.points.append(Point(self.done, self._best_dev))
+            self.points.append(Point(self.done_share, self._best_dev))
 
     def end(self) -> None:
         """End the run, by patience or as planned: it moves to the end of its plan."""
@@ -414,7 +414,7 @@ def _costs_no_more(costs: Sequence[float], limits: Sequence[float], directions: 
 def _below_rung(
     course: TrialCourse,
     rung: float | None,
-    others: Sequence[TrialCourse],
+    courses: Sequence[TrialCourse],
     eta: float,
     directions: Sequence[Direction],
 ) -> str:
@@ -422,7 +422,7 @@ def _below_rung(
         return ""
     seeds = course.seeds_at(rung)
     score = course.score_at(rung, seeds)
-    comparable = [rival for rival in others if rival.plan == course.plan]
+    comparable = [rival for rival in courses if rival.plan == course.plan]
     rivals = [
         (at_rung, rival) for rival in comparable if (at_rung := rival.score_at(rung, seeds)) is not None
     ]

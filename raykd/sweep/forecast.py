@@ -133,7 +133,7 @@ def trained_share(sweep: Sweep) -> float | None:
         for run, course in zip(runs, courses, strict=True):
             for metrics in record.epochs.get(run.id, ()):
                 course.add(metrics)
-        shares.append(fmean(course.done for course in courses) if courses else 1.0)
+        shares.append(fmean(course.done_share for course in courses) if courses else 1.0)
     return fmean(shares) if shares else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from raykd.cli.sweep import SOME_FAILED, NO_FRONT
+from raykd.cli.sweep import NO_FRONT, SOME_FAILED
 from raykd.errors import RunError
 from raykd.figures.trial import Trial
 from raykd.storage.store import Storage
@@ -107,7 +107,8 @@ def test_a_sweep_stops_when_its_trials_fail_keeps_what_it_has_and_goes_on_when_t
 @pytest.mark.slow
 def test_a_run_that_diverges_is_named_with_the_step_and_what_to_change(folder):
     assert (
-        sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}") == SOME_FAILED
+        sweep(folder, "--set", "teachers.training.learning_rate=0.01", rate="{choice: [0.01, 1e37]}")
+        == SOME_FAILED
     )
     for trial in trials(folder):
         diverged = trial.settings["training.learning_rate"] == 1e37
