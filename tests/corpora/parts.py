@@ -1,4 +1,4 @@
-"""What a source gives, by part; and what is selected of it."""
+"""Corpora from sentences in memory: the steps of reading one by one."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ def read(config: Any) -> Parts:
 
 
 def pool_of(parts: Mapping[str, Iterable[Sentence]], folder: Path) -> Pool:
-    """What would be read of a source that gives these parts."""
-    return read_pool(((part, each) for part, sentences in parts.items() for each in sentences), folder)
+    """Return the pool of a source with these parts."""
+    return read_pool(
+        ((part, sentence) for part, sentences in parts.items() for sentence in sentences), folder
+    )
 
 
 def select(parts: Mapping[str, Iterable[Sentence]], config: SourceConfig) -> tuple[Parts, Dropped]:
-    """The sentences that are selected from parts, with the tags that are used of them."""
+    """Select sentences from parts."""
     everything = [sentence for sentences in parts.values() for sentence in sentences if sentence.tokens]
     with tempfile.TemporaryDirectory() as folder:
         rows, dropped = select_rows(pool_of(parts, Path(folder)).columns, config)
-    selected = {part: [everything[row] for row in found.tolist()] for part, found in rows.items()}
+    selected = {part: [everything[row] for row in part_rows.tolist()] for part, part_rows in rows.items()}
     selected["unlabelled"] = [sentence._replace(tags=None) for sentence in selected["unlabelled"]]
     return selected, dropped

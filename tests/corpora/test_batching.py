@@ -66,8 +66,8 @@ def test_windows_hold_every_part_once_within_their_bound(sizes, most, seed, epoc
     assert all(sizes[window].sum() <= most or len(window) == 1 for window in windows)
     if sizes.sum() <= most or not shuffle:
         assert flat(windows) == list(range(len(sizes)))
-    again = plan_windows(sizes, max_bytes=most, seed=seed, epoch=epoch, shuffle=shuffle)
-    assert [window.tolist() for window in windows] == [window.tolist() for window in again]
+    second_plan = plan_windows(sizes, max_bytes=most, seed=seed, epoch=epoch, shuffle=shuffle)
+    assert [window.tolist() for window in windows] == [window.tolist() for window in second_plan]
 
 
 def test_the_order_of_parts_differs_between_epochs():
@@ -136,12 +136,12 @@ def test_language_shares_follow_the_exponent(languages, alpha, seed, epoch):
     assert len(indices) == len(languages)
     counts = Counter(languages)
     total = sum(count**alpha for count in counts.values())
-    taken = Counter(languages[i] for i in indices)
+    draws = Counter(languages[i] for i in indices)
     times = Counter(indices.tolist())
     for language, count in counts.items():
-        assert abs(taken[language] - count**alpha / total * len(languages)) < 1
-        each = [times[i] for i, name in enumerate(languages) if name == language]
-        assert max(each) - min(each) <= 1
+        assert abs(draws[language] - count**alpha / total * len(languages)) < 1
+        counts_of_language = [times[i] for i, name in enumerate(languages) if name == language]
+        assert max(counts_of_language) - min(counts_of_language) <= 1
 
 
 @untimed

@@ -75,9 +75,9 @@ def test_names_of_dev_and_test_occur_in_no_training_text():
 
 
 def test_most_entities_of_test_are_unseen(parts):
-    seen = {tuple(map(str.lower, words)) for words, _ in entities(parts["train"])}
+    train_names = {tuple(map(str.lower, words)) for words, _ in entities(parts["train"])}
     test = [tuple(map(str.lower, words)) for words, _ in entities(parts["test"])]
-    assert sum(words in seen for words in test) / len(test) < 0.2
+    assert sum(words in train_names for words in test) / len(test) < 0.2
 
 
 def test_context_decides_what_an_ambiguous_name_is(parts):
@@ -104,8 +104,8 @@ def test_the_same_in_every_process(parts):
         "from raykd.corpora.builtin import BuiltinSource, read;"
         "print([each for part, each in read(BuiltinSource(source='builtin')) if part == 'test'])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(parts["test"])
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == str(parts["test"])
 
 
 @pytest.mark.parametrize(

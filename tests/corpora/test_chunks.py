@@ -73,9 +73,9 @@ def test_the_digest_does_not_depend_on_chunks_and_stays_what_it_was(rows, cuts):
 
 @given(ROWS, st.lists(st.integers(0, 30), max_size=4), st.data())
 def test_rows_are_taken_from_their_chunks(rows, cuts, data):
-    wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=9)) if rows else []
+    chosen_rows = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=9)) if rows else []
     column = Chunks(table_of(rows, cuts)["tokens"])
-    assert column.take(np.array(wanted, np.int64)).to_pylist() == [rows[row][0] for row in wanted]
+    assert column.take(np.array(chosen_rows, np.int64)).to_pylist() == [rows[row][0] for row in chosen_rows]
 
 
 @given(ROWS, st.lists(st.integers(0, 30), max_size=4))

@@ -22,8 +22,8 @@ def run(*arguments):
 
 @pytest.fixture
 def folder(tmp_path):
-    done = run("make", tmp_path / "made", "--languages", "en,nl", "--train", 20, "--dev", 5, "--test", 5)
-    assert "corpus: 8 files in" in done.output
+    result = run("make", tmp_path / "made", "--languages", "en,nl", "--train", 20, "--dev", 5, "--test", 5)
+    assert "corpus: 8 files in" in result.output
     return tmp_path / "made"
 
 
@@ -40,14 +40,14 @@ def test_a_file_with_task_and_corpus_alone_is_shown(folder, tmp_path):
     path = tmp_path / "mine.yaml"
     corpus = "{source: conll, root: ROOT, languages: [en], train: '{lang}/train.conll', dev: '{lang}/dev.conll', test: '{lang}/test.conll'}"  # fmt: skip  # noqa: E501
     path.write_text(f"task: ner\ncorpus: {corpus.replace('ROOT', str(folder))}\n")
-    done = run("show", path)
-    assert "can be read. Next: raykd check" in done.output
-    assert "train" in done.output
+    result = run("show", path)
+    assert "can be read. Next: raykd check" in result.output
+    assert "train" in result.output
     # Other sections, also faulty ones, are not looked at; a task that does not fit is.
     path.write_text(path.read_text().replace("task: ner", "task: pos\nteachers: {kind: nonsense}"))
-    done = run("show", path)
-    assert done.exit_code == 0
-    assert "and task 'pos' needs flat tags" in done.output
+    result = run("show", path)
+    assert result.exit_code == 0
+    assert "and task 'pos' needs flat tags" in result.output
     for text, fault in (("task: ner\n", "corpus"), ("corpus: {source: bultin}\n", "did you mean 'builtin'")):
         path.write_text(text)
         with pytest.raises(SpecError, match=fault):
@@ -59,11 +59,11 @@ def test_what_was_left_out_is_shown(tmp_path):
     (tmp_path / "d").write_text("d N\n\na N\n")
     corpus = f"{{source: conll, root: {tmp_path}, languages: [xx], train: t, dev: d, test: d, on_error: skip, most_skipped: 1}}"  # noqa: E501
     (tmp_path / "mine.yaml").write_text(f"task: pos\ncorpus: {corpus}\n")
-    shown = run("show", tmp_path / "mine.yaml").output
+    output = run("show", tmp_path / "mine.yaml").output
     assert (
-        f"1 sentence of train xx has faults and was left out, for example {tmp_path}/t:3: 1 column" in shown
+        f"1 sentence of train xx has faults and was left out, for example {tmp_path}/t:3: 1 column" in output
     )
-    assert "it is also in dev or test (xx 1; for example 'a'); set corpus.overlaps: keep" in shown
+    assert "it is also in dev or test (xx 1; for example 'a'); set corpus.overlaps: keep" in output
 
 
 def test_existing_files_are_kept_without_a_flag(folder):
@@ -79,9 +79,9 @@ def test_existing_files_are_kept_without_a_flag(folder):
 
 
 def test_a_size_out_of_range_is_refused(tmp_path):
-    done = run("make", tmp_path, "--train", 0)
-    assert done.exit_code == 2
-    assert "train: Input should be greater than or equal to 1" in done.output
+    result = run("make", tmp_path, "--train", 0)
+    assert result.exit_code == 2
+    assert "train: Input should be greater than or equal to 1" in result.output
 
 
 def test_classes_are_shown_with_their_counts():
@@ -94,7 +94,7 @@ def test_classes_are_shown_with_their_counts():
     figures = describe_corpus(make_corpus(parts, SourceConfig(languages=("en",))))
     console = Console(width=200, file=StringIO())
     console.print(summary_table(figures))
-    shown = console.file.getvalue()
-    assert "one class per sentence" in shown
+    output = console.file.getvalue()
+    assert "one class per sentence" in output
     for counts in ("no 3  yes 6", "no 1  yes 2", "no 2  yes 4"):
-        assert shown.count(counts) == 1
+        assert output.count(counts) == 1

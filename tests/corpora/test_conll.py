@@ -232,14 +232,18 @@ def write(root, **files):
 def test_patterns_and_columns_of_their_own(tmp_path):
     write(tmp_path, t="1\tA\tO\n", d="1\tB\tO\n", da="C O x\n", sv="D O x\n", u="E\n")
     parts = {"train": {"xx": "t", "default": "{lang}"}, "dev": {"xx": "d", "default": "{lang}"}}
-    found = read(
+    corpus_read = read(
         source(
             tmp_path, languages=["da", "xx", "sv"], **parts, test={"xx": "d", "default": "{lang}"},
             unlabelled={"sv": "u"}, columns={"xx": {"token": 1, "tag": 2}, "default": {"tag": 1}},
         )
     )  # fmt: skip
-    assert [(s.language, s.tokens) for s in found["train"]] == [("da", ["C"]), ("xx", ["A"]), ("sv", ["D"])]
-    assert [(s.language, s.tokens, s.tags) for s in found["unlabelled"]] == [("sv", ["E"], None)]
+    assert [(s.language, s.tokens) for s in corpus_read["train"]] == [
+        ("da", ["C"]),
+        ("xx", ["A"]),
+        ("sv", ["D"]),
+    ]
+    assert [(s.language, s.tokens, s.tags) for s in corpus_read["unlabelled"]] == [("sv", ["E"], None)]
 
 
 def test_targets_are_read_without_dev_or_tags_and_need_no_other_files(tmp_path):
@@ -247,10 +251,10 @@ def test_targets_are_read_without_dev_or_tags_and_need_no_other_files(tmp_path):
     write(tmp_path, **{"da.t": "D\n", "da.e": "E O\n", "sv.e": "F O\n"})
     targets = {"unlabelled_languages": ["da"], "zero_shot_languages": ["sv"]}
     settings = {"languages": ["xx", "da", "sv"], "train": "{lang}.t", "dev": "{lang}.d", "test": "{lang}.e"}
-    found = read(source(tmp_path, **targets, **settings, columns={"da": {"tag": -1}}))
-    assert [(s.language, s.tags) for s in found["train"]] == [("xx", ["O"]), ("da", None)]
-    assert [s.language for s in found["dev"]] == ["xx"]
-    assert [s.tokens for s in found["test"]] == [["C"], ["E"], ["F"]]
+    corpus_read = read(source(tmp_path, **targets, **settings, columns={"da": {"tag": -1}}))
+    assert [(s.language, s.tags) for s in corpus_read["train"]] == [("xx", ["O"]), ("da", None)]
+    assert [s.language for s in corpus_read["dev"]] == ["xx"]
+    assert [s.tokens for s in corpus_read["test"]] == [["C"], ["E"], ["F"]]
 
 
 @pytest.mark.parametrize(
@@ -277,21 +281,21 @@ def test_patterns_and_roles_that_do_not_agree_are_refused(tmp_path, settings, me
 
 def test_a_target_whose_files_are_not_named_may_bring_text_alone(tmp_path):
     write(tmp_path, **{"a.t": "A O\n", "a.e": "C O\n", "text": "D\n", "test": "E O\n"})
-    found = read(
+    corpus_read = read(
         source(
             tmp_path, languages=["da", "sv"], unlabelled_languages=["sv"], train={"da": "a.t"}, dev="a.t",
             test={"da": "a.e", "sv": "test"}, unlabelled={"sv": "text"},
         )
     )  # fmt: skip
-    assert [(s.language, s.tokens) for s in found["unlabelled"]] == [("sv", ["D"])]
+    assert [(s.language, s.tokens) for s in corpus_read["unlabelled"]] == [("sv", ["D"])]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("columns", [{}, {"tag": 1}, {"xx": {"token": 1, "tag": 2}, "default": {"tag": 1}}])
 def test_columns_for_all_or_each_survive_json(tmp_path, columns):
-    asked = source(tmp_path, columns=columns)
-    assert ConllSource.model_validate_json(asked.model_dump_json()) == asked
-    written = asked.model_dump(mode="json", exclude_defaults=True).get("columns", {})
+    configured = source(tmp_path, columns=columns)
+    assert ConllSource.model_validate_json(configured.model_dump_json()) == configured
+    written = configured.model_dump(mode="json", exclude_defaults=True).get("columns", {})
     assert {**columns, **written} == written
 
 

@@ -62,10 +62,10 @@ def conllu(count, first=0):
 
 
 def texts(count, first=0):
-    found = []
+    detected = []
     for number, sentence in enumerate(rows(IOB2, count, first)):
-        found.append((" ".join(word for word, _ in sentence), ("good", "bad", "mixed")[number % 3]))
-    return found
+        detected.append((" ".join(word for word, _ in sentence), ("good", "bad", "mixed")[number % 3]))
+    return detected
 
 
 def tsv(count, first=0, header=""):
@@ -137,20 +137,20 @@ def write(root, files):
 
 
 def parted(
-    make, names=("{lang}/{part}.conll",), languages=("en", "de"), parts=("train", "dev", "test"), **how
+    make, names=("{lang}/{part}.conll",), languages=("en", "de"), parts=("train", "dev", "test"), **options
 ):
     """Files of each language and part; no two have a sentence in common."""
     files, first = {}, 0
     for language in languages:
         for part, spelled in zip(PARTS, parts, strict=False):
             name = names[0].format(lang=language, part=spelled)
-            files[name] = make(count=PARTS[part], first=first, **how)
+            files[name] = make(count=PARTS[part], first=first, **options)
             first += PARTS[part]
     return files
 
 
 def of(tags):
-    return lambda **how: conll(tags, **how)
+    return lambda **options: conll(tags, **options)
 
 
 CASES = {
@@ -306,15 +306,15 @@ CASES = {
 def test_what_is_found_is_what_is_there(tmp_path, case):
     files, expected = CASES[case]
     write(tmp_path, files)
-    found = detect(str(tmp_path))
-    assert {key: found.settings.get(key) for key in expected} == expected
-    corpus = read_corpus(found.config)
+    detected = detect(str(tmp_path))
+    assert {key: detected.settings.get(key) for key in expected} == expected
+    corpus = read_corpus(detected.config)
     assert all(corpus.parts[part].num_rows for part in ("train", "dev", "test"))
     spans = {"ORG", "PER", "LOC"}
     labels = {"conllu": set(UPOS), "tsv": {"good", "bad", "mixed"}, "jsonl": {"good", "bad", "mixed"}}
     for kind in ("atis", "xsid", "multiatis"):
         labels[kind] = {*spans, *(f"intent:{intent}" for intent in INTENTS)}
-    assert set(corpus.labels) == labels.get(found.settings["source"], spans)
+    assert set(corpus.labels) == labels.get(detected.settings["source"], spans)
 
 
 def test_parquet_of_words_and_of_several_languages(tmp_path):
@@ -332,10 +332,10 @@ def test_parquet_of_words_and_of_several_languages(tmp_path):
         half = count // 2
         pq.write_table(table.slice(0, half), tmp_path / f"{name}-00000-of-00002.parquet")
         pq.write_table(table.slice(half), tmp_path / f"{name}-00001-of-00002.parquet")
-    found = detect(str(tmp_path))
-    assert found.settings["columns"] == {"token": "tokens", "tag": "ner_tags", "language": "lang"}
-    assert found.settings["train"] == "train-0000*-of-00002.parquet"
-    corpus = read_corpus(found.config)
+    detected = detect(str(tmp_path))
+    assert detected.settings["columns"] == {"token": "tokens", "tag": "ner_tags", "language": "lang"}
+    assert detected.settings["train"] == "train-0000*-of-00002.parquet"
+    corpus = read_corpus(detected.config)
     assert corpus.languages == ("de", "en")
     assert corpus.parts["train"].num_rows == PARTS["train"]
 
@@ -349,22 +349,23 @@ def test_other_columns_that_could_be_the_tags_are_named(tmp_path):
 
 def test_what_was_decided_is_said(tmp_path):
     write(tmp_path, CASES["no dev"][0])
-    found = detect(str(tmp_path))
-    assert found.notes == ("no dev; dev is drawn from train, 9 : 1",)
-    (format_, columns) = (text for _, text in found.guesses)
+    detected = detect(str(tmp_path))
+    assert detected.notes == ("no dev; dev is drawn from train, 9 : 1",)
+    (format_, columns) = (text for _, text in detected.guesses)
     assert format_ == "one word per line, empty lines between sentences, 2 columns between tabs"
     assert columns.startswith("0 words (")
     assert columns.endswith("1 spans (PER, ORG, LOC), taken as the tags")
 
 
 def test_a_broken_byte_is_no_other_encoding(tmp_path):
-    files = parted(lambda **how: conll(IOB2, **how).replace("Anna", "Zoé"), languages=["en"])
+    files = parted(lambda **options: conll(IOB2, **options).replace("Anna", "Zoé"), languages=["en"])
     files["en/train.conll"] = files["en/train.conll"].encode().replace(b"Berg", b"Ber\xff", 1)
     write(tmp_path, files)
-    found = detect(str(tmp_path))
-    assert "encoding" not in found.settings
+    detected = detect(str(tmp_path))
+    assert "encoding" not in detected.settings
     assert (
-        "en/train.conll: byte 0xff in line 2 is not UTF-8, and the rest is: correct the line" in found.notes
+        "en/train.conll: byte 0xff in line 2 is not UTF-8, and the rest is: correct the line"
+        in detected.notes
     )
 
 
@@ -433,8 +434,8 @@ def test_what_cannot_be_read_is_named_with_what_is_expected(tmp_path, files, mes
 )
 def test_names_say_part_and_language(name, part, language):
     assert reason_to_skip(name) is None
-    (found,) = read_names([name])
-    assert (found.parts, found.language) == ((part,) if part else (), language)
+    (detected,) = read_names([name])
+    assert (detected.parts, detected.language) == ((part,) if part else (), language)
 
 
 @pytest.mark.parametrize(
@@ -450,10 +451,13 @@ def test_longer_words_are_no_parts(name):
 
 def test_a_file_that_could_be_two_parts_is_asked_about(tmp_path):
     write(tmp_path, CASES["a file of two parts beside the others"][0])
-    found = detect(str(tmp_path))
-    assert found.unused == {"train_dev.tsv": "its name says train and dev"}
-    asked = "train_dev.tsv: its name says train and dev: it is not read; give it the name of one part, or write it"
-    assert any(note.startswith(asked) for note in found.notes)
+    detected = detect(str(tmp_path))
+    assert detected.unused == {"train_dev.tsv": "its name says train and dev"}
+    expected_note = (
+        "train_dev.tsv: its name says train and dev: it is not read; "
+        "give it the name of one part, or write it"
+    )
+    assert any(note.startswith(expected_note) for note in detected.notes)
     (tmp_path / "eval.tsv").write_text(conll(IOB2, 9, 900))
     assert detect(str(tmp_path)).unused["eval.tsv"] == "its name says dev or test, and there are both"
 
@@ -485,8 +489,8 @@ def test_where_some_files_are_utf_8_they_are_read_as_such(tmp_path):
     for name, text in (("train", "Zürich B-LOC"), ("dev", "it\x92s B-LOC"), ("test", "Köln B-LOC")):
         encoding = "latin-1" if name == "dev" else "utf-8"
         (tmp_path / f"{name}.conll").write_bytes(f"{text}\nin O\n\n".encode(encoding) * 9)
-    found = detect(str(tmp_path))
-    assert found.settings.get("encoding", "utf-8") == "utf-8"
+    detected = detect(str(tmp_path))
+    assert detected.settings.get("encoding", "utf-8") == "utf-8"
 
 
 def test_a_language_that_begins_late_in_json_lines_is_found(tmp_path):
@@ -501,9 +505,9 @@ def test_a_damaged_file_and_a_test_without_labels_are_left_out(tmp_path):
         (tmp_path / f"{part}.conll").write_text("Anna B-PER\nsleeps O\n\n" * 9)
     (tmp_path / "test.conll").write_text("Anna\nsleeps\n\n" * 9)
     (tmp_path / "old.conll.gz").write_bytes(b"\x1f\x8bnothing")
-    found = detect(str(tmp_path))
-    assert {"test.conll", "old.conll.gz"} <= set(found.unused)
-    assert "unlabelled" not in found.settings
+    detected = detect(str(tmp_path))
+    assert {"test.conll", "old.conll.gz"} <= set(detected.unused)
+    assert "unlabelled" not in detected.settings
 
 
 def test_classes_that_begin_late_in_a_table_are_seen(tmp_path):
@@ -514,11 +518,11 @@ def test_classes_that_begin_late_in_a_table_are_seen(tmp_path):
     ]
     parts = {f"{part}.tsv": "".join(lines) for part in ("train", "dev", "test")}
     write(tmp_path, parts)
-    found = detect(str(tmp_path))
-    assert found.settings["source"] == "tsv"
-    assert found.settings["columns"] == {"text": 0, "label": 1}
+    detected = detect(str(tmp_path))
+    assert detected.settings["source"] == "tsv"
+    assert detected.settings["columns"] == {"text": 0, "label": 1}
     write(tmp_path, {"train.tsv": "".join([*lines, "the last text has no class\t\n"])})
-    assert detect(str(tmp_path)).settings == found.settings
+    assert detect(str(tmp_path)).settings == detected.settings
     # Ids are no classes, which shows only in many lines.
     numbers = [f"the text {number} is one of several\t{max(0, number - 4500)}\n" for number in range(6000)]
     write(tmp_path, {"train.tsv": "".join(numbers)})

@@ -40,10 +40,12 @@ def padded(rows, fill=0):
 
 def test_the_word_in_front_of_an_utterance_is_read_at_the_last_special_token_before_it():
     batch = encode_text([["a", "ab"], ["ab"]], SPECIAL).gather(np.array([0, 1]))
-    asked = encode_text([["<utterance>", "a", "ab"], ["<utterance>", "ab"]], SPECIAL).gather(np.array([0, 1]))
-    assert asked.pieces_BP.tolist() == batch.pieces_BP.tolist()
-    assert asked.first_BT.tolist() == [[1, 2, 3], [1, 2, 0]]
-    assert asked.lengths_B.tolist() == [3, 2]
+    utterances = encode_text([["<utterance>", "a", "ab"], ["<utterance>", "ab"]], SPECIAL).gather(
+        np.array([0, 1])
+    )
+    assert utterances.pieces_BP.tolist() == batch.pieces_BP.tolist()
+    assert utterances.first_BT.tolist() == [[1, 2, 3], [1, 2, 0]]
+    assert utterances.lengths_B.tolist() == [3, 2]
     # Where there is none, it is a word like any other.
     words = WordVocabulary.build(["<utterance>", "a"])
     assert encode_text([["<utterance>", "a"]], words).gather(np.array([0])).pieces_BP.tolist() == [[2, 3]]
@@ -98,10 +100,14 @@ def test_blocks_one_after_the_other_are_the_whole(sentences, picks, cut, charact
     indices = np.array([pick % len(sentences) for pick in picks], dtype=np.int64)
     assert joined.lengths.tolist() == whole.lengths.tolist()
     assert joined.piece_lengths.tolist() == whole.piece_lengths.tolist()
-    for own, expected in zip(
+    for block_text, expected in zip(
         vars(joined.gather(indices)).values(), vars(whole.gather(indices)).values(), strict=True
     ):
-        assert torch.equal(own, expected) if isinstance(expected, torch.Tensor) else own == expected
+        assert (
+            torch.equal(block_text, expected)
+            if isinstance(expected, torch.Tensor)
+            else block_text == expected
+        )
 
 
 def test_a_sentence_without_words_is_refused():

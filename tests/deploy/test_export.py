@@ -37,10 +37,10 @@ LEARNS = {"batch_tokens": 60, "learning_rate": 2e-2, "dropout": 0.0}
 @pytest.fixture(scope="module")
 def student(tmp_path_factory):
     """A store and the folder of a student that learnt enough to give several labels."""
-    asked = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=LEARNS)
-    ready = prepare(asked, Storage(str(tmp_path_factory.mktemp("export") / "store")))
+    settings = recipe(objective={"kind": "gold"}, schedule={"epochs": 8}, training=LEARNS)
+    ready = prepare(settings, Storage(str(tmp_path_factory.mktemp("export") / "store")))
     train_teachers(ready)
-    run = student_of(ready, asked)
+    run = student_of(ready, settings)
     executed(ready, run)
     return ready.storage, ready.storage.child(*run.folder)
 
@@ -49,26 +49,28 @@ def student(tmp_path_factory):
 def exported(student, tmp_path_factory):
     storage, folder = student
     target = Storage(str(tmp_path_factory.mktemp("exported") / "student"))
-    return export_run(folder, target, store=storage, card=lambda done: done.run.id), Path(target.address)
+    return export_run(folder, target, store=storage, card=lambda written: written.run.id), Path(
+        target.address
+    )
 
 
 def test_files_are_described_and_the_weights_are_those_of_the_run(student, exported):
-    done, folder = exported
+    written, folder = exported
     card = json.loads((folder / "export.json").read_text())
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == sorted(
         FILES
     )
-    assert card["run"] == done.run.id == student[1].address.rpartition("/")[2]
+    assert card["run"] == written.run.id == student[1].address.rpartition("/")[2]
     assert (card["task"], card["unit"], card["piece_limit"]) == ("ner", "word", None)
     assert card["inputs"]["first"] == ["batch", "word"]
     assert card["outputs"]["labels"] == ["batch", "word"]
-    for name, size in done.sizes.items():
+    for name, size in written.sizes.items():
         content = (folder / name).read_bytes()
         assert card["files"][name] == {"bytes": len(content), "sha256": sha256(content).hexdigest()}
         assert len(content) == size
     tagger = raykd.load(student[1].uri)
     assert (folder / WEIGHTS).read_bytes() == save_weights(tagger.model) == student[1].read(WEIGHTS)
-    assert card["parameters"] == sum(each.numel() for each in tagger.model.parameters())
+    assert card["parameters"] == sum(parameter.numel() for parameter in tagger.model.parameters())
     assert json.loads((folder / "labels.json").read_text())["tags"] == list(tagger.labels)
 
 
@@ -121,8 +123,8 @@ def test_another_label_in_float32_is_an_error_and_nothing_is_written(student, tm
 def test_a_run_without_its_corpus_is_exported_and_not_compared(student, exported, tmp_path):
     _, folder = student
     for name, store in (("none", None), ("other", Storage(str(tmp_path / "empty")))):
-        done = export_run(folder, Storage(str(tmp_path / name)), store=store)
-        assert done.agreement is None
+        written = export_run(folder, Storage(str(tmp_path / name)), store=store)
+        assert written.agreement is None
         assert (tmp_path / name / ONNX).read_bytes() == (exported[1] / ONNX).read_bytes()
 
 
@@ -141,8 +143,8 @@ def test_sentences_that_are_read_in_parts_are_left_out_of_the_comparison(student
 def test_a_teacher_that_reads_characters_is_exported(student, tmp_path):
     storage, _ = student
     (folder, *_) = [storage.child("teachers", name.split("/")[1]) for name in storage.names("teachers/")]
-    done = export_run(folder, Storage(str(tmp_path)), store=storage)
-    assert done.agreement.differing[ONNX] == 0
+    written = export_run(folder, Storage(str(tmp_path)), store=storage)
+    assert written.agreement.differing[ONNX] == 0
     inputs = json.loads((tmp_path / "export.json").read_text())["inputs"]
     assert inputs["characters"] == ["batch", "word", "character"]
 
@@ -174,11 +176,11 @@ def conll_of(folder: Path, sentences: list[list[str]]) -> dict[str, object]:
 def exported_of(folder: Path, sentences: list[list[str]], **options: object):
     """An export of a student of these sentences, and what was written."""
     corpus = conll_of(folder / "corpus", sentences)
-    asked = Recipe.model_validate(
+    settings = Recipe.model_validate(
         {**TREE, "corpus": corpus, "objective": {"kind": "gold"}, "training": LEARNS}
     )
-    ready = prepare(asked, Storage(str(folder / "store")))
-    run = student_of(ready, asked)
+    ready = prepare(settings, Storage(str(folder / "store")))
+    run = student_of(ready, settings)
     executed(ready, run)
     target = Storage(str(folder / "out"))
     card = partial(model_card, stated=CardConfig())
@@ -192,8 +194,8 @@ def test_a_corpus_with_other_words_than_those_of_text_is_said(tmp_path):
         *(["@ada", "met", "COVID-19", number] for number in numbers),
         *(["do", "n't", number] for number in numbers),
     ]
-    done, folder = exported_of(tmp_path, sentences)
-    splitting = done.splitting
+    written, folder = exported_of(tmp_path, sentences)
+    splitting = written.splitting
     assert (splitting.split, splitting.sentences, splitting.same) == (
         "signs",
         10,
@@ -215,8 +217,8 @@ def test_a_corpus_with_other_words_than_those_of_text_is_said(tmp_path):
 
 def test_the_split_of_an_export_is_that_of_all_who_load_it(tmp_path):
     sentences = [["@ada", "met", "COVID-19", number] for number in map(str, range(10))]
-    done, folder = exported_of(tmp_path, sentences, split="whitespace")
-    assert (done.splitting.problem, done.splitting.proposal) == (None, None)
+    written, folder = exported_of(tmp_path, sentences, split="whitespace")
+    assert (written.splitting.problem, written.splitting.proposal) == (None, None)
     assert "Texts are split into words at white space alone." in (folder / "README.md").read_text()
     text = "@ada met O'Neill."
     assert [word.text for word in raykd.load(folder)(text).words] == text.split()

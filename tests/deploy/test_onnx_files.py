@@ -46,13 +46,17 @@ def test_both_files_label_a_batch(tagger, files):
 def test_every_matrix_is_stored_in_8_bits(tagger, files):
     weights = onnx.load_from_string(files.int8).graph.initializer
     whole = [
-        each for each in weights if each.data_type == onnx.TensorProto.FLOAT and "scale" not in each.name
+        tensor
+        for tensor in weights
+        if tensor.data_type == onnx.TensorProto.FLOAT and "scale" not in tensor.name
     ]
     biases = 2 * 8 * 32 + 2 * 8 * 3 + 48 + 5  # two LSTMs of two directions, and two linear layers
-    assert sum(np.prod(each.dims) for each in whole) == biases + 5 * 5 + 2 * 5 + 1, "transitions, a zero"
-    matrices = sum(each.numel() for each in tagger.parameters() if each.dim() > 1) - 5 * 5
-    stored = [each for each in weights if each.data_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)]
-    assert sum(np.prod(each.dims) for each in stored if "quantized" in each.name) == matrices
+    assert sum(np.prod(tensor.dims) for tensor in whole) == biases + 5 * 5 + 2 * 5 + 1, "transitions, a zero"
+    matrices = sum(tensor.numel() for tensor in tagger.parameters() if tensor.dim() > 1) - 5 * 5
+    stored = [
+        tensor for tensor in weights if tensor.data_type in (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
+    ]
+    assert sum(np.prod(tensor.dims) for tensor in stored if "quantized" in tensor.name) == matrices
     assert len(files.int8) < len(files.float32) / 2
 
 

@@ -10,20 +10,20 @@ GOLD = [(np.array([2, 0, 2]), np.array([1, 0, 2])), (np.array([0]), np.array([0]
 
 def test_heads_and_relations_are_counted_over_all_words():
     predicted = [(np.array([2, 0, 1]), np.array([2, 0, 2])), (np.array([0]), np.array([0]))]
-    found = attachment(GOLD, predicted)
-    assert (found.words, found.heads, found.labelled) == (4, 3, 2)
-    assert (found.uas, found.las) == (0.75, 0.5)
+    scores = attachment(GOLD, predicted)
+    assert (scores.words, scores.heads, scores.labelled) == (4, 3, 2)
+    assert (scores.uas, scores.las) == (0.75, 0.5)
 
 
 def test_words_that_are_not_scored_do_not_count():
     predicted = [(np.array([3, 0, 1]), np.array([1, 0, 2])), (np.array([0]), np.array([1]))]
-    found = attachment(GOLD, predicted, [np.array([False, True, True]), np.array([True])])
-    assert (found.words, found.heads, found.labelled) == (3, 2, 1)
+    scores = attachment(GOLD, predicted, [np.array([False, True, True]), np.array([True])])
+    assert (scores.words, scores.heads, scores.labelled) == (3, 2, 1)
 
 
 def test_without_a_scored_word_the_scores_are_zero():
-    found = attachment(GOLD[1:], GOLD[1:], [np.array([False])])
-    assert (found.uas, found.las) == (0.0, 0.0)
+    scores = attachment(GOLD[1:], GOLD[1:], [np.array([False])])
+    assert (scores.uas, scores.las) == (0.0, 0.0)
 
 
 def test_sentences_that_differ_are_refused():

@@ -27,29 +27,29 @@ def corpus(draw, tags):
 @given(st.data())
 def test_entities_by_label_are_those_of_seqeval_and_their_micro_average_the_f1_of_the_task(data):
     gold, predicted = corpus(data.draw, TAGS)
-    found = entities_by_label(gold, predicted)
-    if found.labels:
+    scores = entities_by_label(gold, predicted)
+    if scores.labels:
         report = classification_report(gold, predicted, output_dict=True, zero_division=0)
         figures = ("precision", "recall", "f1-score", "support")
-        for name, row in {**found.labels, "micro avg": found.micro, "macro avg": found.macro}.items():
+        for name, row in {**scores.labels, "micro avg": scores.micro, "macro avg": scores.macro}.items():
             assert row == pytest.approx(tuple(float(report[name][figure]) for figure in figures))
-    assert found.micro[:3] == entity_f1(gold, predicted)
-    assert found.micro.support == sum(row.support for row in found.labels.values())
+    assert scores.micro[:3] == entity_f1(gold, predicted)
+    assert scores.micro.support == sum(row.support for row in scores.labels.values())
 
 
 @given(st.data())
 def test_errors_of_spans_are_those_that_were_not_found_and_those_beside_no_gold_span(data):
     gold, predicted = corpus(data.draw, TAGS)
     figures, errors = entities_by_label(gold, predicted), span_confusions(gold, predicted, examples=9)
-    by_label, said = Counter(), Counter()
-    for each in errors:
-        assert len(each.examples) == min(each.count, 9)
-        by_label[each.gold] += each.count
-        said[each.predicted] += each.count if each.kind == "spurious" else 0
+    by_label, predicted_counts = Counter(), Counter()
+    for confusion in errors:
+        assert len(confusion.examples) == min(confusion.count, 9)
+        by_label[confusion.gold] += confusion.count
+        predicted_counts[confusion.predicted] += confusion.count if confusion.kind == "spurious" else 0
     for label, row in figures.labels.items():
         assert by_label[label] == row.support - round(row.recall * row.support)
-        found = round(row.recall * row.support)
-        assert said[label] <= (round(found / row.precision) if row.precision else 99) - found
+        right = round(row.recall * row.support)
+        assert predicted_counts[label] <= (round(right / row.precision) if row.precision else 99) - right
 
 
 @given(st.data())
@@ -58,7 +58,7 @@ def test_words_by_label_have_the_accuracy_and_their_errors_the_rest(data):
     figures, errors = words_by_label(gold, predicted), label_confusions(gold, predicted, examples=1)
     words = sum(map(len, gold))
     assert figures.micro == LabelScores(*[accuracy(gold, predicted)] * 3, words)
-    assert sum(each.count for each in errors) == words - round(figures.micro.recall * words)
+    assert sum(confusion.count for confusion in errors) == words - round(figures.micro.recall * words)
 
 
 @given(st.data())
@@ -70,42 +70,45 @@ def test_arcs_by_relation_have_the_attachment_score_and_their_errors_the_rest(da
     figures = arcs_by_relation(gold, predicted, scored)
     errors = arc_confusions(gold, predicted, scored, examples=99)
     columns = [
-        [tuple(np.array(column) for column in zip(*own, strict=True)) for own in side]
+        [tuple(np.array(column) for column in zip(*sentence, strict=True)) for sentence in side]
         for side in (gold, predicted)
     ]
-    expected = attachment(*columns, [np.array(own) for own in scored])
+    expected = attachment(*columns, [np.array(sentence) for sentence in scored])
     assert figures.micro == LabelScores(*[expected.las] * 3, expected.words)
-    assert sum(each.count for each in errors) == expected.words - expected.labelled
-    wrong_heads = sum(each.count for each in errors if each.kind in ("head", "arc"))
+    assert sum(confusion.count for confusion in errors) == expected.words - expected.labelled
+    wrong_heads = sum(confusion.count for confusion in errors if confusion.kind in ("head", "arc"))
     assert wrong_heads == expected.words - expected.heads
-    for each in errors:
-        assert (each.gold == each.predicted) == (each.kind == "head")
-        for example in each.examples:
+    for confusion in errors:
+        assert (confusion.gold == confusion.predicted) == (confusion.kind == "head")
+        for example in confusion.examples:
             place = example.gold.start
-            one, other = gold[example.sentence][place], predicted[example.sentence][place]
+            gold_arcs, predicted_arcs = gold[example.sentence][place], predicted[example.sentence][place]
             assert scored[example.sentence][place]
-            assert (one, other) == ((example.heads[0], each.gold), (example.heads[1], each.predicted))
+            assert (gold_arcs, predicted_arcs) == (
+                (example.heads[0], confusion.gold),
+                (example.heads[1], confusion.predicted),
+            )
     for relation, row in figures.labels.items():
         right = sum(
-            one == other and one[1] == relation and counts
+            gold_arcs == predicted_arcs and gold_arcs[1] == relation and counts
             for sides in zip(gold, predicted, scored, strict=True)
-            for one, other, counts in zip(*sides, strict=True)
+            for gold_arcs, predicted_arcs, counts in zip(*sides, strict=True)
         )
-        said = sum(
-            other[1] == relation and counts
+        predicted_count = sum(
+            predicted_arcs[1] == relation and counts
             for sides in zip(predicted, scored, strict=True)
-            for other, counts in zip(*sides, strict=True)
+            for predicted_arcs, counts in zip(*sides, strict=True)
         )
-        assert row.precision == (right / said if said else 0)
+        assert row.precision == (right / predicted_count if predicted_count else 0)
         assert round(row.recall * row.support) == right
 
 
 def test_figures_of_one_example():
     gold = [["S-PER", "O", "B-LOC", "E-LOC"], ["O", "S-LOC"]]
     predicted = [["S-PER", "O", "S-LOC", "O"], ["S-PER", "S-LOC"]]
-    found = entities_by_label(gold, predicted)
-    assert found.labels == {"LOC": LabelScores(0.5, 0.5, 0.5, 2), "PER": LabelScores(0.5, 1.0, 2 / 3, 1)}
-    assert found.macro == LabelScores(0.5, 0.75, (0.5 + 2 / 3) / 2, 3)
+    scores = entities_by_label(gold, predicted)
+    assert scores.labels == {"LOC": LabelScores(0.5, 0.5, 0.5, 2), "PER": LabelScores(0.5, 1.0, 2 / 3, 1)}
+    assert scores.macro == LabelScores(0.5, 0.75, (0.5 + 2 / 3) / 2, 3)
     assert words_by_label([["a", "b"]], [["a", "c"]]).labels == {
         "a": LabelScores(1.0, 1.0, 1.0, 1), "b": LabelScores(0.0, 0.0, 0.0, 1), "c": LabelScores(0.0, 0.0, 0.0, 0)
     }  # fmt: skip
@@ -113,12 +116,12 @@ def test_figures_of_one_example():
 
 def test_each_kind_of_error():
     gold = [["B-PER", "E-PER", "O", "S-LOC", "O", "B-ORG", "I-ORG", "E-ORG", "O", "S-PER", "O"]]
-    said = [["B-LOC", "E-LOC", "O", "O", "S-PER", "B-ORG", "E-ORG", "O", "S-ORG", "O", "O"]]
-    found = {
-        (each.gold, each.predicted, each.kind): each.examples
-        for each in span_confusions(gold, said, examples=1)
+    predicted = [["B-LOC", "E-LOC", "O", "O", "S-PER", "B-ORG", "E-ORG", "O", "S-ORG", "O", "O"]]
+    errors = {
+        (confusion.gold, confusion.predicted, confusion.kind): confusion.examples
+        for confusion in span_confusions(gold, predicted, examples=1)
     }
-    assert found == {
+    assert errors == {
         ("PER", "LOC", "type"): (Example(0, Place(0, 2), Place(0, 2)),),
         ("LOC", "O", "missed"): (Example(0, Place(3, 4), None),),
         ("O", "PER", "spurious"): (Example(0, None, Place(4, 5)),),
@@ -127,4 +130,6 @@ def test_each_kind_of_error():
         ("O", "ORG", "spurious"): (Example(0, None, Place(8, 9)),),
     }
     both = span_confusions([["B-PER", "E-PER", "O"]], [["O", "B-LOC", "E-LOC"]], examples=1)
-    assert [(each.kind, each.gold, each.predicted) for each in both] == [("both", "PER", "LOC")]
+    assert [(confusion.kind, confusion.gold, confusion.predicted) for confusion in both] == [
+        ("both", "PER", "LOC")
+    ]

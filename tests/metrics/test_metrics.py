@@ -19,14 +19,15 @@ sentences = st.lists(st.lists(st.sampled_from(TAGS), max_size=8), max_size=5)
 
 
 def spans(tags):
-    """Spans, malformed ones too, found by a regular expression over one character per tag: what is inside (I), with
-    or without a first word (B) and a last one (E), or a word that is a span by itself (S).
+    """Find spans, malformed ones too, by a regular expression over one character per tag.
+
+    A span is a run inside (I), with or without a first word (B) and a last one (E), or a single word (S).
     """
-    found = set()
+    spans_found = set()
     for kind in ("PER", "LOC"):
         text = "".join(tag[0] if tag.endswith(kind) else "-" for tag in tags)
-        found |= {(m.start(), m.end(), kind) for m in re.finditer("S|BI*E?|I+E?|E", text)}
-    return found
+        spans_found |= {(m.start(), m.end(), kind) for m in re.finditer("S|BI*E?|I+E?|E", text)}
+    return spans_found
 
 
 @untimed
@@ -36,11 +37,11 @@ def test_entity_f1_counts_exact_spans(gold, data):
         data.draw(st.lists(st.sampled_from(TAGS), min_size=len(tags), max_size=len(tags))) for tags in gold
     ]
     right = sum(len(spans(g) & spans(p)) for g, p in zip(gold, predicted, strict=True))
-    found, wanted = sum(map(len, map(spans, predicted))), sum(map(len, map(spans, gold)))
+    predicted_count, gold_count = sum(map(len, map(spans, predicted))), sum(map(len, map(spans, gold)))
     score = entity_f1(gold, predicted)
-    assert score.precision == pytest.approx(right / found if found else 0)
-    assert score.recall == pytest.approx(right / wanted if wanted else 0)
-    assert score.f1 == pytest.approx(2 * right / (found + wanted) if right else 0)
+    assert score.precision == pytest.approx(right / predicted_count if predicted_count else 0)
+    assert score.recall == pytest.approx(right / gold_count if gold_count else 0)
+    assert score.f1 == pytest.approx(2 * right / (predicted_count + gold_count) if right else 0)
     assert entity_f1([], []) == entity_f1([[]], [[]]) == (0, 0, 0)
 
 

@@ -18,19 +18,22 @@ from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds
 samples = st.lists(st.integers(-30, 30).map(lambda tenths: tenths / 10), min_size=2, max_size=6)
 
 
-def counted_ratio(scores, others) -> float:
+def counted_ratio(scores, reference_scores) -> float:
     """ε by cutting 0..1 into as many equal parts as both samples divide, in exact fractions."""
-    parts = math.lcm(len(scores), len(others))
+    parts = math.lcm(len(scores), len(reference_scores))
     ones, twos = (
-        [Fraction(s) for s in sorted(side) for _ in range(parts // len(side))] for side in (scores, others)
+        [Fraction(s) for s in sorted(side) for _ in range(parts // len(side))]
+        for side in (scores, reference_scores)
     )
-    gaps = [one - two for one, two in zip(ones, twos, strict=True)]
+    gaps = [score - reference for score, reference in zip(ones, twos, strict=True)]
     whole = sum(gap**2 for gap in gaps)
     return float(sum(gap**2 for gap in gaps if gap < 0) / whole) if whole else 0.5
 
 
 def normal_ratio(mean: float, sd: float, other_mean: float, other_sd: float) -> float:
-    """ε of two normals: quantiles differ by δ + s z for standard normal z, so with a = δ/|s| it is
+    """Return ε of two normals.
+
+    Quantiles differ by δ + s z for standard normal z, so with a = δ/|s| ε is
     E[(a + z)²; a + z < 0] / (a² + 1) = Φ(−a) − a φ(a) / (1 + a²).
     """
     a = (mean - other_mean) / abs(sd - other_sd)
@@ -64,8 +67,8 @@ def test_neither_unit_nor_origin_of_the_scores_matters(scores, others, unit, ori
     [(0, 1, 0, 2), (0.5, 1, 0, 2), (1, 2, 0, 0.5), (-0.3, 1, 0, 1.5), (70.5, 0.4, 70, 0.9)],
 )
 def test_two_normals_have_a_ratio_in_closed_form(mean, sd, other_mean, other_sd):
-    found = violation_ratio(normal_sample(mean, sd, 20_000), normal_sample(other_mean, other_sd, 20_000))
-    assert found == pytest.approx(normal_ratio(mean, sd, other_mean, other_sd), abs=2e-3)
+    estimate = violation_ratio(normal_sample(mean, sd, 20_000), normal_sample(other_mean, other_sd, 20_000))
+    assert estimate == pytest.approx(normal_ratio(mean, sd, other_mean, other_sd), abs=2e-3)
 
 
 def test_a_shift_dominates_completely():
@@ -91,15 +94,15 @@ def test_the_same_sample_dominates_itself_in_no_way():
     [((0.3, 0.9, 1.0), (0.1, 0.8, 0.5)), ((0.3, 0.9), (0.1, 0.4, 0.6)), ((2.0, 1.0, 1.5), (1.2, 1.1))],
 )
 def test_the_bound_lies_above_by_the_deviation_over_all_resamples(scores, others):
-    every = [
-        counted_ratio(one, two)
-        for one in product(scores, repeat=len(scores))
+    ratios = [
+        counted_ratio(resample, two)
+        for resample in product(scores, repeat=len(scores))
         for two in product(others, repeat=len(others))
     ]
-    expected = counted_ratio(scores, others) + 1.6448536 * pstdev(every)
-    found = epsilon_min(scores, others, alpha=0.05, resamples=100_000)
+    expected = counted_ratio(scores, others) + 1.6448536 * pstdev(ratios)
+    estimate = epsilon_min(scores, others, alpha=0.05, resamples=100_000)
     assert 0 < expected < 1
-    assert found == pytest.approx(expected, abs=0.01)
+    assert estimate == pytest.approx(expected, abs=0.01)
 
 
 # deepsig 1.2.8, aso(…, confidence_level=0.95, num_bootstrap_iterations=500), the mean of three seeds. It integrates
@@ -129,10 +132,10 @@ def test_the_bound_lies_above_a_known_ratio_by_its_true_deviation():
     drawn = np.random.default_rng(1)
     true = normal_ratio(0.5, 1, 0, 2)
     pairs = [(drawn.normal(0.5, 1, 150), drawn.normal(0, 2, 150)) for _ in range(200)]
-    found = np.array([violation_ratio(*pair) for pair in pairs])
+    estimate = np.array([violation_ratio(*pair) for pair in pairs])
     bounds = np.array([epsilon_min(*pair, alpha=0.05, resamples=150) for pair in pairs])
-    assert found.mean() == pytest.approx(true, abs=0.02)
-    assert np.mean(bounds - found) == pytest.approx(1.645 * found.std(), rel=0.15)
+    assert estimate.mean() == pytest.approx(true, abs=0.02)
+    assert np.mean(bounds - estimate) == pytest.approx(1.645 * estimate.std(), rel=0.15)
     # 95 % only as samples grow: the deviation is small where the estimate is by chance.
     assert 0.8 < np.mean(bounds >= true) < 0.98
 
