@@ -163,7 +163,7 @@ def measured_step(shape: Shape) -> tuple[Step, dict[int, float]]:
     seconds = {PIECES * count: busy_s(step_of(learner, shape.batch(count))) for count in SENTENCES}
     # Each point counts by its share, not by its milliseconds.
     slope, fixed = np.polyfit(
-        list(seconds), list(seconds.values()), 1, w=[1 / each for each in seconds.values()]
+        list(seconds), list(seconds.values()), 1, w=[1 / second for second in seconds.values()]
     )
     return Step(max(0.0, float(fixed)), float(slope)), seconds
 
@@ -189,7 +189,7 @@ def update_ns(shape: Shape) -> float:
     learner(shape.batch(1)).backward()
     parameters = [*learner.parameters()]
     seconds = busy_s(torch.optim.Adam(parameters).step)
-    return 1e9 * seconds / sum(each.numel() for each in parameters)
+    return 1e9 * seconds / sum(parameter.numel() for parameter in parameters)
 
 
 def all_reduce_of(size: int) -> Callable[[], object]:
@@ -284,7 +284,7 @@ def steps_table(steps: Mapping[Shape, tuple[Step, dict[int, float]]], sent: Mapp
     rows = []
     for shape, (step, seconds) in steps.items():
         own = sent[shape]
-        times = [f"{1e3 * each:.1f}" for each in seconds.values()]
+        times = [f"{1e3 * second:.1f}" for second in seconds.values()]
         line = f"{1e3 * step.fixed_s:.1f} ms + {1e6 * step.token_s:.1f} µs a token"
         rows.append(
             [shape.name, *times, line, f"{update_ns(shape):.1f}", f"{own.bytes / 1e6:.2f}", own.calls]
@@ -310,12 +310,12 @@ def simulation(step: Step, sent: Gradients, tokens: int, latency_s: float) -> st
     rows = []
     for workers in WORKERS:
         times = [all_reduce_s(sent, workers, Network(gbit, latency_s)) for gbit in GBITS]
-        strong = [strong_efficiency(step, tokens, workers, each) for each in times]
-        weak = [weak_efficiency(step, tokens, each) for each in times]
+        strong = [strong_efficiency(step, tokens, workers, time) for time in times]
+        weak = [weak_efficiency(step, tokens, time) for time in times]
         shares = [f"{100 * one:.0f} · {100 * other:.0f} %" for one, other in zip(strong, weak, strict=True)]
         enough = [
-            f"{rounded(strong_tokens(step, workers, each, EFFICIENT))} · {rounded(weak_tokens(step, each, EFFICIENT))}"
-            for each in times
+            f"{rounded(strong_tokens(step, workers, time, EFFICIENT))} · {rounded(weak_tokens(step, time, EFFICIENT))}"
+            for time in times
         ]
         rows.append([workers, *shares, *enough])
     return table(heads, rows)

@@ -101,7 +101,7 @@ def replay(
                 stopper.ended(one.trial, [result for _, result in one.runs])
                 kept.append(one.trial)
                 running.remove(item)
-    return Replayed(epochs, sum(len(one.reports) for one in trials), tuple(kept), why)
+    return Replayed(epochs, sum(len(trial.reports) for trial in trials), tuple(kept), why)
 
 
 def main() -> None:
@@ -154,17 +154,17 @@ def _line(
     name: str, label: str, at_once: int, trials: Sequence[Recorded], outcomes: Sequence[Replayed],
     teachers: Sequence[Teacher], objectives: Directions,
 ) -> str:  # fmt: skip
-    whole = [one.trial for one in trials]
+    whole = [trial.trial for trial in trials]
     volume = front_hypervolume(whole, teachers, objectives)
-    volumes = [front_hypervolume(each.kept, teachers, objectives) / volume for each in outcomes]
-    shares = [each.share for each in outcomes]
+    volumes = [front_hypervolume(outcome.kept, teachers, objectives) / volume for outcome in outcomes]
+    shares = [outcome.share for outcome in outcomes]
     front = {trial.run_ids for trial in pareto_front(whole, objectives)}
-    lost = [len(front - {trial.run_ids for trial in each.kept}) for each in outcomes]
+    lost = [len(front - {trial.run_ids for trial in outcome.kept}) for outcome in outcomes]
     mean = sum(shares) / len(shares), sum(volumes) / len(volumes)
     least = f" (least {100 * min(volumes):.1f})" if len(outcomes) > 1 else ""
     return (
         f"{name:14} {len(trials):6} {at_once:7} {label:>7} {100 * mean[0]:6.1f}% {100 * mean[1]:6.1f}%{least} "
-        f"{sum(len(each.why) for each in outcomes) / len(outcomes):7.1f} {sum(lost) / len(lost):5.1f}/{len(front)}"
+        f"{sum(len(outcome.why) for outcome in outcomes) / len(outcomes):7.1f} {sum(lost) / len(lost):5.1f}/{len(front)}"
     )
 
 

@@ -165,9 +165,9 @@ def command(
     if process.returncode:
         raise SystemExit("".join(lines) + (f"killed after {limit_s} s" if process.returncode < 0 else ""))
     return Took(time.monotonic() - started, used.seconds), {
-        each: Took(*(end - begin for begin, end in zip(begun[each], ended[each], strict=True)))
-        for each in PHASES
-        if each in begun
+        phase: Took(*(end - begin for begin, end in zip(begun[phase], ended[phase], strict=True)))
+        for phase in PHASES
+        if phase in begun
     }
 
 

@@ -1,4 +1,4 @@
-"""Work that is repeated in a thread beside the main one."""
+"""Repeat an action in a background thread."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def repeated(
     wait_s: float | None = None,
     at_end: bool = False,
 ) -> Iterator[None]:
-    """Do `act` every few seconds while the body runs.
+    """Call `act` every few seconds while the body runs.
 
     Args:
-        act: what is done; where it returns True, it is not done again.
-        every_s: seconds between two times.
-        name: that of the thread.
-        wait_s: how many seconds the end waits for an `act` that hangs; None: until it is done.
-        at_end: whether it is done once more by this thread then, unless it hangs.
+        act: The action; once it returns True, it is not called again.
+        every_s: Seconds between two calls.
+        name: Name of the thread.
+        wait_s: Seconds for which the end waits for a call that hangs; None: until it returns.
+        at_end: Call `act` once more at the end, in the calling thread, unless the last call hangs.
     """
     ended = threading.Event()
 

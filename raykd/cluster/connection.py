@@ -41,13 +41,15 @@ def connected(
     autoscale: Sequence[AddedNodes] = (),
     died: Callable[[str], None] = lambda problem: None,
 ) -> Iterator[Topology]:
-    """Connect to `address` (or $RAY_ADDRESS, or the job's cluster), or start Ray here; yields the cluster's topology.
+    """Connect to a Ray cluster, or start Ray on this machine; yields the topology of the cluster.
 
-    `autoscale`: what a cluster that is joined may add, where Ray does not say it itself.
+    A cluster started here is shut down at the end; a cluster that was joined is only left. When Ray dies here, later
+    calls to it wait for ever, or end this process after a minute without a message: `died` has to end the process.
 
-    A cluster that was started here is shut down at the end; one that was joined is only left. `died` is called from
-    another thread with what happened when Ray dies here: calls to it then wait for ever, or end this process after a
-    minute without a word, so `died` has to end it.
+    Args:
+        address: Address of the cluster. None: $RAY_ADDRESS, the cluster of the job, or else a new one on this machine.
+        autoscale: Nodes that a joined cluster may add, in case Ray does not tell.
+        died: Called from another thread with a message when Ray dies on this machine.
 
     Raises:
         PlacementError: no cluster answers at `address`, or Ray does not start here.
@@ -66,13 +68,19 @@ def connected(
 
 
 def own_machine(resources: Resources, address: str | None) -> Topology | None:
-    """Return what Ray would find if it were started here, without starting it; None where a cluster is joined, or
-    something else than CPUs is asked for, of which Ray knows.
+    """Topology of a Ray started on this machine, found without starting it.
+
+    Args:
+        resources: Resources of the sweep.
+        address: Address of a cluster, as for `connected`.
+
+    Returns:
+        None if a cluster is joined, or if resources other than CPUs are requested, which only Ray can detect.
     """
     roles = (resources.for_role("teachers"), resources.for_role("students"), resources.precompute_actor)
-    asked = {name for role in roles for name in worker_resources(role)}
+    requested = {name for role in roles for name in worker_resources(role)}
     joined = address or os.environ.get("RAY_ADDRESS") or ray.is_initialized()
-    if joined or asked != {"CPU"} or resources.latency is not None:
+    if joined or requested != {"CPU"} or resources.latency is not None:
         return None
     return Topology.of({"CPU": float(_cpus()), PROBE: 1.0})
 
@@ -83,7 +91,7 @@ def _cpus() -> int:
 
 @contextmanager
 def _watched(died: Callable[[str], None]) -> Iterator[None]:
-    """Calls `died` when one of the two processes dies without which no other lives."""
+    """Call `died` when one of Ray's two vital processes on this machine dies."""
     node = cast(Any, ray_worker._global_node)
 
     def watch() -> bool:
@@ -101,12 +109,15 @@ def _watched(died: Callable[[str], None]) -> Iterator[None]:
 
 
 def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = ()) -> Topology:
-    """The cluster as it is now, `without` these nodes. What may be added is what `autoscale` says, else what Ray knows
-    of its autoscaler.
+    """Current topology of the cluster.
+
+    Args:
+        autoscale: Nodes that the cluster may add; if empty, those known to Ray's autoscaler.
+        without: Ids of nodes to leave out.
     """
     nodes = tuple(node for node in nodes_of(ray.nodes()) if node.id not in without)
     if autoscale:
-        return Topology(nodes, still_added([(Node(each.node), each.most) for each in autoscale], nodes))
+        return Topology(nodes, still_added([(Node(added.node), added.most) for added in autoscale], nodes))
     if ray_client.is_connected():  # the state of the cluster is not reached through Ray's client
         return Topology(nodes)
     # Ray Data asks the same way; Ray has no public one.
@@ -116,12 +127,15 @@ def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = (
 
 
 def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
-    """Ask the autoscaler for nodes on which all of these fit. It stands until the next one: end it with none."""
+    """Request nodes for these bundles from the autoscaler.
+
+    A request stays until the next one: end it with an empty one.
+    """
     request_resources(bundles=[dict(bundle) for bundle in bundles])
 
 
 def _join(address: str) -> bool:
-    """Join a cluster; whether it has a dashboard."""
+    """Join a cluster; return True if its dashboard runs."""
     _check_answers(address)
     options = _quietly()
     try:
@@ -135,15 +149,17 @@ def _join(address: str) -> bool:
 
 
 def _start() -> bool:
-    """Start Ray on this machine, for this process alone: it listens on the loopback interface, and asks for a token
-    that only the processes which come of this one have. Where its dashboard does not start, without; whether it did.
+    """Start Ray for this process alone; return True if its dashboard runs.
+
+    Ray listens on the loopback interface, and requires a token known only to this process and its children. If the
+    dashboard does not start, Ray is started without it.
     """
     ray_constants.ENABLE_RAY_CLUSTER = False
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # the same, for Ray's own processes
     # Without a mode Ray chooses authentication by token, and with a token it writes none into the home folder.
     os.environ.pop("RAY_AUTH_MODE", None)
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    how = {
+    options = {
         "num_cpus": _cpus(),
         "resources": {PROBE: 1},
         "object_store_memory": 512 << 20,
@@ -152,7 +168,7 @@ def _start() -> bool:
     dashboard, tries = True, 2
     while True:
         try:
-            ray.init(address="local", include_dashboard=dashboard, **how, **_quietly())
+            ray.init(address="local", include_dashboard=dashboard, **options, **_quietly())
             return dashboard
         except (
             Exception
@@ -170,11 +186,11 @@ def _start() -> bool:
 
 def _path_too_long() -> str:
     folder = get_default_system_temp_dir()
-    named = next(
+    origin = next(
         (f"${name}" for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name) == folder), "its default"
     )
     return (
-        f"Ray does not start on this machine: the path of its temporary folder, {folder} ({named}), has "
+        f"Ray does not start on this machine: the path of its temporary folder, {folder} ({origin}), has "
         f"{len(os.fsencode(folder))} bytes, and those of its sockets below are longer than the system allows; set "
         "RAY_TMPDIR to a folder with a short path: RAY_TMPDIR=/tmp"
     )
@@ -194,11 +210,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _check_answers(address: str) -> None:
-    """Refuse a host that does not answer: Ray would try for minutes."""
-    where = urlsplit(address if "://" in address else f"ray://{address}")
+    """Refuse a host that does not answer; Ray would try for minutes."""
+    url = urlsplit(address if "://" in address else f"ray://{address}")
     try:
-        if where.hostname and where.port:
-            socket.create_connection((where.hostname, where.port), timeout=10).close()
+        if url.hostname and url.port:
+            socket.create_connection((url.hostname, url.port), timeout=10).close()
     except (OSError, ValueError) as error:
         raise PlacementError(
             f"no Ray cluster answers at {address} ({error}); check --address and $RAY_ADDRESS, "
@@ -208,7 +224,7 @@ def _check_answers(address: str) -> None:
 
 @contextmanager
 def _sigterm_restored() -> Iterator[None]:
-    """Restores the handler of SIGTERM, which Ray replaces when it starts by one that prints its stack."""
+    """Restore the handler of SIGTERM; Ray replaces it at its start by one that prints a stack trace."""
     handler = signal.getsignal(signal.SIGTERM)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Environment variables of the processes that raykd starts. Those that the user has set keep their values."""
+"""Environment variables of the processes started by raykd. Variables set by the user keep their values."""
 
 from __future__ import annotations
 
@@ -47,15 +47,19 @@ RAY: Mapping[str, str] = MappingProxyType(
 
 
 def set_defaults(variables: Mapping[str, str]) -> None:
-    """Set those of the variables that this process' environment does not have."""
+    """Set environment variables of this process, except those already set.
+
+    Args:
+        variables: Name to value.
+    """
     for name, value in variables.items():
         os.environ.setdefault(name, value)
 
 
 def worker_variables() -> dict[str, str]:
-    """Variables of workers on a cluster that this process joins, with the values that they have here.
+    """Variables for workers on a joined cluster, with the values of this process.
 
-    Ray refuses a variable that the job of this process sets for its workers already: those are left out.
+    Ray refuses variables that the job of this process already sets for its workers; they are left out.
     """
     job = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR") or "{}")
     set_by_job = (job.get("runtime_env") or {}).get("env_vars") or {}

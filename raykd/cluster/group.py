@@ -21,6 +21,7 @@ import torch
 from ray.exceptions import RayError
 from ray.train.torch import TorchConfig, TorchTrainer
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from typing_extensions import override
 
 from raykd.cluster.mailbox import Mailbox
 from raykd.cluster.nodes import elsewhere
@@ -42,30 +43,40 @@ CLOSING_S = 8.0
 
 
 class Group:
-    """The workers of one slot; they are started at once."""
+    """The workers of one slot; the constructor starts them."""
 
     def __init__(self, store_uri: str, resources: Resources, avoid: tuple[str, ...] = ()):
-        """avoid: the nodes on which no worker is to be."""
+        """Start the workers.
+
+        Args:
+            store_uri: URI of the store.
+            resources: Number and resources of the workers.
+            avoid: Ids of nodes on which no worker may be placed.
+        """
         self._store_uri, self._avoid = store_uri, avoid
-        here: Any = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        actor: Any = ray.remote(num_cpus=0, scheduling_strategy=here)(Mailbox)
+        same_node: Any = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        actor: Any = ray.remote(num_cpus=0, scheduling_strategy=same_node)(Mailbox)
         self._mailbox = actor.remote(resources.workers, resources.max_failures)
         self._thread = threading.Thread(target=self._work, args=(resources,), daemon=True)
         self._thread.start()
 
     @property
     def lives(self) -> bool:
-        """Whether it can still do runs."""
+        """True while the workers can do runs."""
         return self._thread.is_alive()
 
     def do(self, run: Run, report: Callable[[PlainObject], None]) -> RunResult:
-        """Have the workers execute `run`; each epoch's report is passed to `report`, and they wait until it returns.
+        """Execute a run on the workers.
 
-        Where `report` raises, the run is stopped: the workers leave it when they are given another one.
+        The run is stopped if `report` raises: the workers leave it when the next run is given.
+
+        Args:
+            run: The run.
+            report: Called with the report of each epoch; the workers wait until it returns.
 
         Raises:
-            RaykdError: what was wrong with the run or its place.
-            RunError: if the workers died more often than `resources.max_failures` during this run.
+            RaykdError: the run or its node is at fault.
+            RunError: the workers died more often than `resources.max_failures` during this run.
         """
         ray.get(self._mailbox.give.remote(run.to_plain()))
         heard = 0
@@ -83,21 +94,21 @@ class Group:
         return result
 
     def close(self) -> None:
-        """End the workers; those that are in the middle of an epoch end with this process."""
+        """End the workers; a worker in the middle of an epoch ends with this process."""
         with suppress(RayError):
             ray.get(self._mailbox.close.remote())
         self._thread.join(CLOSING_S)
 
     def _work(self, resources: Resources) -> None:
         # Runs keep their checkpoints in the store themselves; Train has only its bookkeeping here.
-        scratch, why = tempfile.mkdtemp(prefix="raykd-train-"), "they ended"
+        scratch, reason = tempfile.mkdtemp(prefix="raykd-train-"), "they ended"
         try:
             _trainer(self._store_uri, resources, self._mailbox, scratch, self._avoid).fit()
         except Exception as error:
-            why = _last_line(error)
+            reason = _last_line(error)
         shutil.rmtree(scratch, ignore_errors=True)
         with suppress(RayError):
-            ray.get(self._mailbox.gone.remote(why))
+            ray.get(self._mailbox.gone.remote(reason))
 
 
 def _trainer(
@@ -124,14 +135,15 @@ def _trainer(
 
 
 class _Failures(ray.train.UserCallback):
-    """Reports that workers failed. Ray Train calls it before it starts them again."""
+    """Tells the mailbox about failed workers; Ray Train calls it before it restarts them."""
 
     def __init__(self, mailbox: Any):
         self._mailbox = mailbox
 
+    @override
     def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
-        why = _last_line(next(iter(worker_exceptions.values()), RuntimeError("a worker died")))
-        ray.get(self._mailbox.failed.remote(why))
+        reason = _last_line(next(iter(worker_exceptions.values()), RuntimeError("a worker died")))
+        ray.get(self._mailbox.failed.remote(reason))
 
 
 def _worker(config: PlainObject) -> None:
@@ -142,19 +154,19 @@ def _worker(config: PlainObject) -> None:
     if device.type == "cuda":
         device = ray.train.torch.get_device()  # of several on its node, its own
     worker, number = Worker(context.get_world_rank(), context.get_world_size(), device), -1
-    while (given := ray.get(mailbox.take.remote(number))) is not None:
-        number, plain = given
+    while (next_run := ray.get(mailbox.take.remote(number))) is not None:
+        number, plain = next_run
         _execute(config["store"], Run.from_plain(plain), worker, mailbox, number)
 
 
 class _StoppedError(Exception):
-    """The run in hand is another one now."""
+    """Another run has replaced the run in hand."""
 
 
 def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int) -> None:
     def report(epoch: EpochReport) -> None:
-        own = launcher_report(run, epoch) if worker.rank == 0 else None
-        if not ray.get(mailbox.epoch.remote(number, epoch.epoch, own)):
+        plain_report = launcher_report(run, epoch) if worker.rank == 0 else None
+        if not ray.get(mailbox.epoch.remote(number, epoch.epoch, plain_report)):
             raise _StoppedError
 
     try:
@@ -163,9 +175,11 @@ def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int
     except _StoppedError:
         return
     except Exception as error:
-        own = isinstance(error, RaykdError)
-        known = error if own else RunError(redact(f"{type(error).__name__}: {_last_line(error)}"))
-        if not ray.get(mailbox.leave.remote(number, worker.rank, known, own=own)):
+        run_at_fault = isinstance(error, RaykdError)
+        run_error = (
+            error if run_at_fault else RunError(redact(f"{type(error).__name__}: {_last_line(error)}"))
+        )
+        if not ray.get(mailbox.leave.remote(number, worker.rank, run_error, own=run_at_fault)):
             raise
     else:
         ray.get(mailbox.leave.remote(number, worker.rank, None))

@@ -1,4 +1,4 @@
-"""Waiting for the nodes that an autoscaler adds: each phase asks for what it needs, and says for what it waits."""
+"""Wait for nodes from an autoscaler: each phase requests the nodes it needs, and reports the wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_S = 2.0
 
 @dataclass(frozen=True)
 class Autoscaler:
-    """How the cluster is looked at and asked for more."""
+    """Access to a cluster that can grow: look at it, request nodes, wait. Tests replace the fields."""
 
     look: Callable[[], Topology] = field(default_factory=lambda: ray_cluster.topology)
     ask: Callable[[Sequence[Mapping[str, float]]], None] = field(default_factory=lambda: ray_cluster.ask_for)
@@ -36,47 +36,57 @@ def wait_for_slots(
     exactly: bool = False,
     autoscaler: Autoscaler | None = None,
 ) -> int:
-    """How many of `group` the phase has room for: `at_once`, waiting for nodes where the cluster grows.
+    """Wait until the cluster has room for the groups of a phase.
 
-    After `minutes` the phase goes on with as many as there are, but none where it needs `exactly` as many as are asked
-    for.
+    Args:
+        phase: Name of the phase, for messages.
+        group: Workers that are placed together.
+        at_once: Number of groups that should run at the same time.
+        cluster: The cluster at the start of the sweep.
+        listener: Shows the wait.
+        minutes: Longest wait.
+        exactly: If True, fewer groups than `at_once` do not suffice.
+        autoscaler: Replaces the access to the cluster in tests.
+
+    Returns:
+        The number of groups that have room, at most `at_once`.
 
     Raises:
-        PlacementError: the nodes did not come.
+        PlacementError: too few nodes came in time.
     """
     if not cluster.grows:
         return at_once
     way = autoscaler or Autoscaler()
-    there = min(at_once, way.look().fits(group))
-    if there == at_once:
+    available = min(at_once, way.look().fits(group))
+    if available == at_once:
         return at_once
     waiting, began = f"nodes for {phase}", way.clock()
-    listener.begin(waiting, at_once, done=there)
-    wanted = f"waiting for {at_once} × {group}"
-    listener.note(f"{phase}: {wanted}: {there} of {at_once} there; the autoscaler is asked for them")
+    listener.begin(waiting, at_once, done=available)
+    wait_text = f"waiting for {at_once} × {group}"
+    listener.note(f"{phase}: {wait_text}: {available} of {at_once} there; the autoscaler is asked for them")
     try:
         way.ask(group.bundles * at_once)
-        while there < at_once and way.clock() - began < 60 * minutes:
+        while available < at_once and way.clock() - began < 60 * minutes:
             way.pause(LOOK_S)
             now = min(at_once, way.look().fits(group))
             passed = way.clock() - began
-            shown = f"{wanted}: {now} of {at_once} there, {passed / 60:.0f} min of at most {minutes:g}"
-            if now > there:
-                listener.advance(waiting, now - there, detail=shown)
+            detail = f"{wait_text}: {now} of {at_once} there, {passed / 60:.0f} min of at most {minutes:g}"
+            if now > available:
+                listener.advance(waiting, now - available, detail=detail)
             else:
-                listener.detail(waiting, shown)
-            there = now
+                listener.detail(waiting, detail)
+            available = now
     finally:
         # It would stand when this process has ended, and nodes that nobody uses with it.
         way.ask([])
-    if there == at_once or (there and not exactly):
-        if there < at_once:
+    if available == at_once or (available and not exactly):
+        if available < at_once:
             listener.warn(
-                f"{phase}: {there} of {at_once} × {group} came in {minutes:g} min; going on with these"
+                f"{phase}: {available} of {at_once} × {group} came in {minutes:g} min; going on with these"
             )
-        listener.end(waiting, f"{there} × {group} there")
-        return there
+        listener.end(waiting, f"{available} × {group} there")
+        return available
     raise PlacementError(
-        f"{phase}: {at_once} × {group} asked of the autoscaler, {there} there after {minutes:g} min "
+        f"{phase}: {at_once} × {group} asked of the autoscaler, {available} there after {minutes:g} min "
         f"(nodes {way.look()}); look at what it says (ray status), or raise resources.wait_minutes"
     )

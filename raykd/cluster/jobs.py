@@ -1,6 +1,6 @@
-"""Jobs on a cluster: what a scheduler proposes, and which of it is being done, has ended or is to be done again.
+"""Jobs on a cluster: the jobs proposed by a scheduler, their running, finished and repeated runs.
 
-Nothing here knows how runs come to their actors: that is `tune_pool.py`.
+This module does not know how runs come to their actors; `tune_pool.py` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_STORED = "it ended well, and its result is not in the store: did its node lo
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that belong together (those of one setting); each is placed by itself."""
+    """Runs of one setting; each run is placed independently."""
 
     key: str
     runs: tuple[Run, ...]
@@ -30,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: COMPLETE with a result for each of its runs, in their order; otherwise with a message."""
+    """The end of a job: COMPLETE with one result for each run, in order; otherwise a message."""
 
     state: Literal["COMPLETE", "PRUNED", "FAILED"]
     results: tuple[RunResult, ...] = ()
@@ -41,24 +41,38 @@ Wait = Literal["wait"]
 
 
 class Scheduler(Protocol):
-    """Proposes jobs and is informed of their progress; lives in the driver."""
+    """Proposes jobs and is informed of their progress. It lives in the driver."""
 
     def next(self) -> Job | Wait | None:
-        """The next job, "wait" where it depends on one that has not ended, or None when there are no more."""
+        """Return the next job, "wait" if it depends on an unfinished one, or None if there are no more."""
         ...
 
     def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
-        """One of the job's runs finished an epoch. "stop" ends the whole job: its outcome is PRUNED."""
+        """Take the metrics of an epoch, and decide whether the job goes on.
+
+        Args:
+            key: Key of the job.
+            run_id: Id of the run that finished the epoch.
+            metrics: Metrics of the epoch.
+
+        Returns:
+            "stop" ends the whole job with the outcome PRUNED.
+        """
         ...
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        """The job ended."""
+        """Take the outcome of a job.
+
+        Args:
+            key: Key of the job.
+            outcome: State and results of the job.
+        """
         ...
 
 
 @dataclass
 class _OpenJob:
-    """A job that was proposed and has not ended; results by the place of their run in it."""
+    """A proposed job in progress; results by the position of their run in the job."""
 
     job: Job
     results: dict[int, RunResult] = field(default_factory=dict)
@@ -68,10 +82,10 @@ class _OpenJob:
 
 
 class OpenJobs:
-    """The jobs that are being done. A job ends with its last run, or with the first that fails or is stopped.
+    """The jobs in progress. A job ends with its last run, or with the first run that fails or is stopped.
 
-    What the scheduler raises is kept in `fault`, and ends the work. While the scheduler does something itself, the pool
-    waits with it, and the actors sleep. The pool gives each attempt at a run an id of its own, `trial_id`.
+    An exception of the scheduler is kept in `fault`, and ends the work. While the scheduler computes, the pool waits
+    and the actors sleep. The pool gives each attempt at a run its own id, `trial_id`.
     """
 
     def __init__(
@@ -81,7 +95,14 @@ class OpenJobs:
         nodes: Nodes | None = None,
         resources: Resources | None = None,
     ):
-        """stored: whether the result of a run that has ended is in the store."""
+        """Begin without jobs.
+
+        Args:
+            scheduler: Proposes the jobs.
+            stored: Tells if the result of a finished run is in the store.
+            nodes: Nodes of the cluster; None: no node is ever at fault.
+            resources: Resources of one run.
+        """
         self.scheduler, self._stored, self._nodes = scheduler, stored, nodes
         self._group = group_of(resources or Resources())
         self.fault: Exception | None = None
@@ -93,17 +114,17 @@ class OpenJobs:
         """Those that a slot has begun."""
         self._given_back: set[tuple[str, int]] = set()
 
-    def again(self) -> None:
-        """Whatever has no result is to be begun, also what was begun before."""
-        self._queue = [(key, place) for key, one in self.open.items() for place in one.missing()]
+    def requeue_unfinished(self) -> None:
+        """Queue all runs without a result, including those begun before."""
+        self._queue = [(key, place) for key, open_job in self.open.items() for place in open_job.missing()]
 
     @property
     def avoid(self) -> tuple[str, ...]:
-        """The nodes on which no run is begun any more."""
+        """Ids of nodes on which no further run is begun."""
         return self._nodes.avoid if self._nodes is not None else ()
 
     def upcoming(self) -> Literal["run"] | Wait | None:
-        """Whether there is a run to begin, "wait" while there may be one later, or None when there are no more."""
+        """Return "run" if a run can begin, "wait" if one may follow later, or None if there are no more."""
         with self._guarded():
             if self._nodes is not None:
                 self._nodes.look()
@@ -118,28 +139,29 @@ class OpenJobs:
         return "run"
 
     def begin(self, trial_id: str) -> Run:
-        """The run that is upcoming, as this attempt."""
+        """Take the next run from the queue, for the attempt `trial_id`."""
         key, place = self.places[trial_id] = self._queue.pop(0)
         return self.open[key].job.runs[place]
 
     def begun(self, trial_id: str) -> None:
-        """A slot has begun the run, and did not die before."""
+        """Note that a slot has begun the run of this attempt."""
         self._begun.add(trial_id)
 
     def failed(self, trial_id: str, error: str, *, node: str) -> None:
-        """The pool gave the attempt up. What the run itself reported or made fail stays so; but one whose slot was dead
-        before it began (it died while it waited) is given to another slot, once.
+        """End an attempt that the pool gave up.
+
+        A run whose slot died before beginning it is given to another slot, once. Otherwise the run has failed.
         """
-        own = self.places.get(trial_id)
-        if own is None or trial_id in self._begun or not self._once_more(own):
+        job_and_place = self.places.get(trial_id)
+        if job_and_place is None or trial_id in self._begun or not self._give_back(job_and_place):
             self.run_ended(trial_id, None, error, node=node, of_place=True)
             return
-        self._queue.insert(0, own)
+        self._queue.insert(0, job_and_place)
 
-    def _once_more(self, own: tuple[str, int]) -> bool:
-        """Whether a run is to be given to a slot again: once, where nobody is to blame."""
-        first = own not in self._given_back
-        self._given_back.add(own)
+    def _give_back(self, job_and_place: tuple[str, int]) -> bool:
+        """Return True the first time: a run may move to another slot once although no node is at fault."""
+        first = job_and_place not in self._given_back
+        self._given_back.add(job_and_place)
         return first
 
     def _propose(self) -> Job | Wait | None:
@@ -148,7 +170,7 @@ class OpenJobs:
         return None
 
     def epoch(self, trial_id: str, run_id: str, metrics: PlainObject) -> bool:
-        """Pass an epoch on to the scheduler; whether its run is to be stopped."""
+        """Pass an epoch on to the scheduler; return True if the run has to stop."""
         key, _ = self.places[trial_id]
         with self._guarded():
             if key in self.open and self.scheduler.epoch(key, run_id, metrics) == "stop":
@@ -165,8 +187,17 @@ class OpenJobs:
         node: str = "",
         of_place: bool = False,
     ) -> None:
-        """Keep a run's result, from this node where that is known, if it is in the store too. Ends its job if it is the
-        last one or failed, unless a node is to blame; later reports of a run are ignored.
+        """Take the end of a run, and end its job if this was the last run or a failed one.
+
+        A result counts only if it is in the store. A run that failed through the fault of a node is queued again. Later
+        reports of the same run are ignored.
+
+        Args:
+            trial_id: The attempt.
+            result: Result of the run; None if it failed.
+            error: Reason of the failure.
+            node: Id of the node, empty if unknown.
+            of_place: True if the run itself is not at fault.
         """
         if trial_id not in self.places:  # it had no run
             return
@@ -179,7 +210,7 @@ class OpenJobs:
             error, of_place = NOT_STORED, True
         if result is None or lost:
             blamed = self.place_failed(node, error, of_place=of_place)
-            if blamed or (lost and self._once_more((key, place))):
+            if blamed or (lost and self._give_back((key, place))):
                 del self.places[trial_id]
                 self._queue.append((key, place))
             elif self.fault is None:
@@ -189,17 +220,19 @@ class OpenJobs:
             self._nodes.worked(node)
         job.results[place] = RunResult.from_plain(result)
         if not job.missing():
-            self._end(key, Outcome("COMPLETE", tuple(job.results[each] for each in range(len(job.results)))))
+            self._end(
+                key, Outcome("COMPLETE", tuple(job.results[index] for index in range(len(job.results))))
+            )
 
     def _stands(self, run: Run) -> bool:
         with self._guarded():
             return self._stored(run)
         return False
 
-    def place_failed(self, node: str, why: str, *, of_place: bool) -> bool:
-        """Whether a node is to blame for what failed, most likely this one."""
+    def place_failed(self, node: str, reason: str, *, of_place: bool) -> bool:
+        """Return True if a node is at fault for a failure, most likely `node`."""
         with self._guarded():
-            if self._nodes is not None and self._nodes.blamed(node, why, of_place=of_place):
+            if self._nodes is not None and self._nodes.blamed(node, reason, of_place=of_place):
                 self._nodes.refuse_too_small(self._group)
                 return True
         return False

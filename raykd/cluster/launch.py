@@ -1,5 +1,6 @@
-"""Two launchers for the one training loop: inside this actor (one worker), or through Ray Train (several, DDP; one as
-well with `resources.ray_train`).
+"""Two launchers for the one training loop: this process, or Ray Train.
+
+One worker computes in this process. Several workers (DDP), and one with `resources.ray_train`, need Ray Train.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Launcher:
-    """Does one run after the other, from inside a slot. What it starts for the first one it keeps."""
+    """Executes one run after another inside a slot, and keeps the workers between runs."""
 
     def __init__(self) -> None:
         self._group: Group | None = None
@@ -37,17 +38,24 @@ class Launcher:
         report: Callable[[PlainObject], None],
         avoid: tuple[str, ...] = (),
     ) -> RunResult:
-        """Execute `run` with `resources.workers` workers, on none of the nodes to `avoid`; each epoch is passed to
-        `report`.
+        """Execute a run.
 
-        Starting Ray Train takes 17–32 s, a running actor almost nothing: so a single worker computes here.
+        Starting Ray Train takes 17–32 s and a running actor almost nothing, so a single worker computes in this
+        process.
+
+        Args:
+            store_uri: URI of the store.
+            run: The run.
+            resources: Number and resources of the workers.
+            report: Called with the report of each epoch.
+            avoid: Ids of nodes on which no worker may be placed.
 
         Raises:
-            RunError: if the run's workers failed more often than `resources.max_failures`.
+            RunError: the workers failed more often than `resources.max_failures`.
         """
-        found = find_result(Storage(store_uri), run)
-        if found is not None:
-            return found
+        stored_result = find_result(Storage(store_uri), run)
+        if stored_result is not None:
+            return stored_result
         if not resources.uses_ray_train:
             torch.set_num_threads(max(1, int(resources.cpus_per_worker)))
             gpus = resources.gpus_per_worker
@@ -63,7 +71,7 @@ class Launcher:
         return self._group.do(run, report)
 
     def close(self) -> None:
-        """End what was started."""
+        """End the workers."""
         if self._group is not None:
             self._group.close()
             self._group = None

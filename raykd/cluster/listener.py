@@ -1,7 +1,7 @@
-"""How phases report their progress: what is above implements this protocol, everything below only calls it.
+"""The protocol by which phases report progress: higher floors implement it, lower floors only call it.
 
-A phase consists of units (runs, trials, shapes, ranges of sentences). What does a unit says how far it is
-(`raykd/progress.py`), here or in another process (`cluster/progress_channel.py`).
+A phase consists of units (runs, trials, shapes, ranges of sentences). The code that does a unit reports its progress
+(`raykd/progress.py`), in this process or in another (`cluster/progress_channel.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raykd.progress import listen_to_progress
 
 @dataclass(frozen=True)
 class RunEpoch:
-    """One run of a job finished an epoch."""
+    """A finished epoch of one run of a job."""
 
     job: str
     """The same of all runs of a trial."""
@@ -43,7 +43,7 @@ class RunEpoch:
 
 @dataclass(frozen=True)
 class Unit:
-    """Something that a phase does, before it has ended."""
+    """A piece of a phase's work in progress."""
 
     phase: str
     key: str
@@ -62,54 +62,87 @@ class Listener(Protocol):
     """Shows the progress of phases. A phase is begun, advanced unit by unit, and ended."""
 
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        """A phase of `total` units begins, `done` of which were done before."""
+        """Begin a phase.
+
+        Args:
+            phase: Name of the phase.
+            total: Number of its units.
+            done: Units that were done before.
+        """
         ...
 
     def started(self, unit: Unit) -> None:
-        """A unit begins."""
+        """Begin a unit."""
         ...
 
     def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
-        """A part of a unit that has not ended is so far; other parts are ignored. Call it from any thread.
+        """Take the progress of one part of an unfinished unit; unknown parts are ignored. Safe to call from any thread.
 
         Args:
-            part: its id.
-            done: as in `raykd.progress.Hear`.
-            doing: as there.
-            first: the share that was done before: a run may go on from a checkpoint.
+            part: Id of the part.
+            done: Share that is done, as in `raykd.progress.Hear`.
+            doing: Current activity, as in `raykd.progress.Hear`.
+            first: Share that was done before: a run may go on from a checkpoint.
         """
         ...
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
-        """`units` more are done, which read so many `sentences`."""
+        """Count finished units.
+
+        Args:
+            phase: Name of the phase.
+            units: Number of newly finished units.
+            detail: Current activity.
+            sentences: Sentences read by these units.
+        """
         ...
 
     def detail(self, phase: str, detail: str) -> None:
-        """What the phase is doing now."""
+        """Show the current activity of a phase.
+
+        Args:
+            phase: Name of the phase.
+            detail: The activity, in a few words.
+        """
         ...
 
     def epoch(self, phase: str, epoch: RunEpoch) -> None:
-        """A run of the phase finished an epoch."""
+        """Take a finished epoch.
+
+        Args:
+            phase: Name of the phase.
+            epoch: Metrics of the epoch.
+        """
         ...
 
     def ended(self, key: str) -> None:
-        """The unit with this key has ended; call it before `advance`."""
+        """End the unit with this key; call it before `advance`."""
         ...
 
     def trial(self, trial: Trial) -> None:
-        """A trial began, ended, or was found in the store."""
+        """Take a trial that began, ended, or was found in the store."""
         ...
 
     def front(self, students: Sequence[Trial], hypervolume: float) -> None:
-        """The front of all trials so far, and the share of the teacher's box that they dominate."""
+        """Take the current front.
+
+        Args:
+            students: Trials on the front.
+            hypervolume: Share of the teacher's box that they dominate, from 0 to 1.
+        """
         ...
 
     def budget(self, *, seconds: float | None, gpu_hours: float | None) -> None:
-        """What is left of the budget now; None where there is no such limit."""
+        """Take the rest of the budget; None stands for no limit.
+
+        Args:
+            seconds: Seconds of wall time.
+            gpu_hours: GPU hours.
+        """
         ...
 
     def note(self, text: str) -> None:
-        """A sentence that stays on the screen."""
+        """Show a sentence that stays on the screen."""
         ...
 
     def warn(self, text: str) -> None:
@@ -117,15 +150,26 @@ class Listener(Protocol):
         ...
 
     def end(self, phase: str, summary: str = "") -> None:
-        """A phase is done."""
+        """End a phase.
+
+        Args:
+            phase: Name of the phase.
+            summary: Short result of the phase.
+        """
         ...
 
 
 @contextmanager
 def unit_here(listener: Listener, phase: str, name: str, *, counts: int = 1) -> Iterator[None]:
-    """The body is a unit of `phase`, done by this thread: what it reports of its progress is shown.
+    """Treat the body as one unit of a phase, and show the progress reported by this thread.
 
-    Where the body ends, `advance` says how much was done.
+    The unit is not counted at the end: call `advance` for that.
+
+    Args:
+        listener: Shows the progress.
+        phase: Name of the phase.
+        name: Name of the unit.
+        counts: Number of units of the phase that the body stands for.
     """
     listener.started(Unit(phase, name, {name: name}, counts=counts))
     try:

@@ -1,4 +1,4 @@
-"""What a slot and the workers of its group send each other: runs in one direction, epochs and ends in the other."""
+"""Messages between a slot and the workers of its group: runs in one direction, epochs and ends in the other."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Message = tuple[Literal["epoch"], PlainObject] | tuple[Literal["end"], RaykdErro
 
 
 class Mailbox:
-    """An actor of its own, which computes nothing: its methods wait for each other, so all of them are coroutines.
+    """Passes messages between a slot and its workers; runs as a separate actor that computes nothing.
 
-    One run is in hand at a time, and has a number; another run that is given takes its place, and the workers leave the
-    one before at the end of their epoch. Who asks says by a number what it knows, so that workers that start again need
-    nothing of those that died.
+    Its methods wait for each other, so all of them are coroutines. One run is in hand at a time, and has a number. A
+    new run replaces it, and the workers leave the old one at the end of their epoch. Callers pass the last number they
+    know, so restarted workers need nothing from those that died.
     """
 
     def __init__(self, workers: int, max_failures: int):
@@ -41,7 +41,7 @@ class Mailbox:
         """The ranks of the workers that have come to the end of the run."""
 
     async def give(self, run: PlainObject) -> None:
-        """A run to do, in place of the one in hand."""
+        """Put a run in place of the one in hand."""
         self._number += 1
         self._begin(run)
         if self._gone:
@@ -49,26 +49,45 @@ class Mailbox:
         await self._notify()
 
     async def hear(self, after: int) -> Message:
-        """The next message about the run in hand, after so many with which the slot has dealt."""
+        """Return the next message about the run in hand.
+
+        Args:
+            after: Number of messages with which the slot has dealt.
+        """
         self._dealt_with = after
         await self._notify()
         await self._until(lambda: len(self._messages) > after)
         return self._messages[after]
 
     async def close(self) -> None:
-        """No run is given any more: the workers end."""
+        """Give no more runs: the workers end."""
         self._closed = True
         await self._notify()
 
     async def take(self, after: int) -> tuple[int, PlainObject] | None:
-        """For workers: number and run in hand, once it is not run `after` (-1 where they start); None at the end."""
+        """Wait for the next run; called by workers.
+
+        Args:
+            after: Number of the last run, -1 at the start.
+
+        Returns:
+            Number and run, or None at the end.
+        """
         await self._until(lambda: self._closed or (self._number > after and not self._ended))
         return None if self._closed else (self._number, self._run)
 
     async def epoch(self, number: int, epoch: int, report: PlainObject | None) -> bool:
-        """For workers: an epoch of a run ended, reported by one of them; whether the run goes on.
+        """Report the end of an epoch, and wait until the slot has dealt with it or given another run.
 
-        Waits until the slot has dealt with it, or has given another run instead.
+        Called by workers.
+
+        Args:
+            number: Number of the run.
+            epoch: Index of the epoch.
+            report: The report, from one of the workers; None from the rest.
+
+        Returns:
+            True if the run goes on.
         """
         if report is not None and number == self._number:
             self._messages.append(("epoch", report))
@@ -84,10 +103,17 @@ class Mailbox:
         return number == self._number and not self._closed
 
     async def leave(self, number: int, rank: int, error: RaykdError | None, *, own: bool = True) -> bool:
-        """For workers: they came to the end of a run. False where the others did not, who may wait for this worker.
+        """Report the end of a run; called by workers.
 
-        error: what went wrong. own: whether that is known to be the run's fault: where it may come of another worker's
-        death, the run is done again, unless all workers live.
+        Args:
+            number: Number of the run.
+            rank: Rank of the worker.
+            error: Reason of a failure; None if the run ended well.
+            own: True if the run is known to be at fault. Otherwise the death of another worker may be the reason,
+                and the run is repeated unless all workers live.
+
+        Returns:
+            False if some workers have not come to the end, and may wait for this one.
         """
         if number != self._number:
             return True
@@ -114,17 +140,17 @@ class Mailbox:
             return False
         return True
 
-    async def failed(self, why: str) -> None:
-        """The workers failed or died; Ray Train starts them again, to take up the run in hand."""
+    async def failed(self, reason: str) -> None:
+        """Count a failure of the workers; Ray Train restarts them, to take up the run in hand."""
         self._left.clear()
         self._failures += 1
         if self._failures > self._max_failures:
-            self._end(RunError(f"its {self._workers} workers failed {self._failures} times: {why}"))
+            self._end(RunError(f"its {self._workers} workers failed {self._failures} times: {reason}"))
         await self._notify()
 
-    async def gone(self, why: str) -> None:
-        """Ray Train has ended: there will be no workers."""
-        self._gone = f"its {self._workers} workers failed: {why}"
+    async def gone(self, reason: str) -> None:
+        """End the run in hand for good: Ray Train has ended, and no workers will come."""
+        self._gone = f"its {self._workers} workers failed: {reason}"
         self._end(RunError(self._gone))
         await self._notify()
 

@@ -1,9 +1,9 @@
-"""Which nodes of a cluster do a sweep's work. A node that cannot is left out, and what failed on it is done elsewhere.
+"""The nodes of a cluster that do the work of a sweep. Faulty nodes are left out, and their runs are repeated elsewhere.
 
-The driver asks each node before it is used, and all of them again when something fails: is the store that I write
-there, can you write into it, is your raykd mine (`node_check.py`). What no question finds shows in the runs: a node on
-which several in a row end by a fault of the place, while others end well elsewhere. Where all nodes have a fault it is
-not theirs: the sweep ends with what they said.
+The driver checks each node before its first use, and all nodes again after a failure: the node must see the driver's
+store, be able to write into it, and have the same raykd (`node_check.py`). Other faults show in the runs: several runs
+in a row end by a fault of the node, while runs elsewhere end well. If all nodes have a fault, the sweep ends with the
+list of faults.
 """
 
 from __future__ import annotations
@@ -39,14 +39,18 @@ FOLDER = "nodes"
 
 
 def elsewhere(avoid: Iterable[str]) -> dict[str, str]:
-    """The label selector of Ray for all nodes but these; empty where none is to be avoided."""
+    """Ray's label selector for all nodes except some.
+
+    Args:
+        avoid: Ids of the nodes to avoid; if there are none, the selector is empty.
+    """
     ids = sorted(avoid)
     return {NODE_LABEL: f"!in({', '.join(ids)})"} if ids else {}
 
 
 @dataclass
 class _Strikes:
-    """What failed on a node since a run last ended well there."""
+    """Failures on a node since a run last ended well there."""
 
     count: int = 0
     meanwhile: set[str] = field(default_factory=set)
@@ -54,12 +58,18 @@ class _Strikes:
 
 
 class Nodes:
-    """The nodes of the cluster to which this process is connected, for the work of one sweep."""
+    """The nodes of the connected cluster, for the work of one sweep."""
 
     def __init__(
         self, store: Storage, *, gpus: bool = False, warn: Callable[[str], None] = lambda text: None
     ):
-        """gpus: whether models compute on GPUs where a node has any."""
+        """Begin with all nodes unchecked.
+
+        Args:
+            store: The store as the driver sees it.
+            gpus: True if models compute on the GPUs of nodes.
+            warn: Called with a sentence about each node that is left out.
+        """
         self._store, self._gpus, self.warn = store, gpus, warn
         self.left_out: dict[str, str] = {}
         """Id of a node that gets no more work → why."""
@@ -70,18 +80,24 @@ class Nodes:
 
     @property
     def avoid(self) -> tuple[str, ...]:
-        """The ids of the nodes that are left out."""
+        """Ids of the nodes left out."""
         return tuple(sorted(self.left_out))
 
     def usable(self, cluster: Topology) -> Topology:
-        """The cluster without the nodes that are left out."""
+        """Return the cluster without the nodes left out."""
         nodes = tuple(node for node in cluster.nodes if node.id not in self.left_out)
         return replace(cluster, nodes=nodes, left_out=len(nodes) < len(cluster.nodes))
 
     def ask(self, *, again: bool = False) -> bool:
-        """Ask the nodes that were not asked before, or `again` all of them; whether one is left out now that was not.
+        """Check the nodes not checked before, or all of them.
 
-        Where there is one node only, it is the driver's, and nobody is asked; nor without Ray.
+        A cluster of one node is the driver's machine, and is not checked; nor is anything without Ray.
+
+        Args:
+            again: Check all nodes.
+
+        Returns:
+            True if a further node is left out now.
 
         Raises:
             PlacementError: no node can do the work.
@@ -98,22 +114,29 @@ class Nodes:
             return False
         faults = self._answers(todo)
         self._asked.update(row["NodeID"] for row in todo)
-        left = len(able) - len(faults)
-        for node, why in faults.items():
-            self._leave_out(node, why, left)
-        if not left:
-            said = "; ".join(f"{self._names[node]}: {why}" for node, why in self.left_out.items())
-            raise PlacementError(f"no node of the cluster can do this sweep's work: {said}")
+        remaining = len(able) - len(faults)
+        for node, fault in faults.items():
+            self._leave_out(node, fault, remaining)
+        if not remaining:
+            reasons = "; ".join(f"{self._names[node]}: {reason}" for node, reason in self.left_out.items())
+            raise PlacementError(f"no node of the cluster can do this sweep's work: {reasons}")
         return bool(faults)
 
     def look(self) -> None:
-        """Ask nodes that have come; called often. Raises as `ask`."""
+        """Check new nodes; may be called often. Raises the same errors as `ask`."""
         if time.monotonic() - self._looked > LOOK_S:
             self.ask()
 
-    def blamed(self, node: str, why: str, *, of_place: bool) -> bool:
-        """A run failed, on `node` where that is known: whether a node is to blame for it, so that it is to be done
-        again elsewhere. All nodes are asked; `of_place`: the fault is known to be none of the run's own.
+    def blamed(self, node: str, reason: str, *, of_place: bool) -> bool:
+        """Check all nodes after a failed run, and tell if a node is at fault.
+
+        Args:
+            node: Id of the node on which the run failed; empty if unknown.
+            reason: Reason of the failure.
+            of_place: True if the run itself is known not to be at fault.
+
+        Returns:
+            True if the run has to be repeated elsewhere.
 
         Raises:
             PlacementError: no node can do the work.
@@ -125,42 +148,44 @@ class Nodes:
             return False
         if not of_place or not node:
             return False
-        own = self._strikes.setdefault(node, _Strikes())
-        own.count += 1
-        if own.count < STRIKES or not own.meanwhile - self.left_out.keys():
+        strikes = self._strikes.setdefault(node, _Strikes())
+        strikes.count += 1
+        if strikes.count < STRIKES or not strikes.meanwhile - self.left_out.keys():
             return False
-        many = f"{own.count} runs in a row failed on it while others ended well elsewhere"
-        self._leave_out(node, f"{many}, the last with: {why}", len(own.meanwhile - self.left_out.keys()))
+        many = f"{strikes.count} runs in a row failed on it while others ended well elsewhere"
+        self._leave_out(
+            node, f"{many}, the last with: {reason}", len(strikes.meanwhile - self.left_out.keys())
+        )
         return True
 
     def worked(self, node: str) -> None:
-        """A run ended well on this node."""
+        """Note that a run ended well on a node."""
         self._strikes.pop(node, None)
-        for other in self._strikes.values():
-            other.meanwhile.add(node)
+        for strike in self._strikes.values():
+            strike.meanwhile.add(node)
 
     def refuse_too_small(self, group: Group) -> None:
-        """Raises PlacementError where the nodes that are not left out, all of them together, have no place for `group`;
-        Ray would wait for ever.
-        """
+        """Raise PlacementError if the remaining nodes together have no room for `group`; Ray would wait for ever."""
         if not self.left_out:
             return
         cluster = self.usable(Topology(nodes_of(ray.nodes())))
         if cluster.fits(group) < 1:
-            said = "; ".join(f"{self._names.get(node, node)}: {why}" for node, why in self.left_out.items())
-            raise PlacementError(f"one run takes {group}; the nodes {cluster} are left, and {said}")
+            reasons = "; ".join(
+                f"{self._names.get(node, node)}: {reason}" for node, reason in self.left_out.items()
+            )
+            raise PlacementError(f"one run takes {group}; the nodes {cluster} are left, and {reasons}")
 
     def _answers(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """Id → fault of those of the nodes that have one. Nodes that go away meanwhile have none."""
+        """Id of each faulty node with its fault; nodes that go away meanwhile have none."""
         sign = f"{FOLDER}/{uuid.uuid4().hex}"
         self._store.write(sign, bytes(WRITTEN_BYTES))  # as much as each of them writes
         try:
-            asked = {self._question(row, sign): row["NodeID"] for row in rows}
-            done, late = ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_S)
-            found = {asked[each]: _answer(each) for each in done}
-            for each in late:
-                ray.cancel(each, force=True)
-                found[asked[each]] = (
+            questions = {self._question(row, sign): row["NodeID"] for row in rows}
+            answered, late = ray.wait(list(questions), num_returns=len(questions), timeout=ANSWER_S)
+            faults = {questions[question]: _answer(question) for question in answered}
+            for question in late:
+                ray.cancel(question, force=True)
+                faults[questions[question]] = (
                     f"it did not answer within {ANSWER_S:.0f} s: is the server of a mounted folder gone, "
                     "or can it start no process?"
                 )
@@ -169,7 +194,7 @@ class Nodes:
                 for name in self._store.names(sign):
                     self._store.remove(name)
                 self._store.remove_empty(FOLDER)
-        return {node: redact(fault) for node, fault in found.items() if fault}
+        return {node: redact(fault) for node, fault in faults.items() if fault}
 
     def _question(self, row: Mapping[str, Any], sign: str) -> Any:
         gpus = self._gpus and bool(row["Resources"].get("GPU"))
@@ -184,11 +209,11 @@ class Nodes:
         task: Any = ray.remote(**options)(question)
         return task.remote(self._store.uri, sign, __version__, gpus=gpus)
 
-    def _leave_out(self, node: str, why: str, left: int) -> None:
-        self.left_out[node] = why
+    def _leave_out(self, node: str, reason: str, remaining: int) -> None:
+        self.left_out[node] = reason
         self.warn(
-            f"node {self._names[node]} gets no work of this sweep: {why}. "
-            f"{pluralise(left, 'other node')} can do it; --resume asks this one again"
+            f"node {self._names[node]} gets no work of this sweep: {reason}. "
+            f"{pluralise(remaining, 'other node')} can do it; --resume asks this one again"
         )
 
 

@@ -1,6 +1,6 @@
-"""Where the phases of a sweep are placed: what does not fit is refused before anything is computed.
+"""The placement of the phases of a sweep: a phase that does not fit is refused before anything is computed.
 
-Ray would wait for it for ever.
+Ray would wait for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROBE = "raykd_probe"
 
 @dataclass(frozen=True)
 class Placements:
-    """How much of each phase is done at the same time."""
+    """The number of runs or actors of each phase at the same time."""
 
     teachers: int
     precompute: int
@@ -31,114 +31,148 @@ class Placements:
 
 
 def preflight(resources: Resources, cluster: Topology) -> Placements:
-    """What fits of each phase, on the nodes that there are and those that may be added.
+    """Count the runs and actors that fit for each phase, on present nodes and on nodes that may be added.
+
+    Args:
+        resources: Resources of the sweep.
+        cluster: Nodes of the cluster.
 
     Raises:
-        PlacementError: one of them cannot be placed; the arithmetic is shown.
+        PlacementError: a phase cannot be placed; the message shows the arithmetic.
     """
-    found = Placements(
+    placements = Placements(
         concurrency(resources, cluster, "teachers"),
         readers(resources, cluster),
         concurrency(resources, cluster, "students"),
     )
     check_target(resources.latency, cluster)
-    return found
+    return placements
 
 
 def group_of(resources: Resources) -> Group:
-    """What one run takes."""
+    """Return the group of workers that one run takes.
+
+    Args:
+        resources: Resources of one run.
+    """
     driver_cpus = DRIVER_CPUS if resources.uses_ray_train else 0.0
     return Group(worker_resources(resources), resources.workers, driver_cpus)
 
 
 def concurrency(resources: Resources, cluster: Topology, role: RunRole = "students") -> int:
-    """How many runs are done at once: as many as are asked for, else as many as fit. Where nodes were left out, as many
-    as are asked for is the most.
+    """Return the number of simultaneous runs: the requested number, else as many as fit.
+
+    If nodes were left out, the requested number is only an upper bound.
+
+    Args:
+        resources: Resources of the sweep.
+        cluster: Nodes of the cluster.
+        role: Role of the runs.
 
     Raises:
-        PlacementError: if one run, or as many as are asked for, cannot be placed.
+        PlacementError: one run, or the requested number, cannot be placed.
     """
-    own, section = resources.for_role(role), _section(resources, role)
-    if own.uses_ray_train and not cluster.dashboard:
-        alone = "resources.ray_train: false" if own.workers == 1 else f"{section}.workers: 1"
+    role_resources, section = resources.for_role(role), _section(resources, role)
+    if role_resources.uses_ray_train and not cluster.dashboard:
+        alone = "resources.ray_train: false" if role_resources.workers == 1 else f"{section}.workers: 1"
         raise PlacementError(
             f"{alone.partition(':')[0]}: Ray Train waits for Ray's dashboard, and it does not run. "
             f"Set {alone}, or start it (its log is dashboard.log in Ray's folder)"
         )
-    group, most = group_of(own), cluster.grown
-    fits = most.fits(group)
+    group, grown = group_of(role_resources), cluster.grown
+    fits = grown.fits(group)
     if fits < 1:
         raise PlacementError(_nowhere(f"{section}: one run", section, group, cluster))
-    wanted = own.concurrency
-    if wanted is not None and wanted > fits and not cluster.left_out:
-        short = _short(group.total, most, wanted)
+    requested = role_resources.concurrency
+    if requested is not None and requested > fits and not cluster.left_out:
+        short = _short(group.total, grown, requested)
         arithmetic = (
-            _sum(short, group.total[short] * wanted, cluster, f"{wanted} × {group.total[short]:g} = ")
+            _sum(short, group.total[short] * requested, cluster, f"{requested} × {group.total[short]:g} = ")
             if short
-            else f"{wanted} × {group}, more than there is room for on {_nodes(cluster)}"
+            else f"{requested} × {group}, more than there is room for on {_nodes(cluster)}"
         )
-        takes = f"{section}.concurrency: {wanted} runs at once take"
+        takes = f"{section}.concurrency: {requested} runs at once take"
         raise PlacementError(f"{takes} {arithmetic}; set it to at most {fits}")
-    return min(wanted or fits, fits)
+    return min(requested or fits, fits)
 
 
 def reader_group(resources: Resources) -> Group:
-    """What one actor of precompute takes."""
+    """Return the group that one actor of precompute takes.
+
+    Args:
+        resources: Resources of the sweep.
+    """
     return Group(worker_resources(resources.precompute_actor))
 
 
 def readers(resources: Resources, cluster: Topology) -> int:
-    """How many actors of precompute there are: as many as are asked for, else as many as fit.
+    """Return the number of actors of precompute: the requested number, else as many as fit.
+
+    Args:
+        resources: Resources of the sweep.
+        cluster: Nodes of the cluster.
 
     Raises:
-        PlacementError: if one of them, or as many as are asked for, cannot be placed.
+        PlacementError: one actor, or the requested number, cannot be placed.
     """
-    own, group, most = resources.precompute_actor, reader_group(resources), cluster.grown
-    fits, section = most.fits(group), _section(resources, "precompute")
+    actor, group, grown = resources.precompute_actor, reader_group(resources), cluster.grown
+    fits, section = grown.fits(group), _section(resources, "precompute")
     if fits < 1:
         raise PlacementError(_nowhere(f"{section}: one actor of precompute", section, group, cluster))
-    if own.workers is not None and own.workers > fits and not cluster.left_out:
+    if actor.workers is not None and actor.workers > fits and not cluster.left_out:
         written = resources.precompute is not None and resources.precompute.workers is not None
         key = "resources.precompute.workers" if written else "resources.precompute_workers"
-        short = _short(group.total, most, own.workers)
-        each = group.total[short] if short else 0.0
+        short = _short(group.total, grown, actor.workers)
+        amount = group.total[short] if short else 0.0
         arithmetic = (
-            _sum(short, each * own.workers, cluster, f"{own.workers} × {each:g} = ")
+            _sum(short, amount * actor.workers, cluster, f"{actor.workers} × {amount:g} = ")
             if short
-            else f"{own.workers} × {group}, more than there is room for on {_nodes(cluster)}"
+            else f"{actor.workers} × {group}, more than there is room for on {_nodes(cluster)}"
         )
         raise PlacementError(f"{key}: {arithmetic}; set it to at most {fits}")
-    return min(own.workers or fits, fits)
+    return min(actor.workers or fits, fits)
 
 
 def keeps_slots(resources: Resources, cluster: Topology) -> bool:
-    """Whether the slots that train teachers wait for the trials, while the teachers' signals are computed and latency
-    is measured. A slot takes 5 processor seconds to start.
+    """Return True if the slots that train teachers stay for the trials.
 
-    Slots hold their CPUs while they sleep, and Ray would place nothing else there. On the only node there is, they are
-    used without asking Ray. On several, Ray has to count; a slot with a GPU holds its memory, too.
+    They sleep while signals are computed and latency is measured; starting a slot again takes 5 processor seconds.
+    Sleeping slots hold their CPUs, and Ray would place nothing else there. On a single node these CPUs are used
+    without asking Ray. On several nodes Ray has to count; and a sleeping slot with a GPU holds GPU memory.
+
+    Args:
+        resources: Resources of the sweep.
+        cluster: Nodes of the cluster.
     """
-    own, slots = resources.for_role("students"), concurrency(resources, cluster)
+    student, slots = resources.for_role("students"), concurrency(resources, cluster)
     if (
-        own != resources.for_role("teachers")
-        or own.gpus_per_worker
+        student != resources.for_role("teachers")
+        or student.gpus_per_worker
         or len(cluster.nodes) != 1
         or cluster.grows
     ):
         return False
     # Whatever is no CPU is not given twice.
-    others = {
+    shared = {
         *worker_resources(resources.precompute_actor),
         *(latency_resources(resources.latency) if resources.latency else ()),
     }
-    if others & set(worker_resources(own)) - {"CPU"}:
+    if shared & set(worker_resources(student)) - {"CPU"}:
         return False
     memory = cluster.nodes[0].resources.get("memory", math.inf)
-    return slots * own.workers * ASLEEP_BYTES <= ASLEEP_SHARE * memory
+    return slots * student.workers * ASLEEP_BYTES <= ASLEEP_SHARE * memory
 
 
 def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
-    """Raises PlacementError where no node is one on which latency is to be measured."""
+    """Refuse a target of latency measurements that no node meets.
+
+    Args:
+        target: The node on which to measure; None: any.
+        cluster: Nodes of the cluster.
+
+    Raises:
+        PlacementError: no node meets it.
+    """
     if latency_node(target, cluster.grown) is not None:
         return
     if target is None:
@@ -153,7 +187,15 @@ def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
 
 
 def latency_node(target: LatencyTarget | None, cluster: Topology) -> Node | None:
-    """The node on which latency is measured: the same one for the same cluster. None where there is none."""
+    """Return the node on which latency is measured, the same one for the same cluster.
+
+    Args:
+        target: Resources and labels of the node; None: any node, best one with the resource `raykd_probe`.
+        cluster: Nodes of the cluster.
+
+    Returns:
+        None if no node meets the target.
+    """
     asks = [latency_resources(target)] if target is not None else [{"CPU": 1.0, PROBE: 1.0}, {"CPU": 1.0}]
     labels: Mapping[str, str] = target.labels if target is not None else {}
     for ask in asks:
@@ -168,49 +210,53 @@ def _section(resources: Resources, role: str) -> str:
 
 
 def _short(total: Mapping[str, float], cluster: Topology, many: int) -> str:
-    """The resource of which all nodes together have too little; empty where only the nodes are too small."""
+    """The resource of which all nodes together have too little; empty if only the single nodes are too small."""
     shares = {name: cluster.total(name) / (amount * many) for name, amount in total.items()}
     scarce = min(shares, key=lambda name: shares[name])
     return scarce if shares[scarce] < 1 - TINY else ""
 
 
-def _nowhere(what: str, section: str, group: Group, cluster: Topology) -> str:
-    """Why not even one fits, and what to lower."""
+def _nowhere(subject: str, section: str, group: Group, cluster: Topology) -> str:
+    """A message for a group that fits nowhere, with the resource to lower."""
     short, several = _short(group.total, cluster.grown, 1), group.workers > 1
     if short.startswith("accelerator_type:"):
         kinds = sorted(
             {name for node in cluster.grown.nodes for name in node.resources if "accelerator_type" in name}
         )
-        others = ", ".join(kind.split(":", 1)[1] for kind in kinds) or "none"
-        wanted = short.split(":", 1)[1]
-        return f"{section}.accelerator_type: no node has {wanted} (there are: {others}){_growing(cluster)}"
+        accelerators = ", ".join(kind.split(":", 1)[1] for kind in kinds) or "none"
+        accelerator = short.split(":", 1)[1]
+        return f"{section}.accelerator_type: no node has {accelerator} (there are: {accelerators}){_growing(cluster)}"
     lower = f"lower {f'{section}.workers or ' if several else ''}{section}."
     if not short:
         small = min(
             group.each,
             key=lambda name: max(n.resources.get(name, 0.0) / group.each[name] for n in cluster.grown.nodes),
         )
-        there = f"{_nodes(cluster)}, and a worker is placed whole on one of them"
-        return f"{what} takes {group}; there are {there}; {lower}{_key(small)}{_growing(cluster)}"
+        nodes = f"{_nodes(cluster)}, and a worker is placed whole on one of them"
+        return f"{subject} takes {group}; there are {nodes}; {lower}{_key(small)}{_growing(cluster)}"
     workers = f"{group.workers} workers" if several else "1 worker"
     driver = f" + {group.driver_cpus:g} for its driver" if group.driver_cpus and short == "CPU" else ""
     counted = f"{workers} × {group.each[short]:g} {_unit(short)}{driver} = "
-    return f"{what} takes {_sum(short, group.total[short], cluster, counted)}; {lower}{_key(short)}{_growing(cluster)}"
+    return f"{subject} takes {_sum(short, group.total[short], cluster, counted)}; {lower}{_key(short)}{_growing(cluster)}"
 
 
-def _sum(name: str, asked: float, cluster: Topology, counted: str) -> str:
+def _sum(name: str, requested: float, cluster: Topology, counted: str) -> str:
     """`3 × 1 = 3 CPUs, the cluster has 2`."""
     more = f" and may grow to {cluster.grown.total(name):g}" if cluster.grows else ""
-    return f"{counted}{asked:g} {_unit(name)}, the cluster has {cluster.total(name):g}{more}"
+    return f"{counted}{requested:g} {_unit(name)}, the cluster has {cluster.total(name):g}{more}"
 
 
 def _nodes(cluster: Topology) -> str:
-    more = ", ".join(f"{each.most} × {shown(each.node.resources)}" for each in cluster.may_add if each.most)
+    more = ", ".join(
+        f"{node_type.most} × {shown(node_type.node.resources)}"
+        for node_type in cluster.may_add
+        if node_type.most
+    )
     return f"nodes {cluster}" + (f", and it may add {more}" if more else "")
 
 
 def _growing(cluster: Topology) -> str:
-    """What to write for a cluster that is small now."""
+    """A hint for a cluster without CPUs that may grow."""
     if cluster.grows or cluster.total("CPU"):
         return ""
     return " (where the cluster grows: resources.autoscale says what may be added)"
@@ -221,5 +267,5 @@ def _unit(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    """The key of the sweep file that says how much of a resource a worker takes."""
+    """The key of the sweep file for a resource of a worker."""
     return {"CPU": "cpus_per_worker", "GPU": "gpus_per_worker"}.get(name, f"custom.{name}")

@@ -1,8 +1,8 @@
-"""From workers to the driver: how far the units in other processes are, through the key-value store of Ray's head.
+"""Progress from workers to the driver, through the key-value store of Ray's head node.
 
-What works does not wait: a thread of the worker writes its newest report about once a second, below a key of the
-worker's own, and a thread of the driver reads all of them about once a second. No process is started for it. What is
-lost is not sent again, since the next report says the same and more.
+The work never waits for it. A thread of the worker writes the newest report about once a second, below a key of this
+worker, and a thread of the driver reads all reports about once a second. No process is started. Lost reports are not
+repeated, since the next one says the same and more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HearPart = Callable[[str, float | None, str, float], None]
 
 
 class Reports:
-    """Keeps the newest report of one part, and sends it from a thread while there are new ones."""
+    """Keeps the newest report of one part, and sends new reports from a thread."""
 
     def __init__(self, part: str, send: Callable[[str], None], *, every_s: float = EVERY_S):
         self._part, self._send, self._every_s = part, send, every_s
@@ -38,7 +38,7 @@ class Reports:
         self._new, self._ended = threading.Event(), threading.Event()
 
     def hear(self, done: float | None, doing: str) -> None:
-        """Keep a report in place of the one before."""
+        """Replace the last report."""
         if done is not None:
             self._first = done if self._done is None else self._first
             self._done = done
@@ -47,7 +47,7 @@ class Reports:
 
     @contextmanager
     def sent(self) -> Iterator[None]:
-        """While the body runs, what is heard is sent."""
+        """Send the reports while the body runs."""
         threading.Thread(target=self._work, name="raykd-progress", daemon=True).start()
         try:
             yield
@@ -66,7 +66,11 @@ class Reports:
 
 @contextmanager
 def reported(part: str) -> Iterator[None]:
-    """Send what the body reports of its progress to the driver, as that of `part`; without Ray to nobody."""
+    """Send the progress of the body to the driver; without Ray, do nothing.
+
+    Args:
+        part: Id of the part of a unit that the body works on.
+    """
     if not ray.is_initialized():
         yield
         return
@@ -79,7 +83,11 @@ def reported(part: str) -> Iterator[None]:
 
 @contextmanager
 def received(hear: HearPart) -> Iterator[None]:
-    """While the body runs, pass on what the workers of this driver report; without Ray nothing is."""
+    """Receive progress from the workers of this driver while the body runs; without Ray, do nothing.
+
+    Args:
+        hear: Called with each new report.
+    """
     if not ray.is_initialized():
         yield
         return
@@ -104,7 +112,7 @@ def received(hear: HearPart) -> Iterator[None]:
 
 
 class Inbox:
-    """Passes on reports that were not there at the look before: one of a worker that died stays."""
+    """Passes on new reports; the last report of a dead worker stays in the store and counts once."""
 
     def __init__(self, read: Callable[[], dict[str, str]], hear: HearPart):
         self._read, self._hear = read, hear
@@ -125,5 +133,5 @@ def _put(key: str, text: str) -> None:
 
 def _all_below(prefix: str) -> dict[str, str]:
     keys = internal_kv._internal_kv_list(prefix, namespace=NAMESPACE)
-    found = {key.decode(): internal_kv._internal_kv_get(key, namespace=NAMESPACE) for key in keys}
-    return {key: text.decode() for key, text in found.items() if text is not None}
+    reports = {key.decode(): internal_kv._internal_kv_get(key, namespace=NAMESPACE) for key in keys}
+    return {key: text.decode() for key, text in reports.items() if text is not None}

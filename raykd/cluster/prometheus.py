@@ -1,6 +1,6 @@
-"""What Prometheus reads of raykd, beside Ray's own metrics and from the same place: the metrics agent of each node.
+"""The metrics that raykd adds to Ray's for Prometheus, through the metrics agent of each node.
 
-The agent puts `ray_` before every name; `dashboards/prometheus.yml` takes it away again. Without Ray nothing is
+The agent puts `ray_` before all names; `dashboards/prometheus.yml` takes it away again. Without Ray nothing is
 counted.
 """
 
@@ -56,23 +56,35 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 def gauge(name: str, value: float, **labels: str) -> None:
-    """Set a gauge of `METRICS`."""
+    """Set a gauge of `METRICS`; without Ray, do nothing.
+
+    Args:
+        name: Name of the gauge.
+        value: The new value.
+        labels: Label to value.
+    """
     if ray.is_initialized():
-        made = _made(name)
-        assert isinstance(made, metrics.Gauge)
-        made.set(value, labels)
+        metric = _made(name)
+        assert isinstance(metric, metrics.Gauge)
+        metric.set(value, labels)
 
 
 def count(name: str, more: float = 1.0, **labels: str) -> None:
-    """Add to a counter of `METRICS`."""
+    """Add to a counter of `METRICS`; without Ray, do nothing.
+
+    Args:
+        name: Name of the counter.
+        more: Increase; nothing happens at 0 or below.
+        labels: Label to value.
+    """
     if more > 0 and ray.is_initialized():
-        made = _made(name)
-        assert isinstance(made, metrics.Counter)
-        made.inc(more, labels)
+        metric = _made(name)
+        assert isinstance(metric, metrics.Counter)
+        metric.inc(more, labels)
 
 
 @cache
 def _made(name: str) -> metrics.Metric:
-    known = METRICS[name]
-    make = metrics.Counter if known.kind == "counter" else metrics.Gauge
-    return make(name, description=known.help, tag_keys=known.labels)
+    metric = METRICS[name]
+    make = metrics.Counter if metric.kind == "counter" else metrics.Gauge
+    return make(name, description=metric.help, tag_keys=metric.labels)

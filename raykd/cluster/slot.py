@@ -1,4 +1,4 @@
-"""A slot: the actor that does one run after the other. It is kept from the first run to the last.
+"""A slot: the actor that does one run after another, kept from the first run to the last.
 
 An actor takes seconds to start, most of them for its imports.
 """
@@ -33,10 +33,10 @@ AVOID = "avoid"
 
 
 def _job(config: PlainObject) -> None:
-    """A Tune trial: one run. Faults of the run itself are reported, not raised: they would occur again. Those of the
-    place are tried again here, and after that raised: Tune tries them again elsewhere, `max_failures` times.
+    """Do one run as a Tune trial; without a run, wait until Tune stops the trial.
 
-    Without a run it waits until Tune stops it.
+    Faults of the run are reported, not raised: they would occur again. Faults of the node are retried here, and then
+    raised: Tune repeats the run elsewhere, `max_failures` times.
     """
     while config["run"] is None:
         tune.report({IDLE: True})
@@ -63,14 +63,14 @@ class Slot(wrap_function(_job)):
 
     @classmethod
     def default_resource_request(cls, config: PlainObject) -> tune.PlacementGroupFactory:
-        """What it takes itself, and on which nodes; workers under Ray Train take theirs."""
-        resources, where = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
+        """Resources of the slot, and the nodes that it may use; workers under Ray Train take theirs separately."""
+        resources, selector = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
         takes = {"CPU": DRIVER_CPUS} if resources.uses_ray_train else worker_resources(resources)
-        options: dict[str, Any] = {"bundle_label_selector": [where]} if where else {}
+        options: dict[str, Any] = {"bundle_label_selector": [selector]} if selector else {}
         return tune.PlacementGroupFactory([takes], **options)
 
     def cleanup(self) -> None:
-        """Tune ends the actor."""
+        """End the workers of the slot when Tune ends its actor."""
         try:
             super().cleanup()
         finally:

@@ -1,11 +1,4 @@
-"""What a cluster has, node by node, what it may add, and how much fits on it at the same time. Plain data; no Ray.
-
-The rule of packing: a worker is placed whole on one node, as Ray does, and a run's workers may be on several nodes
-(Ray's PACK prefers one). A GPU is shared by parts only: two workers with 0.6 of a GPU take two GPUs. All workers of a
-stage take the same, so each node has its number of places for them, and it does not matter in which order they are
-taken. Where a run has a driver beside its workers, drivers go first into what workers leave, then into the place of as
-few workers as possible. Ray may place a driver worse; then a run waits until another one has ended.
-"""
+"""The resources of a cluster: nodes, groups of workers, and the number of groups that fit."""
 
 from __future__ import annotations
 
@@ -36,15 +29,15 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
 
-    def places(self, each: Amounts) -> int:
-        """How many times `each` fits on this node."""
-        asked = [(name, amount) for name, amount in each.items() if amount > 0]
-        return min(_places(name, self.resources.get(name, 0.0), amount) for name, amount in asked)
+    def places(self, bundle: Amounts) -> int:
+        """Number of times that a bundle fits on this node."""
+        needs = [(name, amount) for name, amount in bundle.items() if amount > 0]
+        return min(_places(name, self.resources.get(name, 0.0), amount) for name, amount in needs)
 
 
 @dataclass(frozen=True)
 class NodeType:
-    """A kind of node that an autoscaler may add, so many of them at most."""
+    """A kind of node that an autoscaler may add, up to `most` nodes."""
 
     node: Node
     most: int
@@ -52,7 +45,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Group:
-    """What is placed together: `workers` times the same, and the CPUs of a driver beside them."""
+    """Workers that are placed together: `workers` equal bundles, and the CPUs of their driver."""
 
     each: Amounts
     workers: int = 1
@@ -60,15 +53,15 @@ class Group:
 
     @property
     def total(self) -> dict[str, float]:
-        """The sum of everything."""
-        found = {name: amount * self.workers for name, amount in self.each.items() if amount > 0}
-        return found | ({"CPU": found.get("CPU", 0.0) + self.driver_cpus} if self.driver_cpus else {})
+        """The sum of all bundles."""
+        amounts = {name: amount * self.workers for name, amount in self.each.items() if amount > 0}
+        return amounts | ({"CPU": amounts.get("CPU", 0.0) + self.driver_cpus} if self.driver_cpus else {})
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """What Ray places one by one."""
-        each = {name: amount for name, amount in self.each.items() if amount > 0}
-        return [*([{"CPU": self.driver_cpus}] if self.driver_cpus else []), *([each] * self.workers)]
+        """The bundles that Ray places one by one."""
+        bundle = {name: amount for name, amount in self.each.items() if amount > 0}
+        return [*([{"CPU": self.driver_cpus}] if self.driver_cpus else []), *([bundle] * self.workers)]
 
     def __str__(self) -> str:
         several = f"{self.workers} workers × " if self.workers > 1 else ""
@@ -78,7 +71,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Topology:
-    """The nodes that are there, and those that an autoscaler may add to them."""
+    """The nodes of a cluster, and those that an autoscaler may add."""
 
     nodes: tuple[Node, ...] = ()
     may_add: tuple[NodeType, ...] = ()
@@ -92,52 +85,53 @@ class Topology:
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:
-        """Nodes with these resources."""
-        return Topology(tuple(Node(each) for each in nodes))
+        """Return a cluster of nodes with these resources."""
+        return Topology(tuple(Node(node) for node in nodes))
 
     @property
     def grows(self) -> bool:
-        """Whether there may be more of it."""
-        return any(each.most > 0 for each in self.may_add)
+        """True if nodes may be added."""
+        return any(node_type.most > 0 for node_type in self.may_add)
 
     @property
     def grown(self) -> Topology:
-        """All that there can be."""
-        added = (each.node for each in self.may_add for _ in range(min(each.most, MOST_NODES)))
+        """The cluster with all nodes that may be added."""
+        added = (node_type.node for node_type in self.may_add for _ in range(min(node_type.most, MOST_NODES)))
         return Topology((*self.nodes, *added))
 
     def total(self, name: str) -> float:
-        """What all nodes together have of a resource."""
+        """Sum of one resource over all nodes."""
         return sum(node.resources.get(name, 0.0) for node in self.nodes)
 
     def fits(self, group: Group) -> int:
-        """How many of `group` fit at the same time on the nodes that are there."""
+        """Number of groups that fit on the present nodes at the same time."""
         full = [node.places(group.each) for node in self.nodes]
         workers = sum(full)
         if not group.driver_cpus:
             return workers // group.workers
-        taken = group.each.get("CPU", 0.0)
+        worker_cpus = group.each.get("CPU", 0.0)
         free = [
-            node.resources.get("CPU", 0.0) - own * taken for node, own in zip(self.nodes, full, strict=True)
+            node.resources.get("CPU", 0.0) - fitting * worker_cpus
+            for node, fitting in zip(self.nodes, full, strict=True)
         ]
         drivers = sum(_drivers(cpus, group) for cpus in free)
-        found = min(drivers, workers // group.workers)
+        groups = min(drivers, workers // group.workers)
         # Drivers go into what workers leave. After that, the place of the fewest workers becomes one for drivers.
         swaps = [
             (*_swap(cpus, group), place)
-            for place, (cpus, own) in enumerate(zip(free, full, strict=True))
-            if taken and own
+            for place, (cpus, fitting) in enumerate(zip(free, full, strict=True))
+            if worker_cpus and fitting
         ]
         heapify(swaps)
-        while swaps and workers // group.workers > found:
+        while swaps and workers // group.workers > groups:
             lost, gained, place = heappop(swaps)
             if lost > full[place]:
                 continue
-            full[place], free[place] = full[place] - lost, free[place] + lost * taken
+            full[place], free[place] = full[place] - lost, free[place] + lost * worker_cpus
             workers, drivers = workers - lost, drivers - gained
-            found = max(found, min(drivers, workers // group.workers))
+            groups = max(groups, min(drivers, workers // group.workers))
             heappush(swaps, (*_swap(free[place], group), place))
-        return found
+        return groups
 
     def __str__(self) -> str:
         kinds = Counter(shown(node.resources) for node in self.nodes)
@@ -145,19 +139,23 @@ class Topology:
 
 
 def shown(amounts: Amounts) -> str:
-    """`{CPU: 4, GPU: 1}`; without what every node has of its own."""
-    own = {
+    """Text of resources, such as `{CPU: 4, GPU: 1}`; resources that Ray gives to all nodes are left out.
+
+    Args:
+        amounts: Resource to amount.
+    """
+    texts = {
         name.removeprefix("accelerator_type:"): ""
         if name.startswith("accelerator_type:")
         else f": {amount:g}"
         for name, amount in amounts.items()
         if amount > 0 and not name.startswith(OF_THE_NODE)
     }
-    return f"{{{', '.join(f'{name}{amount}' for name, amount in own.items())}}}"
+    return f"{{{', '.join(f'{name}{amount}' for name, amount in texts.items())}}}"
 
 
 def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
-    """The nodes of `ray.nodes()` that live."""
+    """The living nodes in a table of `ray.nodes()`."""
     return tuple(
         Node(dict(row["Resources"]), dict(row.get("Labels") or {}), row["NodeID"])
         for row in table
@@ -166,30 +164,35 @@ def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
 
 
 def types_of(groups: Iterable[tuple[Amounts, int]], nodes: Iterable[Node]) -> tuple[NodeType, ...]:
-    """What an autoscaler may still add to `nodes`: it has groups of nodes with these resources, and each of them has so
-    many nodes at most, any number where that is below 0.
+    """Nodes that an autoscaler may still add to `nodes`.
+
+    Args:
+        groups: Resources of a node, and the largest number of such nodes; below 0: any number.
+        nodes: The present nodes.
     """
-    found = [(Node(dict(resources)), MOST_NODES if most < 0 else most) for resources, most in groups]
-    return still_added(found, nodes)
+    types = [(Node(dict(resources)), MOST_NODES if limit < 0 else limit) for resources, limit in groups]
+    return still_added(types, nodes)
 
 
 def still_added(types: Iterable[tuple[Node, int]], nodes: Iterable[Node]) -> tuple[NodeType, ...]:
-    """The types with so many nodes of them at most, less those that are there."""
-    there = [_named(node.resources) for node in nodes]
-    return tuple(NodeType(node, max(0, most - there.count(_named(node.resources)))) for node, most in types)
+    """Node types with the largest number of nodes, less those present."""
+    present = [_named(node.resources) for node in nodes]
+    return tuple(
+        NodeType(node, max(0, limit - present.count(_named(node.resources)))) for node, limit in types
+    )
 
 
 def _named(resources: Amounts) -> dict[str, float]:
-    """What a node's type says of it."""
+    """The resources by which a node's type is recognised."""
     return {
         name: amount for name, amount in resources.items() if amount > 0 and not name.startswith(OF_THE_NODE)
     }
 
 
-def _places(name: str, there: float, each: float) -> int:
-    if name == "GPU" and each < 1:
-        return floor(there + TINY) * floor(1 / each + TINY)
-    return floor(there / each + TINY)
+def _places(name: str, available: float, need: float) -> int:
+    if name == "GPU" and need < 1:
+        return floor(available + TINY) * floor(1 / need + TINY)
+    return floor(available / need + TINY)
 
 
 def _drivers(cpus: float, group: Group) -> int:
@@ -197,7 +200,7 @@ def _drivers(cpus: float, group: Group) -> int:
 
 
 def _swap(cpus: float, group: Group) -> tuple[int, int]:
-    """With so many CPUs left: how many workers must go for one more driver, and the drivers that come, negative."""
-    taken, now = group.each["CPU"], _drivers(cpus, group)
-    lost = max(1, ceil(((now + 1) * group.driver_cpus - cpus) / taken - TINY))
-    return lost, now - _drivers(cpus + lost * taken, group)
+    """Workers to remove for one more driver, and the drivers gained, as a negative number."""
+    worker_cpus, now = group.each["CPU"], _drivers(cpus, group)
+    lost = max(1, ceil(((now + 1) * group.driver_cpus - cpus) / worker_cpus - TINY))
+    return lost, now - _drivers(cpus + lost * worker_cpus, group)

@@ -1,13 +1,13 @@
-"""A pool of slots for jobs, made of Ray Tune. Nothing else has to know how; what Tune does here is not what it is for.
+"""A pool of slots for jobs, built on Ray Tune. No other module has to know: Tune is used here in an unusual way.
 
-Tune places runs on nodes, reuses their actors and restarts an actor that died: that is what it is used for. The search
-is done elsewhere (`sweep/study.py`), and results are kept in the store, not in Tune's own snapshots, which lag behind:
-resuming a sweep needs nothing of Tune. So its parts serve other purposes than their names say:
+Tune places runs on nodes, reuses their actors and restarts dead actors; it serves for this alone. The search is
+elsewhere (`sweep/study.py`). Results are kept in the store, not in Tune's snapshots, which lag behind: resuming a sweep
+needs nothing from Tune. So the parts of Tune serve other purposes than their names say:
 
-* a Tune *trial* is one run, or a slot that waits for one. Tune keeps one actor that has nothing to do, and ends the
-  others: while the scheduler lets a slot wait, the slot is given a trial without a run, which keeps its actor;
+* a Tune *trial* is one run, or a slot waiting for one. Tune keeps one idle actor and ends the rest. While the
+  scheduler lets a slot wait, the slot is given a trial without a run, which keeps its actor;
 * the *searcher* (`_Proposals`) is the queue of runs: Tune asks it for the next one;
-* the *stopper* (`_Reports`) is the mailbox: it receives what runs report, and ends those that are to be stopped;
+* the *stopper* (`_Reports`) is the mailbox: it receives the reports of runs, and ends runs that have to stop;
 * the *callback* (`_Endings`) hears of runs that could not report their end.
 """
 
@@ -26,6 +26,7 @@ from ray import tune
 from ray._private import state as ray_state
 from ray.exceptions import OutOfMemoryError
 from ray.tune.search import Searcher
+from typing_extensions import override
 
 from raykd.cluster.jobs import OpenJobs, Scheduler
 from raykd.cluster.nodes import Nodes
@@ -48,15 +49,22 @@ def work(
     concurrent: int,
     nodes: Nodes | None = None,
 ) -> None:
-    """Do all jobs that `scheduler` proposes, `concurrent` runs at a time.
+    """Do all jobs that a scheduler proposes.
 
-    A job that fails is reported to the scheduler, and the others go on. A run that fails where one of the `nodes` is to
-    blame is done again elsewhere. A run has ended well only when its result is in the store as the driver sees it.
+    The work goes on after a failed job, which is reported to the scheduler. A run that failed through the fault of a
+    node is repeated elsewhere. A run has ended well only if the driver sees its result in the store.
+
+    Args:
+        scheduler: Proposes jobs and takes their outcomes.
+        store_uri: URI of the store.
+        resources: Resources of one run.
+        concurrent: Number of runs at a time.
+        nodes: Nodes of the cluster, which may be left out; None: no node is ever at fault.
 
     Raises:
-        Exception: what the scheduler raised; the work ends with it.
+        Exception: an exception of the scheduler ends the work.
         StoreError: the driver cannot reach the store.
-        RunError: if Ray killed workers for lack of memory more often than `resources.max_failures`.
+        RunError: Ray killed workers for lack of memory more often than `resources.max_failures`.
         PlacementError: no node is left that can do a run.
     """
     scratch = tempfile.mkdtemp(prefix="raykd-tune-")
@@ -67,7 +75,7 @@ def work(
         return  # nothing is started
 
     def fit(name: str) -> None:
-        jobs.again()
+        jobs.requeue_unfinished()
         tune.Tuner(
             Slot,
             param_space={"store": store_uri, "resources": resources.model_dump()},
@@ -91,10 +99,8 @@ def work(
         raise jobs.fault
 
 
-def _retried(fit: Callable[[str], None], most: int, unfinished: Callable[[], bool]) -> None:
-    """Tune gives up when Ray kills a worker for lack of memory, and begins nothing once there were no more runs: what
-    is unfinished then is begun again.
-    """
+def _retried(fit: Callable[[str], None], max_failures: int, unfinished: Callable[[], bool]) -> None:
+    """Fit until no job is unfinished: Tune gives up when Ray kills a worker for lack of memory."""
     failures = 0
     for attempt in itertools.count():
         try:
@@ -105,21 +111,21 @@ def _retried(fit: Callable[[str], None], most: int, unfinished: Callable[[], boo
             if not isinstance(error.__cause__, OutOfMemoryError):
                 raise
             failures += 1
-            if failures > most:
+            if failures > max_failures:
                 break
     raise RunError(
-        f"memory was short {most + 1} times, and Ray killed workers for it; what is computed is kept. "
+        f"memory was short {max_failures + 1} times, and Ray killed workers for it; what is computed is kept. "
         "Lower resources.concurrency or training.batch_tokens, free memory, and go on with --resume"
     )
 
 
 def _no_state(self: object) -> dict[str, Any]:
-    """Tune pickles stopper, callback and searcher into its snapshots; nothing of ours is kept there."""
+    """Keep nothing of ours in Tune's snapshots, into which it pickles stopper, callback and searcher."""
     return {}
 
 
 class _Reports(tune.Stopper):
-    """Receives what the runs report. Of all Tune's hooks only a stopper gets a report unflattened and may stop."""
+    """Receives reports of runs: of Tune's hooks, only a stopper gets them unflattened and may stop a run."""
 
     __getstate__ = _no_state
 
@@ -137,45 +143,50 @@ class _Reports(tune.Stopper):
             self._jobs.run_ended(trial_id, **result["run_end"], node=result.get("node", ""))
         return False
 
+    @override
     def stop_all(self) -> bool:
         return self._jobs.fault is not None
 
 
 class _Endings(tune.Callback):
-    """Receives the ends of runs that could not report one, and which runs have begun."""
+    """Receives the beginning of runs, and the end of those that could not report it."""
 
     __getstate__ = _no_state
 
     def __init__(self, jobs: OpenJobs):
         self._jobs = jobs
 
+    @override
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.begun(trial.trial_id)
 
+    @override
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        node, why = _end_of(trial)
-        self._jobs.failed(trial.trial_id, why, node=node)
+        node, reason = _end_of(trial)
+        self._jobs.failed(trial.trial_id, reason, node=node)
 
+    @override
     def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.place_failed(*_end_of(trial), of_place=True)  # Tune begins it again by itself
 
+    @override
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._jobs.run_ended(trial.trial_id, None, "it ended without a result")
 
 
 def _end_of(trial: Any) -> tuple[str, str]:
-    """The node on which a trial's process died or raised, where Ray knows it, and why."""
+    """Node and reason of the death of a trial's process; the node is empty if Ray does not know it."""
     text = str(
         (trial.get_error() if hasattr(trial, "get_error") else None) or "its process died"
     )  # Tune keeps a text
     last = [line for line in text.splitlines() if line.strip()][-1].strip()
-    found = ACTOR_ID.search(text)
-    known = ray_state.actors(found.group(1)) if found and ray.is_initialized() else {}
-    return known.get("Address", {}).get("NodeID", ""), redact(last)
+    actor = ACTOR_ID.search(text)
+    state = ray_state.actors(actor.group(1)) if actor and ray.is_initialized() else {}
+    return state.get("Address", {}).get("NodeID", ""), redact(last)
 
 
 class _Proposals(Searcher):
-    """Tune asks here for the next run."""
+    """Gives Tune the next run."""
 
     __getstate__ = _no_state
 
@@ -186,6 +197,7 @@ class _Proposals(Searcher):
         self._actors = 0
         """How many were started."""
 
+    @override
     def suggest(self, trial_id: str) -> Any:
         upcoming = self._jobs.upcoming()
         if upcoming is None:
@@ -197,11 +209,14 @@ class _Proposals(Searcher):
         avoid = {AVOID: list(self._jobs.avoid)} if self._jobs.avoid else {}
         return {"run": self._jobs.begin(trial_id).to_plain() if upcoming == "run" else None, **avoid}
 
+    @override
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
         self._at_work.discard(trial_id)
 
+    @override
     def save(self, checkpoint_path: str) -> None:
         return None
 
+    @override
     def restore(self, checkpoint_path: str) -> None:
         return None

@@ -1,4 +1,4 @@
-"""The parts of a kind in a store, for people: what each is, and which sweeps use it."""
+"""List the parts of one kind in a store: a description of each, and the sweeps that use it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ class Row:
 
 
 def rows(storage: Storage, kind: str, files: Mapping[str, Stamp]) -> list[Row]:
-    """Every part of a kind.
+    """Return the parts of a kind.
+
+    Args:
+        storage: The store.
+        kind: Kind of the parts, a folder of the store.
+        files: Files of the store, with sizes and times.
 
     Raises:
         StoreError: a record of a sweep or the model of a run is damaged.
@@ -36,12 +41,12 @@ def rows(storage: Storage, kind: str, files: Mapping[str, Stamp]) -> list[Row]:
     for records in sweeps_in(storage):
         for name in used_by(storage, [records], ended=False)[kind]:
             users[name].append(records.name)
-    own = [part for part in parts_of(storage, files) if part.kind == kind]
-    return [Row(part, _about(storage, part), users[part.name]) for part in own]
+    parts = [part for part in parts_of(storage, files) if part.kind == kind]
+    return [Row(part, _about(storage, part), users[part.name]) for part in parts]
 
 
 def _about(storage: Storage, part: Part) -> str:
-    """What a part is, in a few words; empty where its name says all."""
+    """Description of a part in a few words; empty if its name says all."""
     try:
         return _ABOUT[part.kind](storage, part) if part.kind in _ABOUT else ""
     except StoreError as error:

@@ -1,9 +1,8 @@
-"""How far one phase is: its units that have ended, what the others say of themselves, and how long the rest will take.
+"""The progress of one phase: finished units, the progress of the rest, and a forecast of the remaining time.
 
-The forecast is the time that was worked, for each unit of work that was done in it, times the work that is left; and at
-least as long as a unit takes that is not done at the same time as others. The time counts from the first sign of work:
-processes start once, and not for every unit. Between two signs of work the forecast runs down, and where it is used up
-there is none.
+The forecast is the time worked per unit of work, times the remaining work; and at least as long as a single unit that
+cannot be divided. The time counts from the first sign of work, because processes start once and not for every unit.
+Between two signs of work the forecast runs down; once used up there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FOUND_S = 1.0
 
 @dataclass
 class OpenUnit:
-    """A unit that has not ended."""
+    """An unfinished unit."""
 
     unit: Unit
     began: float
@@ -47,7 +46,7 @@ class OpenUnit:
     """When a share changed last."""
 
     def hear(self, part: str, done: float | None, doing: str, now: float, first: float) -> bool:
-        """Keep what a part says. Return whether its share has changed, or it is the first that is heard of the unit."""
+        """Keep the progress of a part; return True if its share changed, or at the first report of the unit."""
         moves = done is not None and done != self.shares.get(part)
         is_sign = moves or not self.is_heard
         self.part, self.doing, self.heard = part, doing, now
@@ -61,28 +60,31 @@ class OpenUnit:
 
     @property
     def is_heard(self) -> bool:
-        """Whether one of its parts has said something."""
+        """True once a part has reported progress."""
         return self.heard >= 0
 
     @property
     def done(self) -> float:
-        """Units of the phase that are done of it."""
+        """The finished share, in units of the phase."""
         return self._counted(self.shares)
 
     @property
     def done_before(self) -> float:
-        """Those of them that were done before it was worked on."""
+        """The share that was finished before the work began, in units of the phase."""
         return self._counted(self.first)
 
     @property
     def whole_s(self) -> float | None:
-        """About how many seconds all of it takes; None where it is too early to tell."""
+        """Estimated seconds for the whole unit; None if it is too early to tell."""
         worked, worked_s = self.done - self.done_since, self.moved - self.since
         return None if worked <= 0 or worked_s < EARLIEST_S else worked_s / worked * self.unit.counts
 
     def left_s(self, now: float, usual_s: float) -> float:
-        """About how many seconds of it are left, below 0 where it takes longer than it seemed; where it is too early to
-        tell, as if it takes `usual_s`.
+        """Estimated remaining seconds; below 0 if the unit takes longer than forecast.
+
+        Args:
+            now: The present time, in seconds.
+            usual_s: Seconds for a whole unit, used while it is too early to tell.
         """
         whole_s = self.whole_s or usual_s
         return whole_s * (1 - self.done / max(self.unit.counts, 1)) - (now - self.moved)
@@ -92,15 +94,15 @@ class OpenUnit:
 
     def __str__(self) -> str:
         share = self.shares.get(self.part, 0.0)
-        said = ", ".join(filter(None, (self.doing, f"{100 * share:.0f} %" if share else "")))
-        return ": ".join(filter(None, (self.unit.parts.get(self.part, ""), said)))
+        progress = ", ".join(filter(None, (self.doing, f"{100 * share:.0f} %" if share else "")))
+        return ": ".join(filter(None, (self.unit.parts.get(self.part, ""), progress)))
 
 
 class PhaseProgress:
     """Follows one phase; times are seconds of one clock."""
 
-    def __init__(self, name: str, total: int, done: int, now: float):
-        self._name, self._total, self._done, self._found = name, total, done, done
+    def __init__(self, name: str, total: int, done_before: int, now: float):
+        self._name, self._total, self._done, self._found = name, total, done_before, done_before
         self._began, self._ended = now, None
         self._working_since: float | None = None
         self._last_sign = now
@@ -114,15 +116,15 @@ class PhaseProgress:
 
     @property
     def ended(self) -> bool:
-        """Whether the phase is done."""
+        """True after the end of the phase."""
         return self._ended is not None
 
     def start(self, unit: Unit, now: float) -> None:
-        """A unit begins."""
+        """Begin a unit."""
         self.units[unit.key] = OpenUnit(unit, now)
 
     def within(self, part: str, done: float | None, doing: str, now: float, first: float = 0.0) -> bool:
-        """Keep what a part says, if it is a part of a unit of this phase; else return False."""
+        """Keep the progress of a part; return False if the part belongs to no unit of this phase."""
         unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
         if unit is None:
             return False
@@ -133,17 +135,17 @@ class PhaseProgress:
         return True
 
     def end_unit(self, key: str, now: float) -> None:
-        """A unit has ended; `advance` counts it."""
+        """Remove a unit that has ended; `advance` counts it."""
         unit = self.units.pop(key, None)
         if unit is None:
             return
         if unit.shares and unit.done_since < unit.unit.counts:
             self._whole_s.append((now - unit.since) / (1 - unit.done_since / unit.unit.counts))
-        found = not unit.is_heard and now - unit.began < FOUND_S
-        self._not_worked += unit.unit.counts if found else unit.done_before
+        was_stored = not unit.is_heard and now - unit.began < FOUND_S
+        self._not_worked += unit.unit.counts if was_stored else unit.done_before
 
     def advance(self, units: int, detail: str, now: float) -> None:
-        """So many units are done."""
+        """Count finished units."""
         self._done += units
         self.say(detail, now)
         if units and self._work > 0:
@@ -152,11 +154,11 @@ class PhaseProgress:
                 self._working_since = self._began
 
     def say(self, detail: str, now: float) -> None:
-        """Keep what has happened."""
+        """Keep a description of the current activity."""
         self._detail, self._detail_at = redact(detail), now
 
     def end(self, summary: str, now: float) -> None:
-        """The phase is done."""
+        """End the phase."""
         self._done, self._ended = self._total, now
         self.units.clear()
         self.say(summary, now)
@@ -167,23 +169,23 @@ class PhaseProgress:
 
     @property
     def _work(self) -> float:
-        """Units of work that were done since the phase began."""
+        """Units of work done since the phase began."""
         before = sum(unit.done_before for unit in self.units.values())
         return self._done - self._found + self._within - before - self._not_worked
 
     def left_s(self, now: float) -> float | None:
-        """About how many seconds the phase still takes; None before the first estimate and after its end."""
-        work, left = self._work, self._total - self._done - self._within
-        if self.ended or self._working_since is None or work <= 0 or left <= 0:
+        """Estimated remaining seconds of the phase; None before the first estimate and after its end."""
+        work, remaining = self._work, self._total - self._done - self._within
+        if self.ended or self._working_since is None or work <= 0 or remaining <= 0:
             return None
         worked_s = self._last_sign - self._working_since
         if self._done == self._found and worked_s < EARLIEST_S:
             return None
-        left_s = max(worked_s / work * left - (now - self._last_sign), self._longest_s(now))
+        left_s = max(worked_s / work * remaining - (now - self._last_sign), self._longest_s(now))
         return left_s if left_s > 0 else None
 
     def _longest_s(self, now: float) -> float:
-        """How many seconds the longest unit that is left takes at least, which nothing else shortens."""
+        """Lower bound in seconds: the remaining time of the longest unit."""
         usual_s = fmean(self._whole_s) if self._whole_s else 0.0
         lefts = [unit.left_s(now, usual_s) for unit in self.units.values() if unit.shares]
         waiting = self._total - self._done - sum(unit.unit.counts for unit in self.units.values())
@@ -191,7 +193,7 @@ class PhaseProgress:
         return max([*lefts, soonest_s + (usual_s if waiting > 0 else 0.0)])
 
     def status(self, now: float) -> PhaseStatus:
-        """What is shown of it."""
+        """Return the progress as plain data."""
         left_s = self.left_s(now)
         return PhaseStatus(
             self._name, self._total, self._done, self._found,

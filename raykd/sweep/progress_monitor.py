@@ -1,4 +1,4 @@
-"""The monitor: what phases report is counted here, and passed on to whoever shows it."""
+"""The monitor counts the reports of phases, and passes them on to the views and watchers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from typing_extensions import override
+
 from raykd.cluster.background import repeated
-from raykd.cluster.listener import RunEpoch, Unit
+from raykd.cluster.listener import Listener, RunEpoch, Unit
 from raykd.errors import RaykdError
 from raykd.figures.table import DEV, LATENCY, PARAMETERS
 from raykd.figures.trial import Trial
@@ -33,32 +35,32 @@ Watcher = Callable[[Status], None]
 
 
 class View(Protocol):
-    """Shows how phases go on."""
+    """Shows the progress of phases."""
 
     def begin(self, phase: PhaseStatus) -> None:
-        """A phase begins."""
+        """Show the begin of a phase."""
         ...
 
     def moved(self, phase: PhaseStatus) -> None:
-        """It is farther, or does something else, or a few seconds have gone. It may be the last one, and done."""
+        """Show new progress or activity, or the time passed; the phase may be complete."""
         ...
 
     def end(self, phase: PhaseStatus) -> None:
-        """It is done."""
+        """Show the end of a phase."""
         ...
 
     def note(self, text: str) -> None:
-        """A sentence that stays on the screen."""
+        """Show a sentence that stays on the screen."""
         ...
 
     def warn(self, text: str) -> None:
-        """A warning that stays on the screen."""
+        """Show a warning that stays on the screen."""
         ...
 
 
 @dataclass
-class Monitor:
-    """The listener of a driver. `status` may be called from any thread."""
+class Monitor(Listener):
+    """The listener of a driver. Call `status` from any thread."""
 
     view: View
     clock: Callable[[], float] = time.monotonic
@@ -77,14 +79,14 @@ class Monitor:
         self._kept = Status()
 
     def status(self) -> Status:
-        """How far the sweep is now."""
+        """Return the progress of the sweep."""
         with self._lock:
             now = self.clock()
             since, seconds, gpu_hours = self._budget
             trials: dict[str, Counter[str]] = {}
             for trial in self._trials.values():
                 trials.setdefault(trial.role, Counter())[trial.state] += 1
-            runs = [epoch for own in self._running.values() for epoch in own.values()]
+            runs = [epoch for epochs in self._running.values() for epoch in epochs.values()]
             return replace(
                 self._kept,
                 untracked=self.untracked(),
@@ -92,8 +94,8 @@ class Monitor:
                 seconds=round(now - self._began, 1),
                 phases=tuple(phase.status(now) for phase in self._phases.values()),
                 running=self._now_running(),
-                trials={role: dict(own) for role, own in trials.items()},
-                tokens_per_second=round(sum(each.tokens_per_second for each in runs), 1),
+                trials={role: dict(states) for role, states in trials.items()},
+                tokens_per_second=round(sum(run.tokens_per_second for run in runs), 1),
                 budget_s=None if seconds is None else round(max(0.0, seconds - (now - since)), 1),
                 budget_gpu_hours=gpu_hours,
             )
@@ -106,14 +108,15 @@ class Monitor:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While the body runs, the watchers are called. What they cannot write they write the next time."""
+        """Call the watchers while the body runs; data that they cannot write is written the next time."""
         with repeated(self._show, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S, at_end=True):
             yield
 
     @contextmanager
     def moving(self) -> Iterator[None]:
-        """While the body runs, the view says every few seconds how far the sweep is, also where nothing happens. It
-        does not wait for watchers, which may hang.
+        """Report progress to the view every few seconds while the body runs, also when nothing happens.
+
+        The view does not wait for watchers, which may hang.
         """
         with repeated(self._move_on, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
             yield
@@ -125,7 +128,7 @@ class Monitor:
 
     @contextmanager
     def watched_by(self, watcher: Watcher) -> Iterator[None]:
-        """While the body runs, `watcher` is one of the watchers."""
+        """Add a watcher while the body runs."""
         self.watchers.append(watcher)
         try:
             yield
@@ -139,38 +142,44 @@ class Monitor:
                 with suppress(RaykdError, OSError):
                     watcher(self.status())
 
+    @override
     def begin(self, phase: str, total: int, *, done: int = 0) -> None:
         with self._lock:
             now = self.clock()
             begun = self._phases[phase] = PhaseProgress(phase, total, done, now)
         self.view.begin(begun.status(now))
 
+    @override
     def started(self, unit: Unit) -> None:
         with self._lock:
             self._phases[unit.phase].start(unit, self.clock())
 
+    @override
     def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
         with self._lock:
-            now, every = self.clock(), self._phases.values()
-            phase = next((phase for phase in every if phase.within(part, done, doing, now, first)), None)
+            now, phases = self.clock(), self._phases.values()
+            phase = next((phase for phase in phases if phase.within(part, done, doing, now, first)), None)
             status = None if phase is None else phase.status(now)
         if status is not None:
             self.view.moved(status)
 
+    @override
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
         with self._lock:
             self._kept = replace(self._kept, sentences=self._kept.sentences + sentences)
         self._move(phase, units, detail)
 
+    @override
     def detail(self, phase: str, detail: str) -> None:
         self._move(phase, 0, detail)
 
+    @override
     def epoch(self, phase: str, epoch: RunEpoch) -> None:
         with self._lock:
             self._running.setdefault(epoch.job, {})[epoch.name] = epoch
-            kept = self._kept
+            status = self._kept
             self._kept = replace(
-                kept, epochs=kept.epochs + 1, tokens=kept.tokens + epoch.tokens, label=epoch.label
+                status, epochs=status.epochs + 1, tokens=status.tokens + epoch.tokens, label=epoch.label
             )
         self._move(phase, 0, str(epoch))
 
@@ -181,59 +190,71 @@ class Monitor:
             status = self._phases[phase].status(now)
         self.view.moved(status)
 
+    @override
     def ended(self, key: str) -> None:
         with self._lock:
             self._running.pop(key, None)
             for phase in self._phases.values():
                 phase.end_unit(key, self.clock())
 
+    @override
     def trial(self, trial: Trial) -> None:
         with self._lock:
             self._trials[trial.number] = trial
 
+    @override
     def front(self, students: Sequence[Trial], hypervolume: float) -> None:
         best = sorted(students, key=lambda trial: -(DEV.read(trial) or 0.0))
         rows = (
-            StudentStatus(each.name, DEV.read(each) or 0.0, LATENCY.read(each), PARAMETERS.read(each))
-            for each in best
+            StudentStatus(trial.name, DEV.read(trial) or 0.0, LATENCY.read(trial), PARAMETERS.read(trial))
+            for trial in best
         )
         with self._lock:
             label = best[0].score_label if best else self._kept.label
             self._kept = replace(self._kept, front=tuple(rows), hypervolume=hypervolume, label=label)
 
+    @override
     def budget(self, *, seconds: float | None, gpu_hours: float | None) -> None:
         with self._lock:
             self._budget = (self.clock(), seconds, gpu_hours)
 
+    @override
     def note(self, text: str) -> None:
         self.view.note(text)
 
+    @override
     def warn(self, text: str) -> None:
         self.view.warn(text)
 
+    @override
     def end(self, phase: str, summary: str = "") -> None:
         with self._lock:
             now = self.clock()
-            own = self._phases.setdefault(phase, PhaseProgress(phase, 0, 0, now))
-            own.end(summary, now)
-            status = own.status(now)
+            progress = self._phases.setdefault(phase, PhaseProgress(phase, 0, 0, now))
+            progress.end(summary, now)
+            status = progress.status(now)
         self.view.end(status)
 
 
 def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:
-    """What is shown of a job; `epochs`: the last epoch of each of its runs, if one has ended."""
+    """The state of a job, from its unit and the last finished epoch of its runs."""
     about = unit.unit.about
     name = unit.unit.parts.get(unit.part) or next(iter(unit.unit.parts.values()))
-    done = unit.done / unit.unit.counts if unit.shares else None
+    share = unit.done / unit.unit.counts if unit.shares else None
     if not epochs:
-        return RunStatus(name, about, done=done, doing=unit.doing)
-    last = max(epochs.values(), key=lambda each: each.number)
-    return RunStatus(last.name, about, last.number, last.most, last.dev, done, unit.doing)
+        return RunStatus(name, about, done=share, doing=unit.doing)
+    last = max(epochs.values(), key=lambda epoch: epoch.number)
+    return RunStatus(last.name, about, last.number, last.most, last.dev, share, unit.doing)
 
 
 @contextmanager
 def status_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
-    """While the body runs, its status is in the sweep's folder, and after it how it ended."""
+    """Keep the status of a sweep in its folder while the body runs; at the end, add how the body ended.
+
+    Args:
+        monitor: The source of the status.
+        records: The folder of the sweep.
+    """
     written = -KEEP_S
 
     def keep(status: Status) -> None:

@@ -10,13 +10,13 @@ from raykd.sweep.status import Status
 
 
 class SweepMetrics:
-    """A watcher that sets the metrics of one sweep."""
+    """Watcher; sets the metrics of one sweep."""
 
     def __init__(self, sweep: str):
         self._sweep, self._before = sweep, Status()
 
     def __call__(self, status: Status) -> None:
-        """Set gauges, and add to counters what has grown."""
+        """Set the gauges, and add the growth to the counters."""
         for role in get_args(Role):
             for state in get_args(State):
                 gauge(
@@ -27,10 +27,10 @@ class SweepMetrics:
                     state=state.lower(),
                 )
         for phase in status.phases:
-            own = {"sweep": self._sweep, "phase": phase.name}
-            gauge("raykd_phase_units", phase.total, **own)
-            gauge("raykd_phase_units_done", phase.done, **own)
-            gauge("raykd_phase_active", float(not phase.ended), **own)
+            labels = {"sweep": self._sweep, "phase": phase.name}
+            gauge("raykd_phase_units", phase.total, **labels)
+            gauge("raykd_phase_units_done", phase.done, **labels)
+            gauge("raykd_phase_active", float(not phase.ended), **labels)
         best = status.front[0].dev if status.front else None
         for name, value in {
             "raykd_running_jobs": len(status.running),

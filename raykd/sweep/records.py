@@ -1,4 +1,4 @@
-"""The records of a sweep: one file per trial in the store, each written in one piece. Resuming needs nothing else."""
+"""The records of a sweep: one file per trial in the store, each written atomically. Resuming needs nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Differing = Callable[[PlainObject], Sequence[str]]
 
 @dataclass(frozen=True)
 class Record:
-    """A trial with what the search needs to go on: its parameters and what they were drawn from."""
+    """A trial with the data for resuming the search: its parameters and their distributions."""
 
     trial: Trial
     resolved: PlainObject
@@ -54,14 +54,16 @@ class Record:
     """Of a trial that was stopped early, run → the metrics of its epochs; others have them in their runs' results."""
 
     def to_plain(self) -> PlainObject:
+        """Return the JSON form; `from_plain` reads it back."""
         return {
             "trial": self.trial.to_plain(), "resolved": dict(self.resolved), "params": dict(self.params),
             "distributions": dict(self.distributions), "sampler": dict(self.sampler),
-            **({"epochs": {run_id: list(own) for run_id, own in self.epochs.items()}} if self.epochs else {}),
+            **({"epochs": {run_id: list(metrics) for run_id, metrics in self.epochs.items()}} if self.epochs else {}),
         }  # fmt: skip
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Record:
+        """Read the form written by `to_plain`."""
         return Record(
             Trial.from_plain(plain["trial"]), plain["resolved"], plain["params"], plain["distributions"],
             plain["sampler"], plain.get("epochs", {}),
@@ -70,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A setting that is to be tried, with what its record will hold."""
+    """A setting to try, with the data for its record."""
 
     tree: PlainObject
     params: PlainObject = field(default_factory=dict)
@@ -80,7 +82,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class TrainingLabels:
-    """How many labels one alternative of the corpus has to train on."""
+    """Number of training labels of one alternative of the corpus."""
 
     settings: PlainObject
     """Key path → value, of what distinguishes its trials from those of the other alternatives."""
@@ -89,9 +91,19 @@ class TrainingLabels:
 
 
 def training_labels(alternatives: Sequence[TrainingLabels], trial: Trial) -> Mapping[str, int]:
-    """Language → how many labels the trial's training text has, of all `alternatives`; empty where none is its own."""
-    own = [each for each in alternatives if each.settings.items() <= trial.settings.items()]
-    return max(own, key=lambda each: len(each.settings)).labels if own else {}
+    """Return the number of labels in a trial's training text, by language.
+
+    Args:
+        alternatives: The alternatives of the corpus.
+        trial: The trial.
+
+    Returns:
+        An empty mapping if no alternative belongs to the trial.
+    """
+    matching = [
+        alternative for alternative in alternatives if alternative.settings.items() <= trial.settings.items()
+    ]
+    return max(matching, key=lambda candidate: len(candidate.settings)).labels if matching else {}
 
 
 class SweepRecords:
@@ -105,7 +117,7 @@ class SweepRecords:
         self._teachers: list[Teacher] | None = None
 
     def exists(self) -> bool:
-        """Whether a sweep of this name was started."""
+        """Return True if a sweep of this name was started."""
         return self.folder.exists("sweep.json")
 
     def open(
@@ -117,7 +129,14 @@ class SweepRecords:
         objectives: Directions = OBJECTIVES,
         differing: Differing = lambda tree: (),
     ) -> None:
-        """Start the sweep, which searches for `objectives`, or resume it.
+        """Start the sweep, or resume it.
+
+        Args:
+            sweep_id: Identity of the search.
+            text: The resolved sweep file as JSON.
+            resume: Allow to go on with an existing sweep.
+            objectives: Figures that the sweep searches for, with their directions.
+            differing: Names the keys in which an existing sweep's file differs.
 
         Raises:
             StoreError: as `refuse`.
@@ -130,15 +149,22 @@ class SweepRecords:
             self._write("sweep.json", plain)
 
     def started_as(self, sweep_id: str) -> bool:
-        """Whether a sweep of this name was started, and searches the same: `--resume` goes on with it."""
+        """Return True if a sweep of this name was started with the same search, so that it can be resumed."""
         return self._sweep_id() == sweep_id
 
     def _sweep_id(self) -> str | None:
         return self.folder.find_json("sweep.json", lambda plain: plain["sweep_id"])
 
     def refuse(self, *, sweep_id: str, resume: bool, differing: Differing = lambda tree: ()) -> None:
-        """Raises StoreError where a sweep of this name exists, and `resume` was not asked for or it searches something
-        else: `differing` names the keys in which the tree of its file is another.
+        """Refuse an existing sweep, unless it has the same search and may be resumed.
+
+        Args:
+            sweep_id: Identity of the search.
+            resume: Allow to go on with an existing sweep.
+            differing: Names the keys in which an existing sweep's file differs.
+
+        Raises:
+            StoreError: the sweep exists and `resume` is False, or it has another search.
         """
         started = self._sweep_id()
         if started is None:
@@ -146,11 +172,11 @@ class SweepRecords:
         if started != sweep_id:
             keys = list(differing(self.tree()))
             # Files that are equal but for what they stand for: another version resolves them otherwise.
-            named = ", ".join(keys[:MOST_KEYS]) + (
+            listing = ", ".join(keys[:MOST_KEYS]) + (
                 f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS)
             )
             differ = (
-                f"{named} differ{'s' * (len(keys) == 1)}" if keys else "another version of raykd began it"
+                f"{listing} differ{'s' * (len(keys) == 1)}" if keys else "another version of raykd began it"
             )
             hint = "give this one another name: --set name=…"
             raise StoreError(f"sweep {self.name!r}", f"was started with another search ({differ})", hint)
@@ -162,38 +188,40 @@ class SweepRecords:
             )  # fmt: skip
 
     def tree(self) -> PlainObject:
-        """The sweep file as it was run: with its variants and overrides, and its searches."""
+        """Return the sweep file as it ran: with variants, overrides and searches."""
         return self.folder.read_json("sweep.json", lambda plain: json.loads(plain["file"]))
 
     @property
     def objectives(self) -> Directions:
-        """What the sweep searches for."""
+        """Figures that the sweep searches for, with their directions."""
         return self.folder.read_json("sweep.json", lambda plain: plain["objectives"])
 
     @property
     def card(self) -> CardConfig:
-        """What the sweep file states for model cards."""
+        """Statements of the sweep file for model cards."""
         return validate_plain(CardConfig, self.tree().get("card", {}))
 
     def load(self) -> list[Record]:
-        """All trials, in the order of their numbers."""
-        kept = self._kept
-        if kept is None:
-            kept = {name: self.read(name) for name in self.folder.names("trials/") if name.endswith(".json")}
+        """Return all trials, in the order of their numbers."""
+        records = self._kept
+        if records is None:
+            records = {
+                name: self.read(name) for name in self.folder.names("trials/") if name.endswith(".json")
+            }
             if self.lease is not None:
-                self._kept = kept
-        return [kept[name] for name in sorted(kept)]
+                self._kept = records
+        return [records[name] for name in sorted(records)]
 
     def trials(self) -> list[Trial]:
-        """The trials as they are shown: each says what sets it apart from others of its method and shape."""
+        """Return the trials for display, each with the settings that distinguish it from similar ones."""
         return with_distinguishing_settings([record.trial for record in self.load()])
 
     def read(self, name: str) -> Record:
-        """The trial in the file `name`."""
+        """Return the trial in the file `name`."""
         return self.folder.read_json(name, Record.from_plain)
 
     def save(self, record: Record) -> None:
-        """Write one trial, replacing what it was before."""
+        """Write one trial, replacing its earlier record."""
         name, plain = f"trials/{record.trial.number:05d}.json", record.to_plain()
         self._write(name, plain)
         if self._kept is not None:
@@ -203,30 +231,42 @@ class SweepRecords:
     def save_teachers(
         self, teachers: list[Teacher], *, dev_labels: int | None, training: Sequence[TrainingLabels] = ()
     ) -> None:
-        """Write the rows that students are compared with, how many labels of dev every score counts (None: it counts
-        none), and those that each alternative of the corpus has to train on.
+        """Write the teachers' rows and the numbers of labels.
+
+        Args:
+            teachers: Rows with which students are compared.
+            dev_labels: Number of labels of dev that a score counts; None if it counts none.
+            training: Number of training labels of each alternative of the corpus.
         """
         plain = [teacher.to_plain() for teacher in teachers]
-        labels = [asdict(each) for each in training]
+        labels = [asdict(alternative) for alternative in training]
         self._write("teachers.json", {"teachers": plain, "dev_labels": dev_labels, "training": labels})
         self._teachers = None
 
     def save_file(self, name: str, data: bytes) -> None:
-        """Write a file that is made from the records, such as the front's page."""
+        """Write a file made from the records, such as the page of the front.
+
+        Args:
+            name: Name of the file.
+            data: Its content.
+        """
         self._check()
         self.folder.write(name, data)
 
     def runs(self, trial: Trial) -> list[tuple[Run, RunResult]]:
-        """The runs of a trial with their results, in their order; those that the store does not have are left out."""
+        """Return the runs of a trial with their results, in order; runs missing in the store are left out."""
         folders = [self.storage.child("runs", run_id) for run_id in trial.run_ids]
-        found = (
+        stored = (
             (folder.find_json(MODEL, Run.from_plain), folder.find_json(RESULT, RunResult.from_plain))
             for folder in folders
         )
-        return [(run, result) for run, result in found if run is not None and result is not None]
+        return [(run, result) for run, result in stored if run is not None and result is not None]
 
     def sentences(self, trial: Trial) -> Mapping[str, int]:
-        """Part of the trial's corpus → sentences of all its languages; empty where the store does not have it."""
+        """Return the sentences of all languages, by part of the trial's corpus.
+
+        The mapping is empty if the store does not have the corpus.
+        """
         corpora = [run.corpus_id for run, _ in self.runs(trial)]
         # A student of one language has a run for each, on a corpus of its own.
         total: dict[str, int] = {}
@@ -236,40 +276,40 @@ class SweepRecords:
             counts = folder.find_json(CORPUS, lambda manifest: manifest["report"]["sentences"])
             if counts is None:
                 return {}
-            for part, own in counts.items():
-                total[part] = total.get(part, 0) + sum(own.values())
+            for part, counts_by_language in counts.items():
+                total[part] = total.get(part, 0) + sum(counts_by_language.values())
         return total
 
     def pos_origin(self, trial: Trial) -> str:
-        """Where the parts of speech of the trial's treebank are from, in words; empty without one."""
+        """Origin of the parts of speech in the trial's treebank, in words; empty without a treebank."""
         for run, _ in self.runs(trial):
             folder = self.storage.child("corpora", run.corpus_id)
-            found = folder.find_json(CORPUS, lambda manifest: manifest["report"].get("pos", {}))
-            return str((found or {}).get("origin", ""))
+            pos = folder.find_json(CORPUS, lambda manifest: manifest["report"].get("pos", {}))
+            return str((pos or {}).get("origin", ""))
         return ""
 
     def save_grid(self, grid: Grid) -> None:
         """Write the grid on which costs are compared."""
-        self._write(COSTS, {"grid": {name: list(own) for name, own in grid.items()}})
+        self._write(COSTS, {"grid": {name: list(edges) for name, edges in grid.items()}})
 
     def grid(self) -> Grid | None:
-        """What `save_grid` wrote; None before that."""
+        """Return the grid written by `save_grid`; None if there is none."""
         return self.folder.find_json(COSTS, lambda plain: dict(plain["grid"]))
 
     def save_run(self, place: str) -> None:
-        """Write where the sweep's run is on its tracking server, as it follows the server's URI."""
+        """Write the path of the sweep's run below the URI of its tracking server."""
         self._write(TRACKING, {"run": place})
 
     def run_place(self) -> str:
-        """What `save_run` wrote; empty where nothing was tracked."""
+        """Return the path written by `save_run`; empty if nothing was tracked."""
         return self.folder.find_json(TRACKING, lambda plain: str(plain["run"])) or ""
 
     def save_status(self, status: Status) -> None:
-        """Write how far the sweep is."""
+        """Write the progress of the sweep."""
         self._write(STATUS, status.to_plain())
 
     def status(self) -> Status | None:
-        """What `save_status` wrote last; None before that."""
+        """Return the status written last; None if there is none."""
         return self.folder.read_json(STATUS, Status.from_plain) if self.folder.exists(STATUS) else None
 
     def _write(self, name: str, plain: PlainObject) -> None:
@@ -281,26 +321,28 @@ class SweepRecords:
             self.lease.check()
 
     def teachers(self) -> list[Teacher]:
-        """The rows that students are compared with."""
+        """Return the rows with which students are compared."""
         if self._teachers is not None:
             return self._teachers
         teachers = self.folder.find_json(
-            "teachers.json", lambda plain: [Teacher.from_plain(each) for each in plain["teachers"]]
+            "teachers.json", lambda plain: [Teacher.from_plain(row) for row in plain["teachers"]]
         )
         if self.lease is not None:
             self._teachers = teachers
         return teachers or []
 
     def training(self) -> list[TrainingLabels]:
-        """How many labels each alternative of the corpus has to train on; empty before teachers are trained."""
-        found = self.folder.find_json(
-            "teachers.json", lambda plain: [TrainingLabels(**each) for each in plain["training"]]
+        """Return the number of training labels of each alternative of the corpus; empty before teachers are trained."""
+        alternatives = self.folder.find_json(
+            "teachers.json",
+            lambda plain: [TrainingLabels(**alternative) for alternative in plain["training"]],
         )
-        return found or []
+        return alternatives or []
 
     def dev_labels(self) -> int | None:
-        """How many labels of dev every score counts: spans, words or sentences; None before teachers are trained, and
-        of a masked language model.
+        """Number of labels of dev that a score counts: spans, words or sentences.
+
+        None before teachers are trained, and for a masked language model.
         """
         return self.folder.find_json(
             "teachers.json", lambda plain: None if plain["dev_labels"] is None else int(plain["dev_labels"])
@@ -308,7 +350,11 @@ class SweepRecords:
 
 
 def sweeps_in(storage: Storage) -> list[SweepRecords]:
-    """Every sweep that has records, by name."""
-    own = re.compile(r"sweeps/([^/]+)/(sweep\.json|trials/.+)")
-    names = {found[1] for name in storage.names("sweeps/") if (found := own.fullmatch(name))}
+    """Return the records of all sweeps, by name.
+
+    Args:
+        storage: The store.
+    """
+    pattern = re.compile(r"sweeps/([^/]+)/(sweep\.json|trials/.+)")
+    names = {match[1] for name in storage.names("sweeps/") if (match := pattern.fullmatch(name))}
     return [SweepRecords(storage, name) for name in sorted(names)]

@@ -1,7 +1,7 @@
-"""Removing from a store: the parts that no sweep uses, or one sweep with what only it used.
+"""Removing from a store: parts unused by all sweeps, or one sweep with the parts used by it alone.
 
-Whatever is left when a removal is killed is whole: a sweep's trials go first and `sweep.json` last, then its parts,
-each beginning with the file that completes it. What is left of them no sweep uses, so the next removal finds it.
+A removal that is killed leaves the store consistent. The trials of a sweep go first and `sweep.json` last; then its
+parts, beginning with the file that completes a part. The remains are unused, so the next removal finds them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECORDS = re.compile(
 
 @dataclass(frozen=True)
 class Removal:
-    """What is to be removed."""
+    """The files to remove."""
 
     sweep: str | None
     parts: tuple[Part, ...]
@@ -37,13 +37,18 @@ class Removal:
 
     @property
     def bytes(self) -> int:
-        """Of all that goes."""
+        """Bytes of all files to remove."""
         return sum(stamp.bytes for stamp in self.records.values()) + sum(part.bytes for part in self.parts)
 
 
 @contextmanager
 def nothing_runs(storage: Storage, sweep: str | None, *, note: Callable[[str], None]) -> Iterator[None]:
-    """While the body runs no driver works on `sweep`: its lease is held. In the main thread.
+    """Hold the lease of a sweep while the body runs, so that no driver works on it. Call it in the main thread.
+
+    Args:
+        storage: The store.
+        sweep: Name of a sweep; None: refuse if any driver works in the store.
+        note: Called with a sentence about each wait.
 
     Raises:
         StoreError: a driver works on a sweep of the store, or the store does not have `sweep`.
@@ -64,17 +69,22 @@ def nothing_runs(storage: Storage, sweep: str | None, *, note: Callable[[str], N
 def plan_removal(
     storage: Storage, sweep: str | None = None, *, changed_before_ns: int | None = None
 ) -> Removal:
-    """What can go: of one sweep, or all that no sweep uses; of that, the parts that last changed before a time.
+    """List the removable files of one sweep, or the parts that no sweep uses.
+
+    Args:
+        storage: The store.
+        sweep: Name of the sweep; None: all unused parts.
+        changed_before_ns: Keep parts that changed at this time or later.
 
     Raises:
-        StoreError: a part is damaged, or a sweep has not ended: what it still needs is not known yet.
+        StoreError: a part is damaged, or a sweep has not ended, so its needs are not known yet.
     """
     if sweep is not None:
         files = storage.files(f"sweeps/{sweep}/")
         below = {name: name.removeprefix(f"sweeps/{sweep}/") for name in files}
         records = {name: files[name] for name in files if RECORDS.fullmatch(below[name])}
-        kept = tuple(name for name in files if name not in records and below[name] != LEASE)
-        return Removal(sweep, tuple(used_alone(storage, sweep)), records, kept)
+        foreign = tuple(name for name in files if name not in records and below[name] != LEASE)
+        return Removal(sweep, tuple(used_alone(storage, sweep)), records, foreign)
     # A store that does not say when a part changed keeps it.
     old = (
         part for part in unused(storage)
@@ -84,10 +94,15 @@ def plan_removal(
 
 
 def remove(storage: Storage, planned: Removal, *, note: Callable[[str], None]) -> None:
-    """Remove what was planned, of which nothing has come into use meanwhile.
+    """Remove the planned files that have not come into use meanwhile.
+
+    Args:
+        storage: The store.
+        planned: The files to remove.
+        note: Called with a sentence about each wait.
 
     Raises:
-        StoreError: a driver has begun to work on a sweep of the store; nothing is removed then.
+        StoreError: a driver has begun to work on a sweep of the store; nothing is removed.
     """
     refuse_if_running(storage, note=note)
     if planned.sweep is None:

@@ -1,4 +1,4 @@
-"""Schedulers: which jobs the phases of a sweep consist of, a fixed list of runs or the trials of a search."""
+"""Schedulers: the jobs of a sweep's phases, either a fixed list of runs or the trials of a search."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING_NEW = (
 
 
 class RunList:
-    """Does a fixed list of runs: teachers, or the runs of `raykd distill`."""
+    """A fixed list of runs: teachers, or the runs of `raykd distill`."""
 
     def __init__(self, runs: Sequence[tuple[str, Run]], phase: str, listener: Listener):
         self._todo, self._phase, self._listener = list(runs), phase, listener
@@ -44,7 +44,7 @@ class RunList:
         """Name → why."""
 
     def next(self) -> Job | None:
-        """The next run of the list."""
+        """Return the next run of the list."""
         if not self._todo:
             return None
         name, run = self._todo.pop(0)
@@ -52,13 +52,13 @@ class RunList:
         return Job(run.id, (run,))
 
     def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
-        """Shows the epoch."""
+        """Show the epoch."""
         name, run = self._runs[run_id]
         self._listener.epoch(self._phase, epoch_event(key, name, "", run, self._metric, metrics))
         return "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        """Keeps why there is no result."""
+        """Keep the reason of a failure."""
         name, _ = self._runs[key]
         self._listener.ended(key)
         self._listener.advance(self._phase, detail=name)
@@ -67,9 +67,9 @@ class RunList:
 
 
 class InTurn:
-    """Does what one scheduler after the other proposes, so that actors are kept from one phase to the next.
+    """Several schedulers, one after another, so that actors are kept from one phase to the next.
 
-    The next one is asked for when all jobs of the one before have ended, and may depend on how they did.
+    A scheduler is requested when all jobs of the one before have ended, and may depend on their outcomes.
     """
 
     def __init__(self, schedulers: Iterator[Scheduler]):
@@ -77,7 +77,7 @@ class InTurn:
         self._open, self._exhausted = 0, False
 
     def next(self) -> Job | Wait | None:
-        """The next job of the scheduler whose turn it is, "wait" until its jobs have ended, None after the last."""
+        """Return the current scheduler's next job, or "wait" until its jobs end; None after the last one."""
         while self._current is not None:
             if not self._exhausted:
                 job = self._current.next()
@@ -91,39 +91,46 @@ class InTurn:
         return None
 
     def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
-        """Passed on."""
+        """Pass the epoch on."""
         assert self._current is not None
         return self._current.epoch(key, run_id, metrics)
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        """Passed on."""
+        """Pass the outcome on."""
         assert self._current is not None
         self._open -= 1
         self._current.ended(key, outcome)
 
 
 class Proposer(Protocol):
-    """Where trials come from: the study of a search, or a fixed list."""
+    """A source of trials: the study of a search, or a fixed list."""
 
     @property
     def exhaustive(self) -> bool:
-        """Whether it ends by itself; a sampler could repeat itself for ever."""
+        """True if the proposals end by themselves; a sampler could repeat itself for ever."""
         ...
 
     @property
     def learns(self) -> bool:
-        """Whether what it proposes depends on how earlier trials ended."""
+        """True if proposals depend on the outcomes of earlier trials."""
         ...
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
-        """The setting of trial `number`, given those `seen`, after `attempt` proposals that were known; None when there
-        are no more.
+    def ask(self, number: int, attempt: int, earlier: Sequence[Record]) -> Suggestion | None:
+        """Propose the setting of a trial.
+
+        Args:
+            number: Number of the trial.
+            attempt: Number of earlier proposals for this trial that were known already.
+            earlier: Earlier trials.
+
+        Returns:
+            None if there are no more settings.
         """
         ...
 
 
 class SettingList:
-    """Proposes the settings of a list, one after the other."""
+    """Proposes the settings of a list, one after another."""
 
     exhaustive = True
     learns = False
@@ -131,8 +138,8 @@ class SettingList:
     def __init__(self, trees: Iterable[PlainObject]):
         self._rest = iter([Suggestion(tree) for tree in trees])
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
-        """The next setting."""
+    def ask(self, number: int, attempt: int, earlier: Sequence[Record]) -> Suggestion | None:
+        """Return the next setting."""
         return next(self._rest, None)
 
 
@@ -143,13 +150,14 @@ class _Running:
 
 
 class Trials:
-    """Does the trials that are proposed, no setting twice, and records how each ends. Those that an earlier driver left
-    running, or that failed there, come first.
+    """The trials of a proposer, no setting twice; the end of each is recorded.
+
+    Trials that an earlier driver left running, or that failed there, come first.
 
     A proposer that learns is given the same trials whenever it is asked for the same number: with c trials at once,
-    those numbered up to number − (2c − 1), all of which have ended; where one still runs, the next trial waits. Which
-    of the others have ended by then is chance. (Simulated, where the logarithms of durations have a standard deviation
-    of 0.5: a search takes 2 to 5 % longer with 2c − 1, and 13 to 41 % with c.)
+    those numbered up to number − (2c − 1), all of which have ended; if one still runs, the next trial waits. Chance
+    decides which of the later ones have ended by then. (Simulated with a standard deviation of 0.5 for the logarithms
+    of durations: a search takes 2 to 5 % longer with 2c − 1, and 13 to 41 % with c.)
     """
 
     def __init__(
@@ -165,9 +173,18 @@ class Trials:
         spent: Callable[[Iterable[Trial]], str] = lambda trials: "",
         stopper: EarlyStopper | None = None,
     ):
-        """`known`: trials that are not made again. `most`: new trials. `at_once`: how many trials run at a time.
-        `spent`: given all trials, why no other may be started; empty where one may. `stopper`: follows the trials that
-        have ended already; None stops none.
+        """Begin with the trials of earlier drivers.
+
+        Args:
+            recorder: Writes the records.
+            proposer: Proposes settings.
+            resolve: Turns a plain tree into a setting.
+            role: Role of the trials.
+            known: Trials that are not repeated.
+            most: Largest number of new trials.
+            at_once: Number of simultaneous trials.
+            spent: Given all trials, the reason why no further one may start; empty if one may.
+            stopper: Follows finished trials and stops new ones early; None stops none.
         """
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
@@ -185,7 +202,7 @@ class Trials:
         """Why no other trial is begun: too many failed."""
 
     def next(self) -> Job | Wait | None:
-        """The next trial that has to be run."""
+        """Return the next trial to run."""
         if self.given_up:
             return None
         if self._again:
@@ -200,15 +217,15 @@ class Trials:
         return self._proposed()
 
     def _proposed(self) -> Job | Wait | None:
-        seen: list[Record] = []
+        earlier: list[Record] = []
         if self._proposer.learns:
             last = self._next_number - self._lag
-            seen = [record for number, record in sorted(self._own.items()) if number <= last]
-            if any(record.trial.state == "RUNNING" for record in seen):
+            earlier = [record for number, record in sorted(self._own.items()) if number <= last]
+            if any(record.trial.state == "RUNNING" for record in earlier):
                 return "wait"
         repeats = itertools.count() if self._proposer.exhaustive else range(MOST_REPEATS)
         for attempt in repeats:
-            proposal = self._proposer.ask(self._next_number, attempt, seen)
+            proposal = self._proposer.ask(self._next_number, attempt, earlier)
             if proposal is None:
                 return None
             setting = self._resolve(proposal.tree)
@@ -248,16 +265,20 @@ class Trials:
             # What was reported of runs that go on from a checkpoint is not reported again. The driver may have died
             # before it judged the last epoch.
             storage = self._recorder.records.storage
-            found = {run.id: reported_epochs(storage.child(*run.folder)) for run in running.setting.runs}
-            self._stopped[key] = self._stopper.begin(running.record.trial, running.setting.seeds, found)
+            epochs_of_runs = {
+                run.id: reported_epochs(storage.child(*run.folder)) for run in running.setting.runs
+            }
+            self._stopped[key] = self._stopper.begin(
+                running.record.trial, running.setting.seeds, epochs_of_runs
+            )
             if self._stopped[key]:
-                epochs = max(len(own) for own in found.values())
+                epochs = max(len(run_epochs) for run_epochs in epochs_of_runs.values())
                 self.ended(key, Outcome("PRUNED", message=f"stopped after epoch {epochs}"))
                 return self.next()
         return Job(key, running.setting.runs)
 
     def epoch(self, key: str, run_id: str, metrics: PlainObject) -> Literal["continue", "stop"]:
-        """Logs the epoch, and asks whether the trial goes on."""
+        """Log the epoch, and decide if the trial goes on."""
         running = self._running[key]
         self._recorder.epoch(running.record.trial, running.setting, run_id, metrics)
         if self._stopper is None:
@@ -266,10 +287,10 @@ class Trials:
         return "stop" if self._stopped[key] else "continue"
 
     def ended(self, key: str, outcome: Outcome) -> None:
-        """Records the trial."""
+        """Record the trial."""
         running = self._running.pop(key)
-        if outcome.state == "PRUNED" and (why := self._stopped.get(key)):
-            outcome = replace(outcome, message=f"{outcome.message}: {why}")
+        if outcome.state == "PRUNED" and (reason := self._stopped.get(key)):
+            outcome = replace(outcome, message=f"{outcome.message}: {reason}")
         record = replace(running.record, trial=self._outcome(running, outcome))
         if self._stopper is not None:
             record = replace(record, epochs=self._stopper.ended(record.trial, outcome.results))
@@ -280,9 +301,9 @@ class Trials:
 
     def _give_up(self) -> None:
         # What an earlier driver left is judged when it was tried again.
-        left = {record.trial.number for record in self._again}
+        unrepeated = {record.trial.number for record in self._again}
         self.given_up = reason_to_give_up(
-            record.trial for record in self._own.values() if record.trial.number not in left
+            record.trial for record in self._own.values() if record.trial.number not in unrepeated
         )
         if self.given_up:
             self._recorder.listener.warn(
@@ -294,7 +315,7 @@ class Trials:
         self._known[record.trial.run_ids] = self._own[record.trial.number] = record
 
     def _judged(self, trial: Trial) -> Trial:
-        """`trial` with how it stands to the constraints, which a baseline need not meet."""
+        """The trial with its violations of constraints; a baseline need not meet them."""
         return self._recorder.constraints.with_violations(trial) if self._role != "baseline" else trial
 
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:
@@ -313,7 +334,7 @@ def listed_trials(
     role: Role,
     known: Sequence[Record],
 ) -> Iterator[Trials]:
-    """Begin a phase whose trials are given, and do those that are not `known` to be complete: each once."""
+    """Begin a phase with a fixed list of trials, and do those missing among the `known` complete ones, each once."""
     todo = {resolve(tree).run_ids for tree in trees} - {record.trial.run_ids for record in known}
     recorder.listener.begin(recorder.phase, len(todo))
     if todo:
@@ -321,6 +342,6 @@ def listed_trials(
 
 
 def _strategy(setting: Setting) -> PlainObject:
-    """The name of the setting's strategy, which none of its runs knows."""
+    """Name of the setting's strategy, unknown to its runs."""
     strategy = setting.recipe.strategy
     return {} if strategy is None else {STRATEGY: strategy.name}

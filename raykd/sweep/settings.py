@@ -1,4 +1,4 @@
-"""Settings: each plain tree of a sweep is resolved once, to its configuration, its teachers and its runs."""
+"""Settings: the plain trees of a sweep, each resolved once to its configuration, teachers and runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a sweep, resolved: its plain tree, what it configures, and the runs to be done for it."""
+    """A resolved setting of a sweep: its plain tree, configuration and runs."""
 
     tree: PlainObject
     recipe: SweepFile
@@ -67,15 +67,15 @@ class Setting:
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """The id of each of `runs`."""
+        """Ids of `runs`."""
         return tuple(run.id for run in self.runs)
 
     def run(self, run_id: str) -> Run:
-        """The one of `runs` that has this id."""
+        """Return the run with this id."""
         return self.runs[self.run_ids.index(run_id)]
 
     def run_name(self, run_id: str) -> str:
-        """What distinguishes a run from the others: `seed 1`, `en`, `seed 1 en`; empty where there is only one."""
+        """Name of a run among the runs of the setting: `seed 1`, `en`, `seed 1 en`; empty for a single run."""
         of_one_seed = len(self.seeds[0])
         seed, place = divmod(self.run_ids.index(run_id), of_one_seed)
         names = [f"seed {seed}"] if len(self.seeds) > 1 else []
@@ -84,30 +84,30 @@ class Setting:
         return " ".join(names)
 
     def by_seed(self, results: Sequence[T]) -> list[tuple[T, ...]]:
-        """What the `runs` gave, in their order, grouped as `seeds` is."""
+        """Group values of `runs`, given in the same order, as `seeds` is grouped."""
         rest = iter(results)
         return [tuple(next(rest) for _ in runs) for runs in self.seeds]
 
     def seed_results(self, results: Sequence[RunResult]) -> list[RunResult]:
-        """One result for each seed, from those of `runs`."""
+        """Return one result for each seed, from the results of `runs`."""
         return [joined_result(of_seed) for of_seed in self.by_seed(results)]
 
     def cost(self, storage: Storage, on: PlainObject | None = None) -> Cost:
-        """What the student costs on this hardware; every seed costs the same.
+        """Cost of the student on this hardware; all seeds cost the same.
 
         Raises:
-            RunError: it was not measured yet.
+            RunError: the cost was not measured yet.
         """
         return joined_cost([known_cost(storage, run, on) for run in self.seeds[0]])
 
     def found_results(self, storage: Storage) -> list[RunResult]:
-        """The results of those `runs` that are finished."""
-        found = (find_result(storage, run) for run in self.runs)
-        return [result for result in found if result is not None]
+        """Return the results of the finished runs."""
+        results = (find_result(storage, run) for run in self.runs)
+        return [result for result in results if result is not None]
 
 
 def joined_result(results: Sequence[RunResult]) -> RunResult:
-    """The result of one seed, from those of the runs that are one student together: one for each language."""
+    """The result of one seed, joined from the runs of one student: one run for each language."""
     if len(results) == 1:
         return results[0]
     longest = max(results, key=lambda result: result.steps)
@@ -124,14 +124,14 @@ def joined_result(results: Sequence[RunResult]) -> RunResult:
 
 
 def joined_cost(costs: Sequence[Cost]) -> Cost:
-    """What one student costs, from the costs of its runs."""
+    """Cost of one student, joined from the costs of its runs."""
     if len(costs) == 1:
         return costs[0]
     return Cost(
         combine_model_costs(costs),
         {"models": [dict(cost.shape) for cost in costs]},
         costs[0].hardware,
-        {key: own for cost in costs for key, own in cost.shared.items()},
+        {key: figure for cost in costs for key, figure in cost.shared.items()},
         load=max(cost.load for cost in costs),
         no_export=next((cost.no_export for cost in costs if cost.no_export), ""),
         notes=tuple(dict.fromkeys(note for cost in costs for note in cost.notes)),
@@ -139,18 +139,20 @@ def joined_cost(costs: Sequence[Cost]) -> Cost:
 
 
 def known_cost(storage: Storage, run: Run, on: PlainObject | None = None) -> Cost:
-    """The cost of a run's shape on this hardware, by default on that of this process; RunError where it was not
-    measured.
+    """Cost of a run's shape on the given hardware, by default on that of this process.
+
+    Raises:
+        RunError: the cost was not measured.
     """
     cost = find_cost(storage, run, on)
     if cost is None:
-        where = "this machine" if on is None else on["processor"]
-        raise RunError(f"{run.id}: what it costs was not measured on {where}; run raykd plan first")
+        machine = "this machine" if on is None else on["processor"]
+        raise RunError(f"{run.id}: what it costs was not measured on {machine}; run raykd plan first")
     return cost
 
 
 class Settings:
-    """Resolves the trees of one sweep, each once. `tree` is the sweep file's, with its searches."""
+    """Resolves the trees of one sweep, each once. `tree` is the tree of the sweep file, with its searches."""
 
     def __init__(self, storage: Storage, tree: PlainObject):
         self._storage, self._tree = storage, tree
@@ -158,10 +160,10 @@ class Settings:
         self._recipes: dict[str, SweepFile] = {}
 
     def of(self, tree: PlainObject) -> Setting:
-        """The setting of a plain tree.
+        """Return the setting of a plain tree.
 
         Raises:
-            CorpusError: if a corpus of the sweep cannot be read; they are read when first asked for.
+            CorpusError: a corpus of the sweep cannot be read; corpora are read at first use.
         """
         name = _text(tree)
         if name not in self._resolved:
@@ -172,7 +174,7 @@ class Settings:
         return self._resolved[name]
 
     def recipe(self, tree: PlainObject) -> SweepFile:
-        """The typed form of a plain tree, validated once."""
+        """Return the typed form of a plain tree, validated once."""
         name = _text(tree)
         if name not in self._recipes:
             self._recipes[name] = plain_sweep(tree)
@@ -180,27 +182,30 @@ class Settings:
 
     @cached_property
     def covering(self) -> dict[str, list[PlainObject]]:
-        """By `preparation_key`, plain trees in which every alternative of the other sections occurs."""
-        every = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
-        trees = [[variant.tree for variant in covering_trees(tree)] for tree in every]
+        """Plain trees that cover all alternatives of the remaining sections, by `preparation_key`."""
+        all_trees = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
+        trees = [[variant.tree for variant in covering_trees(tree)] for tree in all_trees]
         return {preparation_key(self.recipe(first)): [first, *rest] for first, *rest in trees}
 
     @cached_property
     def prepared(self) -> dict[str, Prepared]:
-        """Corpus and teachers of every alternative, in the store, by `preparation_key`; in the order of the file."""
+        """Corpus and teachers of all alternatives, in the store, by `preparation_key`; in the order of the file."""
         recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
-        firsts = {key: own[0] for key, own in recipes.items()}
+        firsts = {key: alternatives[0] for key, alternatives in recipes.items()}
         read = _read_once()
         own = [prepare(recipe, self._storage, read) for recipe in with_progress([*firsts.values()])]
         preparations = dict(zip(firsts, share_texts(own), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         # The baseline may read the teachers' labels.
-        every = {key: [*own, *(recipe.on_labels() for recipe in own)] for key, own in recipes.items()}
+        with_baselines = {
+            key: [*alternatives, *(recipe.on_labels() for recipe in alternatives)]
+            for key, alternatives in recipes.items()
+        }
         return {
             key: Prepared(
                 preparation,
-                stored_needs(every[key], unlabelled=preparation.unlabelled),
-                training_step_needs(every[key], unlabelled=preparation.unlabelled),
+                stored_needs(with_baselines[key], unlabelled=preparation.unlabelled),
+                training_step_needs(with_baselines[key], unlabelled=preparation.unlabelled),
                 differences[key],
             )
             for key, preparation in preparations.items()
@@ -208,20 +213,20 @@ class Settings:
 
 
 def _read_once() -> ReadCorpus:
-    """A reader that keeps what it read: the alternatives of other sections have the same corpora."""
-    known: dict[str, Corpus] = {}
+    """A reader with a cache: alternatives of different sections share corpora."""
+    corpora: dict[str, Corpus] = {}
 
     def read(config: CorpusConfig) -> Corpus:
         section = _text(config.model_dump(mode="json"))
-        if section not in known:
-            known[section] = read_corpus(config, open_pos_model)
-        return known[section]
+        if section not in corpora:
+            corpora[section] = read_corpus(config, open_pos_model)
+        return corpora[section]
 
     return read
 
 
 def preparation_key(recipe: SweepFile) -> str:
-    """Equal for settings that have the same corpus and teachers: canonical JSON of the sections that say so."""
+    """Canonical JSON of the sections for corpus and teachers: equal if both are equal."""
     return _text({"task": recipe.task, **_sections(recipe)})
 
 
@@ -230,7 +235,7 @@ def _sections(recipe: SweepFile) -> PlainObject:
 
 
 def _differences(plain: PlainObject) -> dict[str, PlainObject]:
-    """Of each mapping, dotted key path → value wherever the mappings are not all the same."""
+    """The values in which several mappings differ, by mapping and dotted key path."""
     flat = {
         key: dict(item for name, section in sections.items() for item in dotted_values(name, section))
         for key, sections in plain.items()

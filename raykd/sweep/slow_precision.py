@@ -1,4 +1,4 @@
-"""Settings of bf16 on a processor that has no instructions for it: it computes several times slower than float32."""
+"""Notes on bf16 settings for a processor without bf16 instructions, several times slower than float32 there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ BF16 = "bf16"
 
 
 def slow_precision(document: Document) -> list[str]:
-    """Return a note on the settings that compute in bf16 on this machine's processor, which lacks it; else nothing.
+    """Return a note on the bf16 settings that this machine's processor would compute slowly.
 
-    What runs on GPUs is left out.
+    Settings that run on GPUs are left out.
+
+    Args:
+        document: The sweep file.
+
+    Returns:
+        One note, or none if the processor has bf16 or no setting uses it.
     """
     if not lacks_bf16():
         return []
@@ -27,7 +33,7 @@ def slow_precision(document: Document) -> list[str]:
 
 
 def _keys(recipe: SweepFile) -> Iterator[str]:
-    """The keys of the recipe that ask for bf16 where no GPU computes."""
+    """Keys of the recipe that request bf16 without a GPU."""
     resources, teachers = recipe.resources, recipe.teachers
     students = resources.for_role("students").gpus_per_worker
     settings = [

@@ -1,4 +1,4 @@
-"""The variant `small`: whether it shrinks the sweep in everything that takes time."""
+"""The variant `small`: check that everything which takes time is smaller."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ LANGUAGES = "corpus.languages"
 
 
 def larger_settings(whole: Document, small: Document) -> list[str]:
-    """Name what is larger in the variant `small` than in the file without it.
+    """List the settings that are larger in the variant `small` than in the file without it.
 
-    Of a searched setting the largest value counts, of a mapping from languages its largest. Settings that only one of
-    the two has are not compared.
+    The largest value of a searched setting counts, and the largest of a mapping from languages. Settings that only one
+    of the two has are not compared.
 
     Args:
-        whole: the valid file without the variant.
-        small: the valid file with it.
+        whole: The valid file without the variant.
+        small: The valid file with it.
 
     Returns:
-        A phrase for each: `search.runs_per_setting: 2, without it 1`.
+        A phrase for each setting: `search.runs_per_setting: 2, without it 1`.
     """
     amounts, limits = _amounts(small), _amounts(whole)
     return [
@@ -45,7 +45,7 @@ def larger_settings(whole: Document, small: Document) -> list[str]:
 
 
 def _amounts(document: Document) -> dict[str, float]:
-    """Dotted key path → the largest value of each amount, defaults filled in."""
+    """The largest value of each amount by dotted key path, defaults filled in."""
     amounts: dict[str, float] = {}
     for plain in covering_trees(document.tree):
         sweep = plain_sweep(plain.tree)
@@ -66,7 +66,7 @@ def _amounts_in(value: Any, path: str) -> Iterator[tuple[str, float]]:
     for key, inner in value.items():
         name = f"{path}.{key}".lstrip(".")
         numbers = list(inner.values()) if isinstance(inner, Mapping) else [inner]
-        if key in AMOUNTS and numbers and all(isinstance(each, int | float) for each in numbers):
+        if key in AMOUNTS and numbers and all(isinstance(number, int | float) for number in numbers):
             yield name, max(numbers)
         else:
             yield from _amounts_in(inner, name)

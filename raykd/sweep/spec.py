@@ -77,7 +77,7 @@ class SearchConfig(Frozen):
 
     @property
     def seeds_in_all(self) -> int:
-        """Seeds of a student of the front, those of its confirmation among them."""
+        """Seeds of a student of the front, including its confirmation."""
         return self.runs_per_setting if self.confirm is None else self.confirm.seeds
 
 
@@ -105,14 +105,14 @@ class BudgetConfig(Frozen):
 
     @property
     def seconds(self) -> float | None:
-        """Of wall time; None: no limit."""
+        """Seconds of wall time; None: no limit."""
         if self.hours is not None:
             return 3600 * self.hours
         return None if self.minutes is None else 60 * self.minutes
 
 
 class SweepFile(Recipe):
-    """One sweep, every value plain."""
+    """One sweep, with plain values only."""
 
     name: Annotated[str, Field(min_length=1, pattern=NAME)]
     search: SearchConfig = SearchConfig()
@@ -129,66 +129,76 @@ class SweepFile(Recipe):
     card: CardConfig = CardConfig()
 
     def on_labels(self) -> Self:
-        """The student of the baseline: trained on labels alone."""
+        """Return the sweep of the baseline's student, trained on labels alone."""
         alone = self.on_gold_labels()
         return alone.model_copy(update={"objective": Top1()}) if self.baseline == "top_1" else alone
 
     @property
     def objectives(self) -> Directions:
-        """What is searched for."""
+        """Figures that the sweep searches for, with their directions."""
         exported = not self.student.no_export_reason
         return self.search.objectives or default_objectives(self.task_entry.score_name, exported=exported)
 
 
 def plain_sweep(tree: PlainObject) -> SweepFile:
-    """The typed sweep of a tree without searches."""
+    """Return the typed sweep of a tree without searches.
+
+    Args:
+        tree: A sweep file's tree, all values plain.
+    """
     return SweepFile.model_validate_json(json.dumps(tree))
 
 
 def preparation_trees(tree: PlainObject) -> list[PlainObject]:
-    """The sections in `PREPARED` of a sweep file's tree, every value plain: one mapping for each alternative.
+    """The sections in `PREPARED` of a sweep file's tree, with plain values: one mapping for each alternative.
 
     Raises:
-        ValueError: they search a `float` without a step, so that there are infinitely many.
+        ValueError: a `float` without a step is searched, with infinitely many values.
     """
     return list(assignments({section: tree[section] for section in PREPARED if section in tree}))
 
 
 def searched_tree(tree: PlainObject) -> PlainObject:
-    """The sections of a sweep file's tree that may be searched."""
+    """The searchable sections of a sweep file's tree."""
     return {section: tree[section] for section in SEARCHABLE if section in tree}
 
 
 def search_identity(document: Document) -> str:
-    """Identity of what is searched; a sweep is resumed only with the same."""
+    """Return the identity of the search; a sweep is resumed only with the same identity."""
     return identity("sweep", _searched(document.tree))
 
 
-def differing_keys(tree: PlainObject, other: PlainObject) -> list[str]:
-    """The keys that make the search of one sweep file's tree another than that of the other, dotted."""
+def differing_keys(tree: PlainObject, other_tree: PlainObject) -> list[str]:
+    """Dotted keys in which the searches of two sweep files differ."""
     # As it is stored.
-    own, others = (json.loads(redact(json.dumps(_searched(each)))) for each in (tree, other))
-    return [dotted(path) for path in _differing(own, others, ())]
+    first, second = (json.loads(redact(json.dumps(_searched(sections)))) for sections in (tree, other_tree))
+    return [dotted(path) for path in _differing(first, second, ())]
 
 
 def _searched(tree: PlainObject) -> PlainObject:
-    own = {key: value for key, value in tree.items() if key not in FREE}
-    own["search"] = {key: value for key, value in own.get("search", {}).items() if key not in LATER}
-    return own
+    searched = {key: value for key, value in tree.items() if key not in FREE}
+    searched["search"] = {key: value for key, value in searched.get("search", {}).items() if key not in LATER}
+    return searched
 
 
-def _differing(one: PlainValue, other: PlainValue, path: KeyPath) -> Iterator[KeyPath]:
-    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
-        if one != other:
+def _differing(first: PlainValue, second: PlainValue, path: KeyPath) -> Iterator[KeyPath]:
+    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+        if first != second:
             yield path
         return
-    for key in dict.fromkeys([*one, *other]):
-        if key in one and key in other:
-            yield from _differing(one[key], other[key], (*path, key))
+    for key in dict.fromkeys([*first, *second]):
+        if key in first and key in second:
+            yield from _differing(first[key], second[key], (*path, key))
         else:
             yield (*path, key)
 
 
-def planned_trials(tree: PlainObject, search: SearchConfig, most: int | None = None) -> int:
-    """Return how many trials a sweep has: no more than its space has settings, or than its budget has (`most`)."""
-    return min(each for each in (search.trials, grid_size(tree), most) if each is not None)
+def planned_trials(tree: PlainObject, search: SearchConfig, limit: int | None = None) -> int:
+    """Return the number of trials of a sweep: at most the settings of its space, and the limit of its budget.
+
+    Args:
+        tree: The sweep file's tree.
+        search: Its section `search`.
+        limit: Limit of the budget; None: no limit.
+    """
+    return min(number for number in (search.trials, grid_size(tree), limit) if number is not None)

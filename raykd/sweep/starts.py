@@ -1,4 +1,4 @@
-"""The settings that a search tries first: written in the sweep file, or those of an earlier sweep's front."""
+"""The first settings of a search: written in the sweep file, or taken from an earlier sweep's front."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from raykd.sweep.records import SweepRecords
 
 @dataclass(frozen=True)
 class Starts:
-    """What is tried first."""
+    """The first settings of a search."""
 
     params: Sequence[PlainObject] = ()
     """Of each setting what it decides of the space; the sampler draws the rest."""
@@ -24,39 +24,44 @@ class Starts:
 
 
 def start_fault(setting: PlainObject, space: PlainObject) -> str | None:
-    """What is wrong with one setting of `search.start_from`; None: nothing."""
-    wanted = flatten_tree(setting)
+    """Return the fault of one setting of `search.start_from`, or None."""
+    values = flatten_tree(setting)
     try:
-        fit = fit_setting(space, wanted)
+        fit = fit_setting(space, values)
     except MisfitError as error:
         return str(error)
-    if unknown := [key for key in wanted if key not in fit.used]:
+    if unknown := [key for key in values if key not in fit.used]:
         return f"{unknown[0]} is no setting of this file; write its dotted key path, such as student.hidden_dim: 64"
     if not fit.params:
         return "decides nothing that is searched; give a value to a setting that is"
     return None
 
 
-def starts_of(given: str | Sequence[PlainObject], space: PlainObject, storage: Storage) -> Starts:
-    """The settings that `given` names, as they fit `space`, the searchable sections of the sweep file.
+def starts_of(source: str | Sequence[PlainObject], space: PlainObject, storage: Storage) -> Starts:
+    """Return the first settings, fitted to a search space.
 
-    Of an earlier sweep only what this space searches counts: with another corpus or more epochs it is the start of
-    this one.
+    Settings of an earlier sweep count only in the values that this space searches: an earlier search with another
+    corpus or fewer epochs can start this one.
+
+    Args:
+        source: Name of an earlier sweep in the store, or settings by dotted key path.
+        space: The searchable sections of the sweep file.
+        storage: The store.
 
     Raises:
-        StoreError: the store does not have the sweep that is named.
+        StoreError: the store does not have the named sweep.
     """
-    if not isinstance(given, str):
-        return Starts([fit_setting(space, flatten_tree(setting)).params for setting in given])
-    records = SweepRecords(storage, given)
+    if not isinstance(source, str):
+        return Starts([fit_setting(space, flatten_tree(setting)).params for setting in source])
+    records = SweepRecords(storage, source)
     if not records.exists():
         raise StoreError(
-            f"sweep {given!r}",
+            f"sweep {source!r}",
             f"is not in the store {storage.address}",
             "name an earlier sweep in search.start_from",
         )
     front = {trial.number for trial in pareto_front(records.trials(), records.objectives)}
-    found: list[PlainObject] = []
+    settings: list[PlainObject] = []
     misfits: list[str] = []
     for record in records.load():
         if record.trial.number in front:
@@ -65,13 +70,13 @@ def starts_of(given: str | Sequence[PlainObject], space: PlainObject, storage: S
             except MisfitError as error:
                 misfits.append(f"{record.trial.name}: {error}")
                 continue
-            if params and params not in found:
-                found.append(params)
-    return Starts(found, misfits)
+            if params and params not in settings:
+                settings.append(params)
+    return Starts(settings, misfits)
 
 
 def said_of_searched(resolved: PlainObject, space: PlainObject) -> PlainObject:
-    """What a setting says of what the space searches; what the space fixes is the space's."""
+    """Values of a setting for the searched keys of a space; fixed keys keep the values of the space."""
     searched = searched_paths(space)
     return {
         key: value

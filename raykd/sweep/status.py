@@ -1,4 +1,4 @@
-"""How far a sweep is: plain data that its driver keeps, and that terminals, Prometheus and `raykd watch` show."""
+"""The status of a sweep: plain data kept by its driver, shown in terminals, Prometheus and `raykd watch`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = "status.json"
 
 @dataclass(frozen=True)
 class PhaseStatus:
-    """How far one phase is. Its units are runs, trials, shapes or ranges of sentences."""
+    """Progress of one phase. Its units are runs, trials, shapes or ranges of sentences."""
 
     name: str
     total: int
@@ -33,7 +33,7 @@ class PhaseStatus:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What a job does that has not ended."""
+    """Progress of an unfinished job."""
 
     name: str
     about: str
@@ -59,7 +59,7 @@ class StudentStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """All of it. What is counted is what this driver did."""
+    """Progress of a sweep; counters hold the work of the present driver."""
 
     written: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
@@ -90,11 +90,16 @@ class Status:
 
     @property
     def phase(self) -> PhaseStatus | None:
-        """The one that runs, or ran last."""
-        return next((each for each in reversed(self.phases) if not each.ended), (None, *self.phases)[-1])
+        """The running phase, or the last one."""
+        return next((phase for phase in reversed(self.phases) if not phase.ended), (None, *self.phases)[-1])
 
     def count(self, role: str, state: str) -> int:
-        """How many trials."""
+        """Return the number of trials.
+
+        Args:
+            role: Role of the trials.
+            state: State of the trials.
+        """
         return self.trials.get(role, {}).get(state, 0)
 
     def to_plain(self) -> PlainObject:
@@ -103,7 +108,7 @@ class Status:
 
     @staticmethod
     def from_plain(plain: PlainObject) -> Status:
-        """What `to_plain` wrote. Raises TypeError for a key that no status has."""
+        """Read the form written by `to_plain`; raises TypeError for an unknown key."""
         parts = {"phases": PhaseStatus, "running": RunStatus, "front": StudentStatus}
-        known = {name: tuple(kind(**each) for each in plain.get(name, ())) for name, kind in parts.items()}
-        return Status(**{**plain, **known})
+        typed = {name: tuple(kind(**item) for item in plain.get(name, ())) for name, kind in parts.items()}
+        return Status(**{**plain, **typed})

@@ -25,12 +25,18 @@ STARTUP_PER_OBJECTIVE = 3
 class Study:
     """Asks a sampler for settings.
 
-    Nothing is remembered from one to the next: what is drawn for a trial depends on the seed, its number and the
-    records that are given. So a search that is killed and resumed goes on as it would have.
+    Nothing is remembered between calls: the setting of a trial depends on the seed, its number and the given records.
+    So a search that is killed and resumed goes on as without the interruption.
     """
 
     def __init__(self, tree: PlainObject, search: SearchConfig, starts: Sequence[PlainObject] = ()):
-        """`starts`: for the first trials, what they have of the space."""
+        """Begin a study.
+
+        Args:
+            tree: The searchable tree.
+            search: Sampler, objectives and seed.
+            starts: Values for the first trials; the sampler draws the rest.
+        """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._tree, self._search, self._starts = tree, search, starts
         self._objectives = search.objectives or OBJECTIVES
@@ -38,39 +44,49 @@ class Study:
 
     @property
     def exhaustive(self) -> bool:
-        """Whether every setting of the space is proposed once, and then no more."""
+        """True for a grid, which proposes each setting of the space once and then ends."""
         return self._grid is not None
 
     @property
     def learns(self) -> bool:
-        """Whether what it proposes depends on how earlier trials ended."""
+        """True if proposals depend on the outcomes of earlier trials."""
         return self._search.sampler not in ("random", "grid")
 
-    def ask(self, number: int, attempt: int, seen: Sequence[Record]) -> Suggestion | None:
-        """The setting of trial `number`, drawn from the trials `seen`; None when a grid is exhausted. `attempt`: how
-        many settings that were known before have been proposed for it.
+    def ask(self, number: int, attempt: int, earlier: Sequence[Record]) -> Suggestion | None:
+        """Draw the setting of a trial.
+
+        Args:
+            number: Number of the trial.
+            attempt: Number of earlier proposals for this trial that were known already.
+            earlier: Earlier trials, from which the sampler learns.
+
+        Returns:
+            None if a grid is exhausted.
         """
         study = optuna.create_study(
             directions=["maximize" if d == "max" else "minimize" for d in self._objectives.values()],
             sampler=_sampler(self._search, number, attempt),
         )
-        study.add_trials([self._frozen(record) for record in seen if record.trial.state in _STATES])
+        study.add_trials([self._frozen(record) for record in earlier if record.trial.state in _STATES])
         if attempt == 0 and number < len(self._starts):
             study.enqueue_trial(dict(self._starts[number]))
-        asked = study.ask()
-        tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(asked))
+        optuna_trial = study.ask()
+        tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(optuna_trial))
         # What the sampler notes it notes when it is asked for the first value.
         if tree is None:
             return None
-        distributions = {name: distribution_to_json(each) for name, each in asked.distributions.items()}
-        return Suggestion(tree, asked.params, distributions, dict(study.trials[-1].system_attrs))
+        distributions = {
+            name: distribution_to_json(distribution)
+            for name, distribution in optuna_trial.distributions.items()
+        }
+        return Suggestion(tree, optuna_trial.params, distributions, dict(study.trials[-1].system_attrs))
 
     def _values(self, trial: Trial) -> list[float] | None:
         if trial.state != "COMPLETE":
             return None
         # Optuna refuses a list that is too short.
-        known = objective_values(trial, self._objectives)
-        return [float(value) for value in known if value is not None]
+        values = objective_values(trial, self._objectives)
+        return [float(value) for value in values if value is not None]
 
     def _frozen(self, record: Record) -> FrozenTrial:
         return create_trial(

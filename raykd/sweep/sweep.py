@@ -1,4 +1,4 @@
-"""A sweep: what its file means for a store. Its alternatives, runs, shapes, transfer sets and records."""
+"""A sweep: the meaning of its file for a store. Its alternatives, runs, shapes, transfer sets and records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Sweep:
-    """A valid sweep file. Its corpora are read, and put into the store, when first asked for; nothing is trained."""
+    """A valid sweep file. Its corpora are read, and put into the store, at first use; nothing is trained."""
 
     def __init__(self, document: Document):
         check_sweep(document)
@@ -56,52 +56,60 @@ class Sweep:
 
     @property
     def preparations(self) -> dict[str, Prepared]:
-        """Every alternative of corpus and teachers, in the store."""
+        """The alternatives of corpus and teachers, in the store."""
         return self.settings.prepared
 
     @property
     def preparation(self) -> Preparation:
-        """The alternative with the largest corpus; the first of them."""
-        every = [each.preparation for each in self.preparations.values()]
-        return max(every, key=lambda one: sum(part.num_rows for part in one.corpus.parts.values()))
+        """The first alternative with the largest corpus."""
+        preparations = [preparation.preparation for preparation in self.preparations.values()]
+        return max(
+            preparations, key=lambda candidate: sum(part.num_rows for part in candidate.corpus.parts.values())
+        )
 
     @property
     def variants(self) -> list[SweepFile]:
-        """Plain recipes in which every alternative of the sweep occurs."""
+        """Plain recipes that cover all alternatives of the sweep."""
         return [self.settings.recipe(tree) for trees in self.settings.covering.values() for tree in trees]
 
     @property
     def first_setting(self) -> Setting:
-        """The setting with the first alternative of every search."""
+        """The setting with the first alternative of each search."""
         return self.settings.of(covering_trees(self.document.tree)[0].tree)
 
     def refuse(self, *, resume: bool) -> None:
-        """Raises StoreError as `begin` would, before anything is read, and as `starts` does."""
+        """Raise StoreError as `begin` and `starts` would, before anything is read."""
         _ = self.starts
         self.records.refuse(sweep_id=search_identity(self.document), resume=resume, differing=self._differing)
 
     @cached_property
     def starts(self) -> Starts:
-        """What the search tries first. Raises StoreError where `search.start_from` names no sweep."""
+        """The first settings of the search. Raises StoreError if `search.start_from` names no sweep."""
         return starts_of(self.file.search.start_from, searched_tree(self.document.tree), self.storage)
 
     @property
     def resumable(self) -> bool:
-        """Whether `--resume` goes on with a sweep of this name: one was started, and it searches the same."""
+        """True if a sweep of this name was started with the same search."""
         return self.records.started_as(search_identity(self.document))
 
     def earlier(self) -> list[Record]:
-        """The trials of the search that need not be made again."""
+        """The trials of the search that need not be repeated."""
         records = self.records.load() if self.resumable else []
         return [
-            each for each in records if each.trial.role == "search" and each.trial.state not in UNFINISHED
+            record
+            for record in records
+            if record.trial.role == "search" and record.trial.state not in UNFINISHED
         ]
 
     def begin(self, lease: Lease, *, resume: bool) -> None:
-        """Start the sweep in the store, or resume it; only with the `lease` are its records written.
+        """Start the sweep in the store, or resume it.
+
+        Args:
+            lease: The lease of the sweep; records are written only while it is held.
+            resume: Allow to go on with an existing sweep.
 
         Raises:
-            StoreError: a sweep of this name exists and `resume` is not set, or it searches something else.
+            StoreError: the sweep exists and `resume` is False, or it has another search.
         """
         self.records.lease = lease
         text = json.dumps(self.document.tree)
@@ -115,58 +123,68 @@ class Sweep:
 
     @property
     def trials(self) -> int:
-        """How many trials the search makes."""
+        """Number of trials of the search."""
         return planned_trials(self.document.tree, self.file.search, self.file.budget.trials)
 
     @property
     def most_runs(self) -> int:
-        """How many runs the trials of the search have together."""
+        """Largest number of runs of the search."""
         return self.trials * len(self.first_setting.runs)
 
     @property
     def teachers(self) -> list[tuple[str, Run]]:
         """Name and run of each teacher."""
-        return self._distinct(lambda one: [(each.name, each.run) for each in one.teachers], _id)
+        return self._distinct(
+            lambda preparation: [(teacher.name, teacher.run) for teacher in preparation.teachers], _id
+        )
 
     @cached_property
     def majority(self) -> dict[str, float]:
-        """Language → dev score of its most frequent label; empty of tasks without such labels."""
+        """Dev score of the most frequent label by language; empty for tasks without such labels."""
         corpus = self.preparation.corpus
         return majority_scores(self.file.task_entry, corpus.parts["dev"], corpus.tag_set)
 
     @property
     def members(self) -> list[tuple[str, Run]]:
-        """Name and run of each teacher that is trained: those of `teachers`, or the members of an ensemble."""
-        return self._distinct(lambda one: [member for each in one.teachers for member in each.members], _id)
+        """Name and run of each trained teacher: those of `teachers`, or the members of an ensemble."""
+        return self._distinct(
+            lambda preparation: [member for teacher in preparation.teachers for member in teacher.members],
+            _id,
+        )
 
     @property
     def teacher_groups(self) -> list[tuple[str, tuple[PlannedTeacher, ...]]]:
-        """Title and teachers of the alternatives; those that have the same teachers count once."""
-        return self._distinct(lambda one: [(own[0].config.title, own)] if (own := one.teachers) else [], _ids)
+        """Title and teachers of the alternatives; alternatives with the same teachers count once."""
+        return self._distinct(
+            lambda preparation: (
+                [(teachers[0].config.title, teachers)] if (teachers := preparation.teachers) else []
+            ),
+            _ids,
+        )
 
     def _distinct(
-        self, named: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
+        self, named_items: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
     ) -> list[tuple[str, T]]:
-        """The items of all preparations by name, each once; a name of several items says what distinguishes them."""
-        found: dict[Hashable, tuple[str, T, PlainObject]] = {}
+        """The distinct items of all preparations; a name of several items is followed by their differences."""
+        distinct: dict[Hashable, tuple[str, T, PlainObject]] = {}
         for prepared in self.preparations.values():
-            for name, item in named(prepared.preparation):
+            for name, item in named_items(prepared.preparation):
                 # Only what all preparations with this item have in common belongs to its name.
-                _, _, others = found.get(key(item), (name, item, prepared.differences))
-                common = {path: v for path, v in prepared.differences.items() if others.get(path) == v}
-                found[key(item)] = (name, item, common)
-        names = [name for name, _, _ in found.values()]
+                _, _, differences = distinct.get(key(item), (name, item, prepared.differences))
+                common = {path: v for path, v in prepared.differences.items() if differences.get(path) == v}
+                distinct[key(item)] = (name, item, common)
+        names = [name for name, _, _ in distinct.values()]
         return [
             (f"{name} ({_equations(common)})" if names.count(name) > 1 else name, item)
-            for name, item, common in found.values()
+            for name, item, common in distinct.values()
         ]
 
     def shapes(self) -> list[Run]:
-        """One run for each student shape of the space."""
-        return list({shape_key(self.storage, run): run for own in self.students() for run in own}.values())
+        """Return one run for each student shape of the space."""
+        return list({shape_key(self.storage, run): run for runs in self.students() for run in runs}.values())
 
     def students(self) -> list[tuple[Run, ...]]:
-        """The runs of each student of the space that differ in shape: one, or one for each language."""
+        """Runs of the students of the space that differ in shape: one run, or one for each language."""
         section = {"student": self.document.tree["student"]}
         students = [tree["student"] for tree in assignments(section)]
         # A strategy may say whether there is one student for all languages or one for each.
@@ -174,12 +192,19 @@ class Sweep:
             {self.settings.recipe(tree).scoped_student.scope: tree for tree in trees}
             for trees in self.settings.covering.values()
         ]
-        trees = [{**tree, "student": each} for own in of_scope for tree in own.values() for each in students]
-        every = [self.settings.of(tree).seeds[0] for tree in trees]
-        return list({tuple(shape_key(self.storage, run) for run in own): own for own in every}.values())
+        trees = [
+            {**tree, "student": student}
+            for alternatives in of_scope
+            for tree in alternatives.values()
+            for student in students
+        ]
+        student_runs = [self.settings.of(tree).seeds[0] for tree in trees]
+        return list(
+            {tuple(shape_key(self.storage, run) for run in runs): runs for runs in student_runs}.values()
+        )
 
     def models(self) -> list[Run]:
-        """Every teacher (with the members of ensembles), and one run for each student of the space."""
+        """Return all teachers (with the members of ensembles), and one run for each student of the space."""
         students = (
             self.settings.of(tree).seeds[0] for trees in self.settings.covering.values() for tree in trees
         )
@@ -187,36 +212,36 @@ class Sweep:
         return [*teachers, *(run for runs in students for run in runs)]
 
     def teacher_texts(self) -> dict[str, Text]:
-        """The text that each teacher labels, by the id of its run."""
+        """Texts labelled by the teachers, by the id of the teacher's run."""
         return {
             teacher.run.id: teacher.text
-            for each in self.preparations.values()
-            for teacher in each.preparation.teachers
+            for preparation in self.preparations.values()
+            for teacher in preparation.preparation.teachers
         }
 
     @property
     def transfer_id(self) -> str:
-        """One name for all transfer sets of the sweep; empty when no objective reads a teacher."""
+        """One name for all transfer sets of the sweep; empty if no objective reads a teacher."""
         ids = [
             teacher.signal_id(need, teacher.text)
-            for each in self.preparations.values()
-            for teacher in each.preparation.teachers
-            for need in each.needs
+            for preparation in self.preparations.values()
+            for teacher in preparation.preparation.teachers
+            for need in preparation.needs
         ]
         return identity("transfer", ids) if ids else ""
 
     def cost(self, run: Run) -> Cost:
-        """What a run's shape costs where latency is measured; RunError where that was not done."""
+        """Cost of a run's shape on the node that measures latency; raises RunError if it was not measured."""
         return known_cost(self.storage, run, self.timed_on)
 
     def transfer(self) -> PrecomputePlan | None:
-        """The plan of the transfer sets that serve every trial."""
+        """Return the plan of the transfer sets for all trials."""
         return transfer_plan(
             self.storage,
             [
-                (teacher, each.needs)
-                for each in self.preparations.values()
-                for teacher in each.preparation.teachers
+                (teacher, preparation.needs)
+                for preparation in self.preparations.values()
+                for teacher in preparation.preparation.teachers
             ],
         )
 

@@ -1,4 +1,4 @@
-"""What no section of a sweep file can see alone, and which spaces can be searched."""
+"""Faults of a sweep file that involve several of its sections, and spaces that cannot be searched."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _confirm_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
 
 
 def constrained_figures(sweep: SweepFile) -> frozenset[str]:
-    """The names in the sweep's constraints; of what is no condition, none."""
+    """The figures in the sweep's constraints; malformed constraints have none."""
     names: frozenset[str] = frozenset()
     for source in sweep.search.constraints:
         with suppress(ConditionError):
@@ -67,23 +67,23 @@ def constrained_figures(sweep: SweepFile) -> frozenset[str]:
 
 def _constraint_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
     labelled = [language for language in sweep.corpus.languages if sweep.corpus.role(language) == "labelled"]
-    found = [
+    faults = [
         (source, constraint_fault(source, sweep.task_entry.score_name, labelled))
         for source in sweep.search.constraints
     ]
     return [
         (("search", "constraints"), f"{source!r}: {message}")
-        for source, message in found
+        for source, message in faults
         if message is not None
     ]
 
 
 def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyPath, str]]:
-    """What is wrong with `search.objectives`: the score is missing, or a name or a direction makes no sense."""
+    """Faults of `search.objectives`: the score is missing, or a name or a direction makes no sense."""
     path: KeyPath = ("search", "objectives")
-    found = {name: objective_fault(name, way, score_name) for name, way in objectives.items()}
+    faults_by_name = {name: objective_fault(name, way, score_name) for name, way in objectives.items()}
     faults: list[tuple[KeyPath, str]] = [
-        ((*path, name), message) for name, message in found.items() if message is not None
+        ((*path, name), message) for name, message in faults_by_name.items() if message is not None
     ]
     if score_name not in objectives and not faults:
         faults.append((path, f"{score_name} must be among them: without it the smallest student wins"))
@@ -91,20 +91,20 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
 
 
 def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """The score of target languages on dev, where their dev is not read."""
+    """A score of target languages on dev although their dev is not read."""
     name = TARGET_DEV.full_name(sweep.task_entry.score_name)
-    asked = {
+    objectives = {
         ("search", "objectives"): sweep.objectives,
         ("search", "constraints"): constrained_figures(sweep),
     }
     if sweep.corpus.zero_shot_dev:
         return []
     message = f"{name} is not known without dev of the target languages; set corpus.zero_shot_dev: true"
-    return [(path, message) for path, names in asked.items() if name in names]
+    return [(path, message) for path, names in objectives.items() if name in names]
 
 
 def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """Figures of the export, where the student, or in a ratio the teacher, has none."""
+    """Figures of the export although the student, or in a ratio the teacher, has none."""
     faults: list[tuple[KeyPath, str]] = []
     constrained = constrained_figures(sweep)
     for figure in EXPORTED:
@@ -122,7 +122,7 @@ def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
 
 
 def _instead(figure: Figure, side: str) -> str:
-    """What may be searched for in the place of a figure of the export."""
+    """A hint: the figure to search for in place of a figure of the export."""
     if figure.name.startswith("compression"):
         return "search bytes_torch or parameters"
     if figure.against and side == "teacher":
@@ -132,7 +132,7 @@ def _instead(figure: Figure, side: str) -> str:
 
 
 def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """Costs that no one knows before the end, where trials are stopped by their costs."""
+    """Costs known only at the end, although trials are stopped by their costs."""
     if not sweep.search.stopping.stops_trials or WALL_S.name not in sweep.objectives:
         return []
     message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
@@ -140,10 +140,13 @@ def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
 
 
 def check_sweep(document: Document) -> None:
-    """Validate every alternative of the sweep file, and that its space can be searched as it says.
+    """Validate all alternatives of a sweep file, and check that its space can be searched.
+
+    Args:
+        document: The sweep file.
 
     Raises:
-        SpecError: with all faults together, in the order of the file.
+        SpecError: all faults together, in the order of the file.
     """
     # What is written wrongly has no size, and what is too large is not gone through.
     faults = _faults(document) or _too_large(document) or _combined(document)
@@ -163,16 +166,16 @@ def _faults(document: Document) -> list[Fault]:
 
 
 def _combined(document: Document) -> list[Fault]:
-    """Alternatives of corpus and teachers that do not fit one of the other sections, or each other."""
+    """Alternatives of corpus and teachers that do not fit the other sections, or each other."""
     trees = preparation_trees(document.tree)
     if len(trees) == 1:
         return []  # checked already
     fixed = (replace(document, tree={**document.tree, **sections}, unused={}) for sections in trees)
-    return [fault for each in fixed for fault in _faults(each)]
+    return [fault for tree in fixed for fault in _faults(tree)]
 
 
 def _not_searchable(document: Document) -> list[Fault]:
-    """Searches where none is possible. A malformed one is reported by `check`."""
+    """Searches in sections that cannot be searched; `check` reports malformed ones."""
     faults = []
     for section, value in document.tree.items():
         try:
@@ -185,16 +188,18 @@ def _not_searchable(document: Document) -> list[Fault]:
 
 
 def _not_started(document: Document) -> list[Fault]:
-    """Settings of `search.start_from` that are not in the space, and a sampler that takes none."""
+    """Settings of `search.start_from` outside the space, or given to a sampler that takes none."""
     search, path = document.tree.get("search", {}), ("search", "start_from")
-    given = search.get("start_from", ())
-    if given and search.get("sampler") == "grid":
+    start_from = search.get("start_from", ())
+    if start_from and search.get("sampler") == "grid":
         return [
             document.fault(path, "a grid tries every setting in its order; remove it, or use another sampler")
         ]
-    settings = [] if isinstance(given, str) else given
-    found = ((place, start_fault(each, searched_tree(document.tree))) for place, each in enumerate(settings))
-    return [document.fault((*path, place), message) for place, message in found if message is not None]
+    settings = [] if isinstance(start_from, str) else start_from
+    faults = (
+        (place, start_fault(setting, searched_tree(document.tree))) for place, setting in enumerate(settings)
+    )
+    return [document.fault((*path, place), message) for place, message in faults if message is not None]
 
 
 def _with_passwords(document: Document) -> list[Fault]:
@@ -210,7 +215,7 @@ def _with_passwords(document: Document) -> list[Fault]:
 
 
 def leaves(value: PlainValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, PlainValue]]:
-    """Key path → value of all that is neither a mapping nor a list."""
+    """The values of a tree that are neither mappings nor lists, by key path."""
     items = (
         value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
     )
@@ -222,7 +227,7 @@ def leaves(value: PlainValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Pla
 
 
 def _too_large(document: Document) -> list[Fault]:
-    """Spaces with more settings than can be computed one by one."""
+    """Spaces with too many settings to be computed one by one."""
     tree, faults = document.tree, []
     shapes = grid_size(tree["student"])
     if shapes is None or shapes > MOST_SHAPES:
@@ -232,8 +237,8 @@ def _too_large(document: Document) -> list[Fault]:
         )
         faults.append(document.fault(("student",), message))
     sizes = {section: grid_size(tree[section]) for section in PREPARED if section in tree}
-    known = [size for size in sizes.values() if size is not None]
-    several = None if len(known) < len(sizes) else math.prod(known)
+    finite = [size for size in sizes.values() if size is not None]
+    several = None if len(finite) < len(sizes) else math.prod(finite)
     if several is None or several > MOST_PREPARATIONS:
         searched = [section for section, size in sizes.items() if size != 1]
         message = (

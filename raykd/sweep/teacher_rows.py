@@ -1,4 +1,4 @@
-"""The rows of the teachers: what students are compared with, and whether any of them learnt something."""
+"""The rows of the teachers, with which students are compared, and the check that a teacher learnt something."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ row one time in twenty."""
 
 
 def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
-    """Warn of languages in which teachers learnt nothing, and stop where they learnt nothing at all.
+    """Warn of languages in which teachers learnt nothing, and stop if they learnt nothing at all.
 
-    A teacher learnt nothing where its dev score is not above that of the most frequent label. Where no objective reads
-    a teacher, or `teachers_must_learn` is false, nothing stops. What masked language models predict is no label of the
-    corpus, so that they are not judged.
+    A teacher learnt nothing if its dev score is not above that of the most frequent label. Nothing stops if no
+    objective reads a teacher, or if `teachers_must_learn` is false. Masked language models are not judged: they do not
+    predict labels of the corpus.
 
     Raises:
         UnlearntError: no teacher learnt anything, and dev has enough labels to tell.
     """
-    teachers_are_read = any(each.needs or each.live for each in sweep.preparations.values())
+    teachers_are_read = any(
+        preparation.needs or preparation.live for preparation in sweep.preparations.values()
+    )
     if not teachers_are_read or sweep.file.task_entry.form.hides_pieces:
         return
     rows = [row for row in teacher_rows(sweep, costs=False) if row.unlearnt]
@@ -52,7 +54,7 @@ def refuse_unlearnt(sweep: Sweep, listener: Listener) -> None:
 
 
 def _name_with_scores(row: Teacher) -> str:
-    """The teacher's name, and where it learnt nothing: `bilstm_crf × 2 (de dev F1 0.0)`."""
+    """The teacher's name with the languages in which it learnt nothing: `bilstm_crf × 2 (de dev F1 0.0)`."""
     scores = ", ".join(
         f"{language} dev {row.score_label} {100 * value:.1f}" for language, value in row.unlearnt.items()
     )
@@ -60,61 +62,66 @@ def _name_with_scores(row: Teacher) -> str:
 
 
 def _all_unlearnt(sweep: Sweep, rows: Sequence[Teacher]) -> bool:
-    """Whether `rows`, those that learnt nothing in some language, are all rows, and learnt nothing in any."""
+    """True if `rows`, with a language in which nothing was learnt, are all rows, and learnt nothing in any language."""
     whole = all(len(row.unlearnt) == len(row.scores.by_language("dev")) for row in rows)
     return whole and len(rows) == len(sweep.teacher_groups)
 
 
 def _steps(sweep: Sweep) -> int:
-    """Optimiser steps of the teacher that was trained longest."""
+    """Optimiser steps of the longest training of a teacher."""
     results = (find_result(sweep.storage, run) for _, run in sweep.members)
     return max((result.steps for result in results if result is not None), default=0)
 
 
 def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
-    """Save and show the rows that students are compared with."""
+    """Save and show the rows with which students are compared."""
     rows = teacher_rows(sweep)
-    corpora = {each.preparation.corpus_id: each.preparation.corpus for each in sweep.preparations.values()}
+    corpora = {
+        preparation.preparation.corpus_id: preparation.preparation.corpus
+        for preparation in sweep.preparations.values()
+    }
     counts = {
         part: {key: _labels(corpus, part) for key, corpus in corpora.items()} for part in ("dev", "train")
     }
     training = [
-        TrainingLabels(each.differences, counts["train"][each.preparation.corpus_id])
-        for each in sweep.preparations.values()
+        TrainingLabels(preparation.differences, counts["train"][preparation.preparation.corpus_id])
+        for preparation in sweep.preparations.values()
     ]
     # What a masked language model predicts is no label of the corpus.
     hidden = sweep.file.task_entry.form.hides_pieces
     dev_labels = None if hidden else min(sum(labels.values()) for labels in counts["dev"].values())
     sweep.records.save_teachers(rows, dev_labels=dev_labels, training=training)
-    for teacher in (each for row in rows for each in (row, *row.members)):
+    for teacher in (reported for row in rows for reported in (row, *row.members)):
         listener.note(f"teacher {teacher.name}: {format_scores(teacher)}")
     return rows
 
 
 def log_teachers(sweep: Sweep, rows: Sequence[Teacher], pages: SweepPages) -> None:
-    """Show the teachers in MLflow, with the curves of those that were trained alone."""
-    shown = []
+    """Show the teachers in MLflow, with the curves of single teachers."""
+    curves = []
     for row, (_, teachers) in zip(rows, sweep.teacher_groups, strict=True):
-        found = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
-        results = [result for result in found if result is not None]
+        run_results = [] if row.members else [find_result(sweep.storage, teacher.run) for teacher in teachers]
+        results = [result for result in run_results if result is not None]
         several = len(results) > 1
         epochs = {
-            "+".join(each.scores.by_language("dev")) if several else "": each.epochs for each in results
+            "+".join(result.scores.by_language("dev")) if several else "": result.epochs for result in results
         }
-        shown.append((row, epochs))
-    pages.log_teachers(shown)
+        curves.append((row, epochs))
+    pages.log_teachers(curves)
 
 
 def _labels(corpus: Corpus, part: str) -> dict[str, int]:
-    """Language → how many labels it has in a part."""
+    """Number of labels of a part, by language."""
     counts = label_counts(corpus.parts[part], corpus.tag_set)
     return {language: sum(labels.values()) for language, labels in counts.items() if labels}
 
 
 def teacher_rows(sweep: Sweep, *, costs: bool = True) -> list[Teacher]:
-    """Return one row for all teachers of an alternative, with a row for each seed of an ensemble below it.
+    """Return one row for all teachers of an alternative; below it, one row for each seed of an ensemble.
 
-    `costs`: with what they cost, which is then measured already.
+    Args:
+        sweep: The sweep.
+        costs: Add the costs of the teachers, which must be measured already.
     """
     rows = []
     for title, teachers in sweep.teacher_groups:

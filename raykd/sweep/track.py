@@ -1,4 +1,4 @@
-"""Publishes a sweep in MLflow: opened before anything is computed, closed whatever happens."""
+"""Publish a sweep in MLflow: open it before anything is computed, and close it in any case."""
 
 from __future__ import annotations
 
@@ -35,10 +35,15 @@ Card = Callable[[Export], str]
 
 @contextmanager
 def published(sweep: Sweep, lease: Lease, listener: Listener) -> Iterator[Publisher]:
-    """Publish the sweep in MLflow, and at the end how it ended; without its lease nothing is written.
+    """Publish the sweep in MLflow while the body runs; at the end, publish how it ended.
+
+    Args:
+        sweep: The sweep.
+        lease: The lease of the sweep; nothing is written without it.
+        listener: Shows notes and warnings.
 
     Raises:
-        TrackingError: if the server cannot be reached, before anything is computed.
+        TrackingError: the server cannot be reached; raised before anything is computed.
     """
     publisher = Publisher(
         sweep.file.tracking.uri, _experiment(sweep), _pages(sweep),
@@ -72,7 +77,7 @@ def _experiment(sweep: Sweep) -> Experiment:
     ]
     return Experiment(
         sweep.file.name, task.score_name, task.score_label,
-        targets=any(bool(each.preparation.corpus.targets) for each in sweep.preparations.values()),
+        targets=any(bool(preparation.preparation.corpus.targets) for preparation in sweep.preparations.values()),
         run=first.run_name(first.run_ids[0]), stages=stages, artifacts=sweep.file.tracking.artifacts,
     )  # fmt: skip
 
@@ -80,8 +85,8 @@ def _experiment(sweep: Sweep) -> Experiment:
 def _pages(sweep: Sweep) -> SweepPages:
     section, records = sweep.file.corpus, sweep.records
     source = redact(str(getattr(section, "root", section.source)))
-    preparations = (each.preparation for each in sweep.preparations.values())
-    corpora = {each.corpus_id: each.corpus for each in preparations}
+    preparations = (preparation.preparation for preparation in sweep.preparations.values())
+    corpora = {preparation.corpus_id: preparation.corpus for preparation in preparations}
     tree = json.loads(redact(json.dumps(sweep.document.tree)))
     written = StringIO()
     YAML().dump(tree, written)
@@ -114,10 +119,19 @@ def publish_end(
     ship: Trial | None = None,
     card: Callable[[Trial], Card] = lambda trial: lambda exported: "",
 ) -> None:
-    """Show the front in MLflow: tags, table and files at the sweep's run, the front's students as models with their
-    `card`, and which of them to `ship`.
+    """Show the front in MLflow: tags, table and files at the sweep's run, and the students as models.
 
-    `scratch` holds copies of the models until the publisher is closed.
+    Args:
+        sweep: The sweep.
+        publisher: The open run in MLflow.
+        trials: All trials.
+        files: Content of the files to attach, by name.
+        table: The table of the front.
+        scratch: Folder for copies of the models, needed until the publisher is closed.
+        listener: Shows the progress.
+        verdict: A sentence on the result.
+        ship: The recommended student, if any.
+        card: Returns the function that writes a student's model card.
     """
     front = pareto_front(trials, sweep.file.objectives)
     exports: dict[int, Path | None] = {}
@@ -134,9 +148,9 @@ def publish_end(
 
 
 def gains_of(trials: Sequence[Trial]) -> dict[int, Gain]:
-    """Return what each student gains over the same student on labels alone, by its number."""
+    """Return the gain of each student over the same student on labels alone, by trial number."""
     gains = {}
-    for trial in (each for each in trials if each.role == "search" and each.state == "COMPLETE"):
+    for trial in (trial for trial in trials if trial.role == "search" and trial.state == "COMPLETE"):
         twin = find_gold_twin(trial, trials)
         if twin is None:
             continue
@@ -159,10 +173,10 @@ def export_students(
     listener: Listener,
     card: Callable[[Trial], Card],
 ) -> dict[int, Path | None]:
-    """Export the students of the front that MLflow does not have yet.
+    """Export the students of the front that MLflow lacks.
 
     Returns:
-        By the number of each that MLflow has or will have, the folder with its export; None where it has it.
+        The folder of the export by trial number, for all students that MLflow has or will have; None if it has them.
     """
     missing = [t for t in front if not publisher.published.has_model(publisher.pages.trial_key(t.number))]
     listener.begin("models", len(front), done=len(front) - len(missing))
@@ -184,9 +198,9 @@ def export_students(
 
 
 def _export(records: SweepRecords, trial: Trial, target: Storage, card: Card) -> None:
-    """The student of the trial's first seed; where there is one for each language, each in a folder below."""
+    """Export the student of the trial's first seed; students of single languages go to folders below."""
     first, *_ = seeds_of(records, trial)
     for model in first:
-        own = target.child(model.folder) if model.folder else target
+        model_target = target.child(model.folder) if model.folder else target
         folder = records.storage.child(*model.run.folder)
-        export_run(folder, own, store=records.storage, card=card)
+        export_run(folder, model_target, store=records.storage, card=card)

@@ -1,4 +1,4 @@
-"""The models of a trial, which are exported: one, or one for each language."""
+"""The models of a trial for export: one, or one for each language."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ class TrialModel:
 
 
 def seeds_of(records: SweepRecords, trial: Trial) -> list[list[TrialModel]]:
-    """The models of each seed of a complete trial, the first seed first."""
+    """Return the models of a complete trial, grouped by seed, the first seed first.
+
+    Args:
+        records: Records of the sweep.
+        trial: The trial.
+    """
     runs = records.runs(trial)
     seeds = dict.fromkeys(run.training["seed"] for run, _ in runs)
-    every = [[each for each in runs if each[0].training["seed"] == seed] for seed in seeds]
+    by_seed = [[run for run in runs if run[0].training["seed"] == seed] for seed in seeds]
     return [
         [
-            TrialModel(run, "+".join(result.scores.by_language("dev")) if len(own) > 1 else "")
-            for run, result in own
+            TrialModel(run, "+".join(result.scores.by_language("dev")) if len(seed_runs) > 1 else "")
+            for run, result in seed_runs
         ]
-        for own in every
+        for seed_runs in by_seed
     ]

@@ -1,7 +1,7 @@
-"""What of a store each sweep uses: which parts no sweep needs, and which only one does.
+"""The parts of a store that each sweep uses: parts that no sweep needs, and parts that only one needs.
 
-A part is a folder, or a file, whose name is an identity. Only parts are ever free, and of them only the files that
-raykd writes (`WRITTEN`): what else lies in a store stays.
+A part is a folder or a file with an identity as its name. Only parts can be free, and only the files that raykd writes
+(`WRITTEN`) belong to them: other files in a store stay.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KEPT = ("costs",)
 
 @dataclass(frozen=True)
 class Part:
-    """One stored part: a run, a teacher, the signals of a teacher for a text, …"""
+    """One stored part: a run, a teacher, the signals of a teacher for a text, and so on."""
 
     kind: str
     name: str
@@ -59,26 +59,32 @@ class Part:
 
     @property
     def bytes(self) -> int:
-        """Of all of its files."""
+        """Bytes of all files."""
         return sum(stamp.bytes for stamp in self.files.values())
 
     @property
     def modified_ns(self) -> int | None:
-        """When a file of it changed last; None where the store does not say."""
+        """Time of the last change of a file; None if the store does not tell."""
         return max((stamp.modified_ns for stamp in self.files.values() if stamp.modified_ns), default=None)
 
     @property
     def order(self) -> list[str]:
-        """Its files in the order in which they are removed: a part that is left half removed looks unfinished."""
+        """The files in the order of their removal: a half removed part looks unfinished."""
         return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETION_FILES, name))
 
 
 def refuse_if_running(
     storage: Storage, *, note: Callable[[str], None], damaged: Collection[str] = ()
 ) -> None:
-    """Raises StoreError where a driver works on one of the store's sweeps, or something computes there without a sweep:
-    nothing may be removed then. A lease among the `damaged` files keeps nobody: its holder, where there is one, ends
-    when it next looks at it.
+    """Refuse while a driver works on a sweep of the store, or a command computes there without a sweep.
+
+    Args:
+        storage: The store.
+        note: Called with a sentence about each wait.
+        damaged: Names of damaged files. A damaged lease does not count: its holder, if any, ends at its next check.
+
+    Raises:
+        StoreError: nothing may be removed now.
     """
     refuse_if_working(storage, note=note)
     for records in sweeps_in(storage):
@@ -87,63 +93,66 @@ def refuse_if_running(
 
 
 def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list[Part]:
-    """Every part of the store, by kind; of `files`, where they were listed before. A note of a source is of its
-    corpus.
+    """Return the parts of a store, by kind. A note of a source belongs to its corpus.
+
+    Args:
+        storage: The store.
+        files: Its files, if they were listed before.
 
     Raises:
         StoreError: a note of a source is damaged.
     """
-    found: dict[tuple[str, str], dict[str, Stamp]] = {}
+    files_of_parts: dict[tuple[str, str], dict[str, Stamp]] = {}
     files = storage.files() if files is None else files
     for kind, written in FILE_PATTERNS.items():
         for name, stamp in files.items():
             if name.startswith(f"{kind}/") and written.fullmatch(name.removeprefix(f"{kind}/")):
-                found.setdefault((kind, _part(storage, name)), {})[name] = stamp
+                files_of_parts.setdefault((kind, _part(storage, name)), {})[name] = stamp
     kinds = list(FILE_PATTERNS)
-    ordered = sorted(found, key=lambda part: (kinds.index(part[0]), part[1]))
-    return [Part(kind, name, found[kind, name]) for kind, name in ordered]
+    ordered = sorted(files_of_parts, key=lambda part: (kinds.index(part[0]), part[1]))
+    return [Part(kind, name, files_of_parts[kind, name]) for kind, name in ordered]
 
 
 def unused(storage: Storage) -> list[Part]:
-    """The parts that no sweep refers to: runs and teachers of no trial, their corpora, vocabularies and signals, and
-    runs that were made without a sweep.
+    """Return the parts that no sweep uses.
+
+    These are runs and teachers of no trial, their corpora, vocabularies and signals, and runs made without a sweep.
 
     Raises:
-        StoreError: a part is damaged, or a sweep has not ended: what it still needs is not known yet.
+        StoreError: a part is damaged, or a sweep has not ended, so its needs are not known yet.
     """
     return _free(storage, used_by(storage, sweeps_in(storage)))
 
 
 def used_alone(storage: Storage, name: str) -> list[Part]:
-    """The parts that the sweep `name` uses, and no other sweep. While another has not ended, what that still needs is
-    not known, and only runs are among them.
+    """Return the parts used by the sweep `name` and no other.
+
+    While another sweep has not ended, its needs are not known, and the result contains only runs.
 
     Raises:
         StoreError: a part is damaged.
     """
-    others = [records for records in sweeps_in(storage) if records.name != name]
-    own = used_by(storage, [SweepRecords(storage, name)], ended=False)
-    kinds = ["runs"] if any(can_resume(records.trials()) for records in others) else list(FILE_PATTERNS)
-    free = _free(storage, used_by(storage, others, ended=False))
-    return [part for part in free if part.kind in kinds and part.name in own[part.kind]]
+    other_sweeps = [records for records in sweeps_in(storage) if records.name != name]
+    used_by_sweep = used_by(storage, [SweepRecords(storage, name)], ended=False)
+    kinds = ["runs"] if any(can_resume(records.trials()) for records in other_sweeps) else list(FILE_PATTERNS)
+    free = _free(storage, used_by(storage, other_sweeps, ended=False))
+    return [part for part in free if part.kind in kinds and part.name in used_by_sweep[part.kind]]
 
 
 def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
-    """What is not in `used`. Raises StoreError where a run has another name than this raykd would give it: then the
-    names of what it was made from are not known either.
-    """
-    if named := sorted(used[MISNAMED]):
+    """The parts not in `used`; raises StoreError if a run has another name than this raykd would give it."""
+    if misnamed := sorted(used[MISNAMED]):
         problem = "is of another version of raykd, or was renamed: what it was made from is not known"
         hint = "use the raykd that wrote it"
-        raise OtherVersionError(f"{storage.address}/{named[0]}", problem, hint)
+        raise OtherVersionError(f"{storage.address}/{misnamed[0]}", problem, hint)
     return [part for part in parts_of(storage) if part.kind not in KEPT and part.name not in used[part.kind]]
 
 
 def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = True) -> dict[str, set[str]]:
-    """Kind → the names of the parts that these sweeps use.
+    """Return the names of the parts used by some sweeps, by kind.
 
     Raises:
-        StoreError: a part is damaged; or, with `ended`, a sweep has not: what it still needs is not known yet.
+        StoreError: a part is damaged; or, with `ended`, a sweep has not ended, so its needs are not known yet.
     """
     used: dict[str, set[str]] = defaultdict(set)
     for records in sweeps:
@@ -155,8 +164,8 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
                 "trials of the sweep failed, and may be tried again" if failed else "the sweep has not ended"
             )
             raise StoreError(records.folder.address, problem, hint)
-        named = RUN_ID.findall(json.dumps(records.tree())) if records.folder.exists("sweep.json") else []
-        for run_id in (*named, *(run_id for trial in trials for run_id in trial.run_ids)):
+        named_runs = RUN_ID.findall(json.dumps(records.tree())) if records.folder.exists("sweep.json") else []
+        for run_id in (*named_runs, *(run_id for trial in trials for run_id in trial.run_ids)):
             _use_stored(storage, used, "runs", run_id)
     for signal in {name.split("/")[1] for name in storage.names("transfer/") if name.endswith(MANIFEST)}:
         for name in storage.names(f"transfer/{signal}/"):
@@ -169,7 +178,7 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
 
 
 def _part(storage: Storage, name: str) -> str:
-    """The part that a file belongs to: a note of a source to its corpus."""
+    """Name of the part that contains a file: for a note of a source, its corpus."""
     part = name.split("/")[1]
     if part == SOURCES:
         return read_noted_corpus(storage, name.rpartition("/")[2].removesuffix(".json"))
@@ -177,7 +186,7 @@ def _part(storage: Storage, name: str) -> str:
 
 
 def _use_stored(storage: Storage, used: dict[str, set[str]], kind: str, name: str) -> None:
-    """Note the run in a folder of the store, where there is one."""
+    """Note the run in a folder of the store, if there is one."""
     if storage.exists(f"{kind}/{name}/{MODEL}"):
         run = storage.read_json(f"{kind}/{name}/{MODEL}", Run.from_plain)
         if run.id != name:
@@ -187,7 +196,7 @@ def _use_stored(storage: Storage, used: dict[str, set[str]], kind: str, name: st
 
 
 def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
-    """Note a run with all that it was made from."""
+    """Note a run with all parts from which it was made."""
     kind, run_id = run.folder
     if run_id in used[kind]:
         return
@@ -206,7 +215,11 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     teachers = [source.teacher_id for source in run.sources]
     if run.model.get("embeddings"):
         used[EMBEDDINGS].add(embeddings_id(run))
-        teachers += [own] if (own := (run.embeddings_from or {}).get("teacher_id")) else []
+        teachers += (
+            [embeddings_teacher]
+            if (embeddings_teacher := (run.embeddings_from or {}).get("teacher_id"))
+            else []
+        )
     for teacher in teachers:
         _use_stored(storage, used, "teachers", teacher)
     for source in run.sources:

@@ -1,4 +1,4 @@
-"""The efficiency of the workers of a run, of each student of a sweep: known before anything is trained."""
+"""Forecast of the efficiency of several workers, for each student of a sweep, before anything is trained."""
 
 from __future__ import annotations
 
@@ -41,14 +41,18 @@ class WorkerEfficiency:
 
 
 def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency]:
-    """Return the efficiency of every student and batch that several workers train, the lowest first.
+    """Return the efficiency of each student and batch trained by several workers, the lowest first.
 
-    Speeds are those of one thread of a processor, so nothing is said of students that are given GPUs.
+    Speeds are those of one processor thread, so students with GPUs are left out.
+
+    Args:
+        sweep: The sweep, with measured costs.
+        network: The connection between two workers.
     """
     resources = sweep.file.resources.for_role("students")
     if resources.workers == 1 or resources.gpus_per_worker:
         return []
-    trees = [tree for own in sweep.settings.covering.values() for tree in own]
+    trees = [tree for alternatives in sweep.settings.covering.values() for tree in alternatives]
     runs = [run for tree in trees for run in sweep.settings.of(tree).seeds[0]]
     shapes: dict[str, tuple[Run, Step, float]] = {}
     efficiencies: dict[tuple[str, int], WorkerEfficiency] = {}
@@ -60,20 +64,20 @@ def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency
             shapes[key] = run, step, all_reduce_s(gradients, resources.workers, network)
         for tokens in ({**run.training, **stage["training"]}["batch_tokens"] for stage in run.stages):
             efficiencies[key, tokens] = _efficiency(*shapes[key], resources.workers, tokens)
-    return sorted(efficiencies.values(), key=lambda each: each.efficiency)
+    return sorted(efficiencies.values(), key=lambda student: student.efficiency)
 
 
 def _step(speed: float, update_s: float) -> Step:
-    """The step of a model that trains `speed` tokens a second in the batches that are timed."""
+    """The step of a model with a measured speed in tokens per second."""
     timed_s = BATCH * PIECES / speed
     update_s = min(update_s, timed_s / 2)  # another processor may be faster than the one of `UPDATE_S`
     return Step(STEP_S + update_s, (timed_s - update_s) / (BATCH * PIECES))
 
 
 def _gradients(sweep: Sweep, run: Run) -> Gradients:
-    """Those of a step that trains all of a model but what is fixed."""
+    """Gradients of all trainable parameters."""
     trained = select_trainable(build_model(sweep.storage, run), None)
-    return Gradients.of(sum(each.numel() * each.element_size() for each in trained))
+    return Gradients.of(sum(parameter.numel() * parameter.element_size() for parameter in trained))
 
 
 def _efficiency(run: Run, step: Step, sent_s: float, workers: int, tokens: int) -> WorkerEfficiency:

@@ -38,10 +38,10 @@ def asked(gcs: GcsClient) -> list[dict[str, float]]:
     """What the autoscaler is asked for."""
     state = get_cluster_resource_state(gcs)
     return [
-        dict(each.request.resources_bundle)
+        dict(request.request.resources_bundle)
         for constraint in state.cluster_resource_constraints
-        for each in constraint.resource_requests
-        for _ in range(each.count)
+        for request in constraint.resource_requests
+        for _ in range(request.count)
     ]
 
 

@@ -27,7 +27,7 @@ def built(folder: Path) -> list[dict[str, Any]]:
 def tracking_container() -> dict[str, Any]:
     """The tracking server's container, as it is written."""
     objects = yaml.safe_load_all((KUBERAY / "tracking/mlflow.yaml").read_text())
-    (deployment,) = (each for each in objects if each["kind"] == "Deployment")
+    (deployment,) = (object for object in objects if object["kind"] == "Deployment")
     return deployment["spec"]["template"]["spec"]["containers"][0]
 
 

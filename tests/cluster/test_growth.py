@@ -39,7 +39,7 @@ class Recorded(Silent):
         )
 
     def look(self) -> Topology:
-        return Topology.of({}, *[GPU for each in self.comes if each <= self.now])
+        return Topology.of({}, *[GPU for come in self.comes if come <= self.now])
 
     def note(self, text: str) -> None:
         self.said.append(text)

@@ -51,7 +51,7 @@ def test_what_is_copied_is_there_and_not_ignored():
         line[1:] for line in (IMAGE / "Dockerfile.dockerignore").read_text().splitlines() if line[0] == "!"
     }
     copied = [rest.split()[:-1] for kind, rest in instructions() if kind == "COPY"]
-    for source in (each for sources in copied for each in sources):
+    for source in (source for sources in copied for source in sources):
         assert (ROOT / source).exists()
         assert source in kept
 
@@ -70,12 +70,9 @@ def test_one_command_compiles_every_kernel_that_a_sweep_calls(dtype):
     def compiled():
         modules = (best, blocks, products, sums, tangents)
         functions = [
-            each
-            for module in modules
-            for each in vars(module).values()
-            if hasattr(each, "nopython_signatures")
+            var for module in modules for var in vars(module).values() if hasattr(var, "nopython_signatures")
         ]
-        return {each.py_func.__qualname__: len(each.nopython_signatures) for each in functions}
+        return {function.py_func.__qualname__: len(function.nopython_signatures) for function in functions}
 
     compile_all_kernels()
     before = compiled()

@@ -70,10 +70,12 @@ def objects(kind: str | None = None) -> list[dict[str, Any]]:
 def containers(value: Any) -> list[dict[str, Any]]:
     """All containers, wherever they are."""
     if isinstance(value, list):
-        return [each for part in value for each in containers(part)]
+        return [container for part in value for container in containers(part)]
     if not isinstance(value, dict):
         return []
-    return value.get("containers", []) + [each for part in value.values() for each in containers(part)]
+    return value.get("containers", []) + [
+        container for part in value.values() for container in containers(part)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
@@ -90,7 +92,9 @@ def test_objects_of_kuberay_follow_its_schema(kind):
 
 
 def test_pods_of_the_tracking_server_follow_the_schema_of_pods():
-    pods = [each["spec"]["template"] for each in objects() if each["kind"] in ("Deployment", "StatefulSet")]
+    pods = [
+        object["spec"]["template"] for object in objects() if object["kind"] in ("Deployment", "StatefulSet")
+    ]
     assert len(pods) == 2
     for pod in pods:
         assert checked(pod, pod_schema()) == []
@@ -131,10 +135,10 @@ def test_every_container_is_unprivileged():
 
 def _pods(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, list):
-        return [each for part in value for each in _pods(part)]
+        return [pod for part in value for pod in _pods(part)]
     if not isinstance(value, dict):
         return []
-    return [value] * ("containers" in value) + [each for part in value.values() for each in _pods(part)]
+    return [value] * ("containers" in value) + [pod for part in value.values() for pod in _pods(part)]
 
 
 def test_secrets_are_in_no_manifest_and_each_that_is_named_has_its_place():
@@ -142,12 +146,12 @@ def test_secrets_are_in_no_manifest_and_each_that_is_named_has_its_place():
     offered = {f"raykd-{name}": settings(path) for name, path in SECRETS.items()}
     assert set(offered) == {"raykd-nodes", "raykd-tracking"}
     assert {value for each in offered.values() for value in each.values()} == {"", "raykd"}
-    named = [env for each in containers(objects()) for env in each.get("env", [])]
+    named = [env for container in containers(objects()) for env in container.get("env", [])]
     for env in named:
         if re.search("PASSWORD|SECRET|TOKEN|KEY", env["name"]):
             reference = env["valueFrom"]["secretKeyRef"]
             assert reference["key"] in offered[reference["name"]]
-    whole = {name for each in containers(objects()) for name in _whole(each, "secretRef")}
+    whole = {name for container in containers(objects()) for name in _whole(container, "secretRef")}
     # The database's password does not reach the nodes, on which sweeps run.
     assert whole == {"raykd-nodes"}
     assert "DB_PASSWORD" not in offered["raykd-nodes"]

@@ -32,8 +32,8 @@ class Workers:
             self.starts += 1
             both = [asyncio.create_task(self.work(rank)) for rank in range(2)]
             ended, others = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
-            for each in others:
-                each.cancel()  # as Ray Train does
+            for other in others:
+                other.cancel()  # as Ray Train does
             if not (errors := [error for task in ended if (error := task.exception())]):
                 return
             await self.mailbox.failed(str(errors[0]))

@@ -64,7 +64,7 @@ def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
     def served() -> bool:
         found.clear(), found.update(scraped())
         values.clear()
-        for sample in (each for _, _, samples in found.values() for each in samples):
+        for sample in (sample for _, _, samples in found.values() for sample in samples):
             labels = [
                 sample.labels[key] for key in ("sweep", "role", "state", "phase") if key in sample.labels
             ]

@@ -116,7 +116,7 @@ def test_a_killed_sweep_decides_as_the_undisturbed_one(whole, tmp_path):
     again = swept(tmp_path / "killed", kills=(3, 4, 2))
     shown = [(each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in again]
     assert shown == [
-        (each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in records
+        (record.trial.state, record.trial.message, record.trial.scores.mean("dev")) for record in records
     ]
     lengths = [
         [{run_id: len(own) for run_id, own in each.epochs.items()} for each in every]

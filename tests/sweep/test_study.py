@@ -112,7 +112,7 @@ def test_a_search_that_is_killed_anywhere_and_resumed_is_the_same_search(sampler
 def test_a_gaussian_process_draws_the_same_from_the_same_records():
     records = searched("random", 12)
     assert [asked(study_of("gp"), 12, attempt, records).params for attempt in (0, 1)] == [
-        asked(study_of("gp"), 12, attempt, [record_of_stored(each) for each in records]).params
+        asked(study_of("gp"), 12, attempt, [record_of_stored(record) for record in records]).params
         for attempt in (0, 1)
     ]
 

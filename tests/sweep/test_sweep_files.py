@@ -202,7 +202,7 @@ def test_the_strategies_are_those_of_the_paper(name):
     objectives = [
         part.objective for stage in recipe.all_stages for part in getattr(stage.objective, "parts", ())
     ]
-    assert {each.head for each in objectives if isinstance(each, Logits)} <= {"own"}
+    assert {objective.head for objective in objectives if isinstance(objective, Logits)} <= {"own"}
     assert [stage.get("head") for stage in stages][2:] == ["new"] * (len(stages) - 2)
     layers = {need.layer for stage in recipe.all_stages for need in stage.objective.needs if need.layer}
     assert layers == ({7} if STATES in set().union(*(losses for losses, _ in expected)) else set())

@@ -75,8 +75,8 @@ def logged(store: Storage, runs: list[Run], database: str, listener: Listener, s
     client = MlflowClient(database)
     models = client.search_logged_models([client.get_experiment_by_name("sweep").experiment_id])
     return [
-        Path(download_artifacts(artifact_uri=each.artifact_location, tracking_uri=database))
-        for each in models
+        Path(download_artifacts(artifact_uri=model.artifact_location, tracking_uri=database))
+        for model in models
     ]
 
 

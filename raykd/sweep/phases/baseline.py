@@ -1,8 +1,10 @@
-"""The phase `baseline`: some students are trained on labels alone as well, which shows what distillation gains."""
+"""The phase `baseline`: train some students on labels alone as well, to show the gain by distillation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+
+from typing_extensions import override
 
 from raykd.figures.front import GOLD, pareto_front
 from raykd.figures.table import Directions
@@ -15,13 +17,15 @@ from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 
 
 class Baseline(AfterSearch):
-    """Trains the twins that are not trained yet, over as many seeds as their students have."""
+    """Trains the missing twins, over as many seeds as their students have."""
 
     name = "baseline"
 
+    @override
     def is_wanted(self) -> bool:
         return self.sweep.file.baseline != "none"
 
+    @override
     def foreseen_runs(self, trials: Sequence[Trial]) -> int:
         if not self.is_wanted():
             return 0
@@ -30,12 +34,13 @@ class Baseline(AfterSearch):
             worth_a_baseline(records, self.sweep.file.objectives)
         )
 
+    @override
     def trials(self, recorder: Recorder) -> Iterator[Trials]:
         return twins_of_sweep(recorder, self.sweep.file.baseline, self.sweep.settings.of)
 
 
 def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iterator[Trials]:
-    """The trials that train the twins on `objective` of the students that are worth one."""
+    """Trials that train the twins of selected students with `objective`."""
     records = recorder.records.load()
     students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
@@ -44,10 +49,10 @@ def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iter
 
 
 def twin_tree(record: Record, objective: str) -> PlainObject:
-    """The same setting with labels alone, for as many optimiser steps as the record's own runs took.
+    """The same setting with labels alone, for as many optimiser steps as the runs of the record.
 
-    Epochs would not do: without the unlabelled text an epoch is shorter, and a student that had more steps is better
-    for that alone.
+    Equal epochs would not do: without the unlabelled text an epoch is shorter, and a student with more steps is better
+    for this alone.
     """
     resolved = record.resolved
     tree = {key: value for key, value in resolved.items() if key not in ("stages", "strategy", "start_from")}
@@ -61,20 +66,21 @@ def twin_tree(record: Record, objective: str) -> PlainObject:
 
 
 def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
-    """Records of the front and of each objective's best trial by its dev score, but for those on gold labels and
-    those that miss a constraint.
+    """Records of the front, and the best trial of each objective by dev score.
+
+    Trials on gold labels and trials that miss a constraint are left out.
     """
-    done = [
+    complete = [
         r for r in records if r.trial.role == "search" and r.trial.state == "COMPLETE" and r.trial.feasible
     ]
-    front = {trial.number for trial in pareto_front([record.trial for record in done], objectives)}
+    front = {trial.number for trial in pareto_front([record.trial for record in complete], objectives)}
     best: dict[str, Record] = {}
-    for record in done:
-        other = best.get(record.trial.objective)
-        if other is None or _dev(record) > _dev(other):
+    for record in complete:
+        best_so_far = best.get(record.trial.objective)
+        if best_so_far is None or _dev(record) > _dev(best_so_far):
             best[record.trial.objective] = record
     chosen = {record.trial.number for record in best.values()} | front
-    return [r for r in done if r.trial.number in chosen and r.trial.objective != GOLD]
+    return [r for r in complete if r.trial.number in chosen and r.trial.objective != GOLD]
 
 
 def _dev(record: Record) -> float:

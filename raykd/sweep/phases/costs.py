@@ -1,10 +1,12 @@
-"""The phase `latency`: what is measured, against which teachers, and on which grid costs are compared."""
+"""The phase `latency`: the shapes to measure, the teachers to compare with, and the grid for comparing costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from typing_extensions import override
 
 from raykd.cluster.listener import Listener
 from raykd.cluster.topology import Topology
@@ -28,13 +30,15 @@ if TYPE_CHECKING:
 
 
 class Costs(Phase):
-    """Measures costs. A sweep with limits has measured them before it began."""
+    """Measures costs; a sweep with limits has measured them before its phases begin."""
 
     name = "latency"
 
+    @override
     def is_skipped(self) -> bool:
         return self.sweep.timed_on is not None
 
+    @override
     def run(self) -> tuple[()]:
         measure_costs(self.sweep, self.context.cluster, self.listener)
         return ()
@@ -43,14 +47,17 @@ class Costs(Phase):
 def measure_costs(
     sweep: Sweep, cluster: Topology, listener: Listener, runtimes: Sequence[Runtime] = ()
 ) -> None:
-    """Measure what every student shape, every teacher and every member of an ensemble costs while nothing else runs.
+    """Measure the costs of all student shapes, teachers and members of ensembles while nothing else runs.
 
     Args:
-        runtimes: in which forms they are timed beside the export in float32 and those that the sweep file asks for.
+        sweep: The sweep.
+        cluster: Nodes of the cluster.
+        listener: Shows the progress.
+        runtimes: Further runtimes, besides the export in float32 and those requested by the sweep file.
 
     Raises:
-        PlacementError: there is no node of those that `resources.latency` asks for.
-        RunError: a figure that is searched for is not known of some shape.
+        PlacementError: no node meets `resources.latency`.
+        RunError: a searched figure is not known for some shape.
     """
     shapes = sweep.shapes()
     runs = _timed_runs(sweep, shapes)
@@ -58,24 +65,30 @@ def measure_costs(
         sweep.storage.uri, runs, resources=sweep.file.resources, cluster=cluster, listener=listener,
         nodes=sweep.nodes, runtimes=_runtimes(sweep, runtimes),
     )  # fmt: skip
-    where = sweep.timed_on["processor"]
+    machine = sweep.timed_on["processor"]
     if GPU in sweep.timed_on:
-        where += f" and {sweep.timed_on[GPU]['name']}"
-    listener.end("latency", f"{pluralise(len(runs), 'shape')}, on {where}")
+        machine += f" and {sweep.timed_on[GPU]['name']}"
+    listener.end("latency", f"{pluralise(len(runs), 'shape')}, on {machine}")
     refuse_unknown(sweep, shapes)
 
 
 def check_measurable(sweep: Sweep, cluster: Topology) -> None:
-    """Raises PlacementError where the sweep file asks for what no node can measure."""
+    """Raise PlacementError if no node can measure a figure that the sweep file requests."""
     check_gpu(_runtimes(sweep, ()), sweep.file.resources, cluster)
 
 
 def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
-    """Take the costs that `measure_costs` would measure from the store; return False where one is missing, or was timed
-    elsewhere or under load.
+    """Take the costs from the store if `measure_costs` has measured all of them here, without load.
+
+    Args:
+        sweep: The sweep.
+        runtimes: Further runtimes, as for `measure_costs`.
+
+    Returns:
+        False if a cost is missing, or was measured elsewhere or under load.
 
     Raises:
-        RunError: as `measure_costs` does.
+        RunError: as `measure_costs`.
     """
     shapes, on, forms = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
     if set(forms) & set(GPU_RUNTIMES):
@@ -89,23 +102,28 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
 
 
 def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
-    """A run of each shape that is timed: of students, teachers and members of ensembles."""
-    every = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
-    return list({shape_key(sweep.storage, run): run for run in every}.values())
+    """One run of each timed shape: of students, teachers and members of ensembles."""
+    runs = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
+    return list({shape_key(sweep.storage, run): run for run in runs}.values())
 
 
-def _runtimes(sweep: Sweep, asked: Sequence[Runtime]) -> list[Runtime]:
-    return list(dict.fromkeys([*asked, *extra_runtimes(_wanted(sweep))]))
+def _runtimes(sweep: Sweep, requested: Sequence[Runtime]) -> list[Runtime]:
+    return list(dict.fromkeys([*requested, *extra_runtimes(_wanted(sweep))]))
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
-    """What a setting's student costs, absolutely and against the teachers it learns from."""
-    teachers = [sweep.cost(each.run) for each in setting.prepared.preparation.teachers]
+    """Cost of a setting's student, absolute and relative to its teachers."""
+    teachers = [sweep.cost(teacher.run) for teacher in setting.prepared.preparation.teachers]
     return with_teacher_ratios(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
 
 def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
-    """Return the cost of the student of these runs, with the ratios to the sweep's first alternative of teachers."""
+    """Return the cost of a student, with the ratios to the sweep's first alternative of teachers.
+
+    Args:
+        sweep: The sweep.
+        runs: Runs of the student.
+    """
     student = joined_cost([sweep.cost(run) for run in runs])
     groups = sweep.teacher_groups
     return with_teacher_ratios(
@@ -114,14 +132,14 @@ def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
 
 
 def _wanted(sweep: Sweep) -> set[str]:
-    """The figures that the sweep searches for or constrains."""
+    """Figures that the sweep searches for or constrains."""
     return {*sweep.file.objectives, *constrained_figures(sweep.file)}
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
-    """RunError where a figure of the export is searched for or constrained, and a model has none."""
-    wanted = _wanted(sweep)
-    figures = [figure for figure in EXPORTED if figure.name in wanted]
+    """Raise RunError if a figure of the export is searched for or constrained, and a model has no export."""
+    required = _wanted(sweep)
+    figures = [figure for figure in EXPORTED if figure.name in required]
     compared = [run for _, run in sweep.teachers] if any(figure.against for figure in figures) else []
     for run in [*shapes, *compared] if figures else []:
         if reason := sweep.cost(run).no_export:
@@ -133,8 +151,9 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
 
 
 def keep_grid(sweep: Sweep) -> Grid:
-    """Return the grid on which the sweep compares costs, from the spreads of its shapes; one that was resumed keeps
-    that of its beginning.
+    """Return the grid on which the sweep compares costs, made from the spreads of its shapes.
+
+    A resumed sweep keeps its first grid.
     """
     grid = sweep.records.grid()
     if grid is None:
@@ -144,9 +163,7 @@ def keep_grid(sweep: Sweep) -> Grid:
 
 
 def renew_costs(sweep: Sweep, recorder: Recorder) -> None:
-    """Give the trials of an earlier driver the costs that their shapes have now: all trials of one shape cost the
-    same.
-    """
+    """Give the trials of an earlier driver the present costs of their shapes: all trials of a shape cost the same."""
     for record in sweep.records.load():
         setting = sweep.settings.of(record.resolved)
         trial = with_cost(record.trial, recorder.cost_of(setting), recorder.grid)

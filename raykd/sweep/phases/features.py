@@ -1,17 +1,20 @@
-"""The phase `features`: frozen encoders read the text that models and teachers need of them."""
+"""The phase `features`: frozen encoders read the text for models and teachers."""
 
 from __future__ import annotations
+
+from typing_extensions import override
 
 from raykd.precompute.transfer import compute_features
 from raykd.sweep.phases.interface import Phase
 
 
 class Features(Phase):
-    """Computes the features that are not stored yet. Signals that a teacher cannot give are refused before it."""
+    """Computes the missing features. Signals that a teacher cannot give are refused first."""
 
     name = "features"
     _summary = ""
 
+    @override
     def run(self) -> tuple[()]:
         sweep = self.sweep
         sweep.transfer()
@@ -21,5 +24,6 @@ class Features(Phase):
         )  # fmt: skip
         return ()
 
+    @override
     def summary(self) -> str:
         return self._summary

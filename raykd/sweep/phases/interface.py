@@ -1,4 +1,4 @@
-"""The interface of a phase, and what the phases of one command share. The driver walks a list of them."""
+"""The interface of a phase, and the state shared by the phases of one command. The driver walks a list of phases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raykd.sweep.sweep import Sweep
 
 @dataclass
 class PhaseContext:
-    """What the phases of one command work with, and what one of them leaves to those after it.
+    """State shared by the phases of one command, including results for later phases.
 
     Raises:
         PlacementError: at construction, before anything starts, if a run cannot be placed.
@@ -42,7 +42,7 @@ class PhaseContext:
 
 
 class Phase(ABC):
-    """One phase. It computes what the store lacks, and reports to the listener under its name."""
+    """One phase: computes data missing in the store, and reports to the listener under its name."""
 
     name: ClassVar[str]
     role: ClassVar[RunRole | None] = None
@@ -52,17 +52,17 @@ class Phase(ABC):
         self.context, self.sweep, self.listener = context, context.sweep, context.listener
 
     def is_skipped(self) -> bool:
-        """Whether the sweep goes on without this phase. The driver asks when it is the phase's turn."""
+        """True if the sweep goes on without this phase; asked when the phase's turn comes."""
         return False
 
     def planned(self) -> int:
-        """The number of runs that the phase may do at the same time at most; 0: all results are in the store."""
+        """Largest number of simultaneous runs of the phase; 0 if all results are in the store."""
         return 0
 
     @abstractmethod
     def run(self) -> Iterable[Scheduler]:
-        """Do the phase. Each scheduler that it yields is done before the next one is asked for."""
+        """Do the phase. Each scheduler it yields is done before the next is requested."""
 
     def summary(self) -> str:
-        """Say what the phase did, after its end; empty where there was nothing to do."""
+        """Short result of the phase, after its end; empty if there was nothing to do."""
         return ""

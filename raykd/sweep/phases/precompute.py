@@ -1,6 +1,8 @@
-"""The phase `precompute`: what teachers know is computed once, for every trial of the sweep."""
+"""The phase `precompute`: compute the signals of the teachers once, for all trials of the sweep."""
 
 from __future__ import annotations
+
+from typing_extensions import override
 
 from raykd.precompute.plan import PrecomputeResult, estimate
 from raykd.precompute.transfer import compute_missing
@@ -9,7 +11,7 @@ from raykd.sweep.teacher_rows import refuse_unlearnt
 
 
 class Precompute(Phase):
-    """Computes the shards that are missing.
+    """Computes the missing shards.
 
     Raises:
         UnlearntError: no teacher learnt anything.
@@ -23,6 +25,7 @@ class Precompute(Phase):
         """None where no objective reads what is stored of a teacher."""
         self._found_files = 0
 
+    @override
     def run(self) -> tuple[()]:
         sweep = self.sweep
         refuse_unlearnt(sweep, self.listener)
@@ -34,11 +37,12 @@ class Precompute(Phase):
             )
         return ()
 
+    @override
     def summary(self) -> str:
-        done = self.computed
-        if done is None:
+        computed = self.computed
+        if computed is None:
             return ""
         return (
-            f"{done.computed_shards} shards computed, {self._found_files} files found; "
-            f"{done.bytes / 2**20:.1f} MiB, {done.bytes / max(done.tokens, 1):.0f} bytes per token"
+            f"{computed.computed_shards} shards computed, {self._found_files} files found; "
+            f"{computed.bytes / 2**20:.1f} MiB, {computed.bytes / max(computed.tokens, 1):.0f} bytes per token"
         )

@@ -1,8 +1,10 @@
-"""The phase `trials`: the search itself. It ends early where the budget is spent, or where most trials fail."""
+"""The phase `trials`: the search. It ends early if the budget is spent, or if most trials fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+
+from typing_extensions import override
 
 from raykd.cluster.listener import Listener
 from raykd.figures.trial import UNFINISHED, Trial, teacher_score
@@ -23,32 +25,41 @@ from raykd.training.prepare import recipe_needs
 
 
 class Search(Phase):
-    """Does the trials that are left. Teachers and costs are known before it."""
+    """Does the remaining trials; teachers and costs are known before."""
 
     name, role = "trials", "students"
 
     def __init__(
         self, context: PhaseContext, pages: SweepPages, budget: Budget, later: Sequence[AfterSearch]
     ):
-        """`later`: the phases for which the search leaves a part of the budget."""
+        """Begin the phase.
+
+        Args:
+            context: State shared by the phases.
+            pages: Pages of the sweep in MLflow.
+            budget: The budget.
+            later: Phases for which the search leaves a part of the budget.
+        """
         super().__init__(context)
         self._pages, self._budget, self._later = pages, budget, later
         self._summary = ""
 
+    @override
     def planned(self) -> int:
         return self.sweep.most_runs if len(self.sweep.earlier()) < self.sweep.trials else 0
 
+    @override
     def run(self) -> Iterator[Trials]:
         sweep = self.sweep
         recorder = self.context.recorder = self._recorder()
-        own = [record for record in sweep.records.load() if record.trial.role == "search"]
+        earlier = [record for record in sweep.records.load() if record.trial.role == "search"]
         recorder.republish_ended_trials(sweep.settings.of)
-        ended = sum(record.trial.state not in UNFINISHED for record in own)
+        ended = sum(record.trial.state not in UNFINISHED for record in earlier)
         config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
         trials = Trials(
             recorder, Study(sweep.document.tree, config, sweep.starts.params), sweep.settings.of, role="search",
-            known=own, most=sweep.trials - len(own), at_once=self.context.at_once, spent=self._spent,
-            stopper=stopper_of(sweep, own),
+            known=earlier, most=sweep.trials - len(earlier), at_once=self.context.at_once, spent=self._spent,
+            stopper=stopper_of(sweep, earlier),
         )  # fmt: skip
         self.listener.begin(self.name, sweep.trials, done=ended)
         if ended < sweep.trials:
@@ -57,11 +68,12 @@ class Search(Phase):
         self._summary = recorder.summary("search") + late
         self.context.given_up = trials.given_up
 
+    @override
     def summary(self) -> str:
         return self._summary
 
     def _recorder(self) -> Recorder:
-        """A recorder that knows the costs of every setting, with the teachers' rows in the store."""
+        """A recorder with the costs of all settings; the teachers' rows are in the store."""
         sweep = self.sweep
         note_unused_text(sweep, self.listener)
         teachers = save_teachers(sweep, self.listener)
@@ -87,7 +99,7 @@ class Search(Phase):
 
 
 def note_unused_text(sweep: Sweep, listener: Listener) -> None:
-    """Note where some runs train on more text than others."""
+    """Show a note if some runs train on more text than others."""
     count = sweep.preparation.corpus.parts["unlabelled"].num_rows
     gold = sweep.file.baseline == "gold" or any(
         not recipe_needs(variant, unlabelled=True) for variant in sweep.variants
@@ -99,7 +111,7 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 
 
 def stopper_of(sweep: Sweep, records: Iterable[Record]) -> EarlyStopper | None:
-    """What stops the search's trials early, informed of those that have ended; None where none is stopped."""
+    """The early stopper of the search, informed of finished trials; None if nothing is stopped early."""
     config = sweep.file.search.stopping
     if not config.stops_trials:
         return None

@@ -1,8 +1,10 @@
-"""The phase `teachers`: those that the store lacks are trained. `RunsPhase` does any list of named runs so."""
+"""The phase `teachers`: train the missing ones. `RunsPhase` does any list of named runs in this way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+
+from typing_extensions import override
 
 from raykd.errors import RunError
 from raykd.recipes.run import Run
@@ -14,10 +16,10 @@ NamedRuns = Sequence[tuple[str, Run]]
 
 
 class RunsPhase(Phase):
-    """Does the runs without a result, group after group: `groups` need the results of the ones before.
+    """Does the runs without a result, group after group: later `groups` need the results of earlier ones.
 
     Raises:
-        RunError: naming each run that failed; the results of the others are kept.
+        RunError: with the name of each failed run; the results of the others are kept.
     """
 
     def __init__(self, context: PhaseContext, *groups: NamedRuns):
@@ -27,12 +29,14 @@ class RunsPhase(Phase):
         """Those of the first group that this phase does."""
 
     def missing(self, runs: NamedRuns) -> list[tuple[str, Run]]:
-        """Those of the runs that have no result in the store."""
+        """Return the runs without a result in the store."""
         return unfinished_runs(self.sweep.storage, list({run.id: (name, run) for name, run in runs}.values()))
 
+    @override
     def planned(self) -> int:
-        return len(self.missing([each for runs in self.groups for each in runs]))
+        return len(self.missing([run for runs in self.groups for run in runs]))
 
+    @override
     def run(self) -> Iterator[RunList]:
         self.listener.begin(self.name, self.planned())
         for runs in self.groups:
@@ -41,24 +45,31 @@ class RunsPhase(Phase):
             scheduler = RunList(todo, self.name, self.listener)
             yield scheduler
             if scheduler.failed:
-                failed = "; ".join(f"{name} failed: {why}" for name, why in scheduler.failed.items())
+                failed = "; ".join(f"{name} failed: {reason}" for name, reason in scheduler.failed.items())
                 raise RunError(f"{self.name}: {failed}")
 
+    @override
     def summary(self) -> str:
         new = len(self.trained)
         return f"{new} trained, {len(self.groups[0]) - new} found in the store"
 
 
 class Teachers(RunsPhase):
-    """Trains teachers. An ensemble is evaluated when its members are trained."""
+    """Trains teachers; an ensemble is evaluated after its members are trained."""
 
     name, role = "teachers", "teachers"
 
     def __init__(self, context: PhaseContext, charge: Callable[[float], None] = lambda seconds: None):
-        """`charge` is called with the seconds of each run, which the budget counts."""
+        """Begin the phase.
+
+        Args:
+            context: State shared by the phases.
+            charge: Called with the seconds of each run, for the budget.
+        """
         super().__init__(context, context.sweep.members, context.sweep.teachers)
         self._charge = charge
 
+    @override
     def run(self) -> Iterator[RunList]:
         yield from super().run()
         storage = self.sweep.storage
