@@ -237,7 +237,8 @@ def _nowhere(subject: str, section: str, group: Group, cluster: Topology) -> str
     workers = f"{group.workers} workers" if several else "1 worker"
     driver = f" + {group.driver_cpus:g} for its driver" if group.driver_cpus and short == "CPU" else ""
     counted = f"{workers} × {group.each[short]:g} {_unit(short)}{driver} = "
-    return f"{subject} takes {_sum(short, group.total[short], cluster, counted)}; {lower}{_key(short)}{_growing(cluster)}"
+    arithmetic = _sum(short, group.total[short], cluster, counted)
+    return f"{subject} takes {arithmetic}; {lower}{_key(short)}{_growing(cluster)}"
 
 
 def _sum(name: str, requested: float, cluster: Topology, counted: str) -> str:

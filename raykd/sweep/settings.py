@@ -147,7 +147,7 @@ def known_cost(storage: Storage, run: Run, on: PlainObject | None = None) -> Cos
     cost = find_cost(storage, run, on)
     if cost is None:
         machine = "this machine" if on is None else on["processor"]
-        raise RunError(f"{run.id}: what it costs was not measured on {machine}; run raykd plan first")
+        raise RunError(f"{run.id}: its cost was not measured on {machine}; run raykd plan first")
     return cost
 
 
