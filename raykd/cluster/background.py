@@ -16,7 +16,7 @@ def repeated(
     wait_s: float | None = None,
     at_end: bool = False,
 ) -> Iterator[None]:
-    """Call `act` every few seconds while the body runs.
+    """Call `act` repeatedly while the body runs.
 
     Args:
         act: The action; once it returns True, it is not called again.

@@ -68,7 +68,7 @@ def connected(
 
 
 def own_machine(resources: Resources, address: str | None) -> Topology | None:
-    """Topology of a Ray started on this machine, found without starting it.
+    """Topology of a Ray on the local machine, found without starting Ray.
 
     Args:
         resources: Resources of the sweep.
@@ -127,7 +127,7 @@ def topology(autoscale: Sequence[AddedNodes] = (), *, without: Sequence[str] = (
 
 
 def ask_for(bundles: Sequence[Mapping[str, float]]) -> None:
-    """Request nodes for these bundles from the autoscaler.
+    """Request nodes for bundles from the autoscaler.
 
     A request stays until the next one: end it with an empty one.
     """
@@ -149,7 +149,7 @@ def _join(address: str) -> bool:
 
 
 def _start() -> bool:
-    """Start Ray for this process alone; return True if its dashboard runs.
+    """Start Ray for the present process alone; return True if its dashboard runs.
 
     Ray listens on the loopback interface, and requires a token known only to this process and its children. If the
     dashboard does not start, Ray is started without it.
@@ -210,7 +210,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _check_answers(address: str) -> None:
-    """Refuse a host that does not answer; Ray would try for minutes."""
+    """Refuse a silent host; Ray would try for minutes."""
     url = urlsplit(address if "://" in address else f"ray://{address}")
     try:
         if url.hostname and url.port:

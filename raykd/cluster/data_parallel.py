@@ -80,7 +80,7 @@ def strong_efficiency(step: Step, tokens: float, workers: int, sent_s: float) ->
 
 
 def strong_tokens(step: Step, workers: int, sent_s: float, efficiency: float) -> float:
-    """The smallest global batch that reaches an efficiency by strong scaling, in tokens.
+    """The smallest global batch with a given efficiency by strong scaling, in tokens.
 
     Args:
         step: Computation of one worker.

@@ -17,7 +17,7 @@ LOOK_S = 2.0
 
 @dataclass(frozen=True)
 class Autoscaler:
-    """Access to a cluster that can grow: look at it, request nodes, wait. Tests replace the fields."""
+    """Access to a growing cluster: look at it, request nodes, wait. Tests replace the fields."""
 
     look: Callable[[], Topology] = field(default_factory=lambda: ray_cluster.topology)
     ask: Callable[[Sequence[Mapping[str, float]]], None] = field(default_factory=lambda: ray_cluster.ask_for)

@@ -144,11 +144,11 @@ class OpenJobs:
         return self.open[key].job.runs[place]
 
     def begun(self, trial_id: str) -> None:
-        """Note that a slot has begun the run of this attempt."""
+        """Note the begin by a slot of the run of this attempt."""
         self._begun.add(trial_id)
 
     def failed(self, trial_id: str, error: str, *, node: str) -> None:
-        """End an attempt that the pool gave up.
+        """End an attempt given up by the pool.
 
         A run whose slot died before beginning it is given to another slot, once. Otherwise the run has failed.
         """

@@ -1,4 +1,4 @@
-"""The protocol by which phases report progress: higher floors implement it, lower floors only call it.
+"""The protocol for the progress of phases: higher floors implement it, lower floors only call it.
 
 A phase consists of units (runs, trials, shapes, ranges of sentences). The code that does a unit reports its progress
 (`raykd/progress.py`), in this process or in another (`cluster/progress_channel.py`).
@@ -116,11 +116,11 @@ class Listener(Protocol):
         ...
 
     def ended(self, key: str) -> None:
-        """End the unit with this key; call it before `advance`."""
+        """End the unit with a key; call it before `advance`."""
         ...
 
     def trial(self, trial: Trial) -> None:
-        """Take a trial that began, ended, or was found in the store."""
+        """Take a trial: begun, ended, or found in the store."""
         ...
 
     def front(self, students: Sequence[Trial], hypervolume: float) -> None:
@@ -142,11 +142,11 @@ class Listener(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Show a sentence that stays on the screen."""
+        """Show a lasting sentence on the screen."""
         ...
 
     def warn(self, text: str) -> None:
-        """A warning that stays on the screen."""
+        """A lasting warning on the screen."""
         ...
 
     def end(self, phase: str, summary: str = "") -> None:

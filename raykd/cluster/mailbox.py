@@ -1,4 +1,4 @@
-"""Messages between a slot and the workers of its group: runs in one direction, epochs and ends in the other."""
+"""Messages between a slot and its workers: runs in one direction, epochs and ends in the other."""
 
 from __future__ import annotations
 

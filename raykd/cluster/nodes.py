@@ -1,4 +1,4 @@
-"""The nodes of a cluster that do the work of a sweep. Faulty nodes are left out, and their runs are repeated elsewhere.
+"""The working nodes of a sweep. Faulty nodes are left out, and their runs are repeated elsewhere.
 
 The driver checks each node before its first use, and all nodes again after a failure: the node must see the driver's
 store, be able to write into it, and have the same raykd (`node_check.py`). Other faults show in the runs: several runs
@@ -159,7 +159,7 @@ class Nodes:
         return True
 
     def worked(self, node: str) -> None:
-        """Note that a run ended well on a node."""
+        """Note the good end of a run on a node."""
         self._strikes.pop(node, None)
         for strike in self._strikes.values():
             strike.meanwhile.add(node)

@@ -50,7 +50,7 @@ def preflight(resources: Resources, cluster: Topology) -> Placements:
 
 
 def group_of(resources: Resources) -> Group:
-    """Return the group of workers that one run takes.
+    """Return the group of workers of one run.
 
     Args:
         resources: Resources of one run.
@@ -97,7 +97,7 @@ def concurrency(resources: Resources, cluster: Topology, role: RunRole = "studen
 
 
 def reader_group(resources: Resources) -> Group:
-    """Return the group that one actor of precompute takes.
+    """Return the group for one actor of precompute.
 
     Args:
         resources: Resources of the sweep.
@@ -164,7 +164,7 @@ def keeps_slots(resources: Resources, cluster: Topology) -> bool:
 
 
 def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
-    """Refuse a target of latency measurements that no node meets.
+    """Refuse a target of latency measurements without a node.
 
     Args:
         target: The node on which to measure; None: any.
@@ -210,14 +210,14 @@ def _section(resources: Resources, role: str) -> str:
 
 
 def _short(total: Mapping[str, float], cluster: Topology, many: int) -> str:
-    """The resource of which all nodes together have too little; empty if only the single nodes are too small."""
+    """The scarcest resource of all nodes together; empty if only the single nodes are too small."""
     shares = {name: cluster.total(name) / (amount * many) for name, amount in total.items()}
     scarce = min(shares, key=lambda name: shares[name])
     return scarce if shares[scarce] < 1 - TINY else ""
 
 
 def _nowhere(subject: str, section: str, group: Group, cluster: Topology) -> str:
-    """A message for a group that fits nowhere, with the resource to lower."""
+    """A message for a group without a place, with the resource to lower."""
     short, several = _short(group.total, cluster.grown, 1), group.workers > 1
     if short.startswith("accelerator_type:"):
         kinds = sorted(
@@ -257,7 +257,7 @@ def _nodes(cluster: Topology) -> str:
 
 
 def _growing(cluster: Topology) -> str:
-    """A hint for a cluster without CPUs that may grow."""
+    """A hint for a growing cluster without CPUs."""
     if cluster.grows or cluster.total("CPU"):
         return ""
     return " (where the cluster grows: resources.autoscale says what may be added)"

@@ -1,4 +1,4 @@
-"""The metrics that raykd adds to Ray's for Prometheus, through the metrics agent of each node.
+"""The metrics added by raykd to Ray's for Prometheus, through the metrics agent of each node.
 
 The agent puts `ray_` before all names; `dashboards/prometheus.yml` takes it away again. Without Ray nothing is
 counted.

@@ -30,14 +30,14 @@ class Node:
     id: str = ""
 
     def places(self, bundle: Amounts) -> int:
-        """Number of times that a bundle fits on this node."""
+        """Capacity of the node for a bundle."""
         needs = [(name, amount) for name, amount in bundle.items() if amount > 0]
         return min(_places(name, self.resources.get(name, 0.0), amount) for name, amount in needs)
 
 
 @dataclass(frozen=True)
 class NodeType:
-    """A kind of node that an autoscaler may add, up to `most` nodes."""
+    """A kind of node for an autoscaler to add, up to `most` nodes."""
 
     node: Node
     most: int
@@ -45,7 +45,7 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Group:
-    """Workers that are placed together: `workers` equal bundles, and the CPUs of their driver."""
+    """Workers with a common placement: `workers` equal bundles, and the CPUs of their driver."""
 
     each: Amounts
     workers: int = 1
@@ -59,7 +59,7 @@ class Group:
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """The bundles that Ray places one by one."""
+        """The bundles, placed by Ray one by one."""
         bundle = {name: amount for name, amount in self.each.items() if amount > 0}
         return [*([{"CPU": self.driver_cpus}] if self.driver_cpus else []), *([bundle] * self.workers)]
 
@@ -85,7 +85,7 @@ class Topology:
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:
-        """Return a cluster of nodes with these resources."""
+        """Return a cluster of nodes with the given resources."""
         return Topology(tuple(Node(node) for node in nodes))
 
     @property
@@ -95,7 +95,7 @@ class Topology:
 
     @property
     def grown(self) -> Topology:
-        """The cluster with all nodes that may be added."""
+        """The cluster with all possible nodes."""
         added = (node_type.node for node_type in self.may_add for _ in range(min(node_type.most, MOST_NODES)))
         return Topology((*self.nodes, *added))
 
@@ -183,7 +183,7 @@ def still_added(types: Iterable[tuple[Node, int]], nodes: Iterable[Node]) -> tup
 
 
 def _named(resources: Amounts) -> dict[str, float]:
-    """The resources by which a node's type is recognised."""
+    """The distinguishing resources of a node's type."""
     return {
         name: amount for name, amount in resources.items() if amount > 0 and not name.startswith(OF_THE_NODE)
     }

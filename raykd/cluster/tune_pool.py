@@ -49,7 +49,7 @@ def work(
     concurrent: int,
     nodes: Nodes | None = None,
 ) -> None:
-    """Do all jobs that a scheduler proposes.
+    """Do all jobs of a scheduler.
 
     The work goes on after a failed job, which is reported to the scheduler. A run that failed through the fault of a
     node is repeated elsewhere. A run has ended well only if the driver sees its result in the store.

@@ -70,7 +70,7 @@ class OpenUnit:
 
     @property
     def done_before(self) -> float:
-        """The share that was finished before the work began, in units of the phase."""
+        """The share finished before the work began, in units of the phase."""
         return self._counted(self.first)
 
     @property
@@ -135,7 +135,7 @@ class PhaseProgress:
         return True
 
     def end_unit(self, key: str, now: float) -> None:
-        """Remove a unit that has ended; `advance` counts it."""
+        """Remove an ended unit; `advance` counts it."""
         unit = self.units.pop(key, None)
         if unit is None:
             return

@@ -50,11 +50,11 @@ class View(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Show a sentence that stays on the screen."""
+        """Show a lasting sentence on the screen."""
         ...
 
     def warn(self, text: str) -> None:
-        """Show a warning that stays on the screen."""
+        """Show a lasting warning on the screen."""
         ...
 
 

@@ -193,7 +193,7 @@ class SweepRecords:
 
     @property
     def objectives(self) -> Directions:
-        """Figures that the sweep searches for, with their directions."""
+        """Figures searched for by the sweep, with their directions."""
         return self.folder.read_json("sweep.json", lambda plain: plain["objectives"])
 
     @property
@@ -289,7 +289,7 @@ class SweepRecords:
         return ""
 
     def save_grid(self, grid: Grid) -> None:
-        """Write the grid on which costs are compared."""
+        """Write the grid for comparing costs."""
         self._write(COSTS, {"grid": {name: list(edges) for name, edges in grid.items()}})
 
     def grid(self) -> Grid | None:
@@ -321,7 +321,7 @@ class SweepRecords:
             self.lease.check()
 
     def teachers(self) -> list[Teacher]:
-        """Return the rows with which students are compared."""
+        """Return the teachers' rows."""
         if self._teachers is not None:
             return self._teachers
         teachers = self.folder.find_json(

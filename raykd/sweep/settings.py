@@ -71,7 +71,7 @@ class Setting:
         return tuple(run.id for run in self.runs)
 
     def run(self, run_id: str) -> Run:
-        """Return the run with this id."""
+        """Return the run with the given id."""
         return self.runs[self.run_ids.index(run_id)]
 
     def run_name(self, run_id: str) -> str:
@@ -89,7 +89,7 @@ class Setting:
         return [tuple(next(rest) for _ in runs) for runs in self.seeds]
 
     def seed_results(self, results: Sequence[RunResult]) -> list[RunResult]:
-        """Return one result for each seed, from the results of `runs`."""
+        """Return one result per seed, from the results of `runs`."""
         return [joined_result(of_seed) for of_seed in self.by_seed(results)]
 
     def cost(self, storage: Storage, on: PlainObject | None = None) -> Cost:

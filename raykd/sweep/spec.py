@@ -135,7 +135,7 @@ class SweepFile(Recipe):
 
     @property
     def objectives(self) -> Directions:
-        """Figures that the sweep searches for, with their directions."""
+        """Figures searched for by the sweep, with their directions."""
         exported = not self.student.no_export_reason
         return self.search.objectives or default_objectives(self.task_entry.score_name, exported=exported)
 

@@ -133,7 +133,7 @@ class Sweep:
 
     @property
     def teachers(self) -> list[tuple[str, Run]]:
-        """Name and run of each teacher."""
+        """Names and runs of the teachers."""
         return self._distinct(
             lambda preparation: [(teacher.name, teacher.run) for teacher in preparation.teachers], _id
         )

@@ -1,4 +1,4 @@
-"""Faults of a sweep file that involve several of its sections, and spaces that cannot be searched."""
+"""Faults of a sweep file between several of its sections, and spaces that cannot be searched."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def _steps(sweep: Sweep) -> int:
 
 
 def save_teachers(sweep: Sweep, listener: Listener) -> list[Teacher]:
-    """Save and show the rows with which students are compared."""
+    """Save and show the teachers' rows."""
     rows = teacher_rows(sweep)
     corpora = {
         preparation.preparation.corpus_id: preparation.preparation.corpus

@@ -1,4 +1,4 @@
-"""The parts of a store that each sweep uses: parts that no sweep needs, and parts that only one needs.
+"""The parts of a store in use by sweeps: parts that no sweep needs, and parts that only one needs.
 
 A part is a folder or a file with an identity as its name. Only parts can be free, and only the files that raykd writes
 (`WRITTEN`) belong to them: other files in a store stay.
@@ -114,7 +114,7 @@ def parts_of(storage: Storage, files: Mapping[str, Stamp] | None = None) -> list
 
 
 def unused(storage: Storage) -> list[Part]:
-    """Return the parts that no sweep uses.
+    """Return the unused parts.
 
     These are runs and teachers of no trial, their corpora, vocabularies and signals, and runs made without a sweep.
 

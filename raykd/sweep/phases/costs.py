@@ -132,7 +132,7 @@ def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
 
 
 def _wanted(sweep: Sweep) -> set[str]:
-    """Figures that the sweep searches for or constrains."""
+    """Figures searched for or constrained by the sweep."""
     return {*sweep.file.objectives, *constrained_figures(sweep.file)}
 
 
@@ -151,7 +151,7 @@ def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
 
 
 def keep_grid(sweep: Sweep) -> Grid:
-    """Return the grid on which the sweep compares costs, made from the spreads of its shapes.
+    """Return the sweep's grid for comparing costs, made from the spreads of its shapes.
 
     A resumed sweep keeps its first grid.
     """
