@@ -32,7 +32,7 @@ def monitor() -> Monitor:
 def test_a_sweep_that_runs(records, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(lease, "SETTLE_S", 0.0)
     # A lease of this process itself is one that it could not give back.
-    monkeypatch.setattr(lease, "_lives", lambda holder: True)
+    monkeypatch.setattr(lease, "_holder_lives", lambda holder: True)
     with hold_lease(records.folder):
         records.save_status(monitor().status())
         capsys.readouterr()
