@@ -134,7 +134,7 @@ def test_an_interrupted_run_finishes_the_missing_shards_only(tmp_path, school):
     with pytest.raises(KeyboardInterrupt):
         compute(plan, launch=interrupted)
     assert not list(tmp_path.rglob("manifest.json"))
-    with pytest.raises(StoreError, match="no manifest"):
+    with pytest.raises(StoreError, match="manifest is missing"):
         opened(tmp_path, Need("emissions"))
     before = files(tmp_path)
     second_school = School(FakeTeacher("en"), FakeTeacher("de"))

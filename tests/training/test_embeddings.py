@@ -163,7 +163,7 @@ def test_what_a_kill_or_damage_leaves_is_computed_again(prepared_one):
     assert torch.equal(started(prepared_one, run), before)
     folder.write(ROWS, folder.read(ROWS)[:-1] + b"x")
     with pytest.raises(
-        StoreError, match=rf"{ROWS}: is damaged: its checksum is not the one in the manifest; `raykd"
+        StoreError, match=rf"{ROWS}: is damaged: its checksum is not the one in the manifest; run `raykd"
     ):
         started(prepared_one, run)
     (damage,) = (examination := examine_store(prepared_one.storage)).damages

@@ -243,7 +243,7 @@ def test_generators_are_read_once_and_split_is_for_exports(folder):
     with pytest.raises(TypeError, match=r"a word is a string, got None in \['Ada', None\]"):
         tagger.label([["Ada", None]])
     with pytest.raises(
-        ValueError, match="split is for exported models, and a run's is given words; leave it out"
+        ValueError, match="split is for exported models, and the model of a run takes words; leave it out"
     ):
         raykd.load(folder, split="signs")
 
