@@ -36,7 +36,9 @@ ALLOWED = {
 def test_a_verb_imports_no_more_than_it_needs(words, tmp_path):
     saved(tmp_path, "ner")
     command = [str(tmp_path) if word == "STORE" else word for word in words.split()]
-    done = subprocess.run([sys.executable, "-c", CALLED, *command], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    _, loaded = json.loads(done.stderr.splitlines()[-1])
+    process = subprocess.run(
+        [sys.executable, "-c", CALLED, *command], cwd=ROOT, capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr
+    _, loaded = json.loads(process.stderr.splitlines()[-1])
     assert set(loaded) <= ALLOWED[words]

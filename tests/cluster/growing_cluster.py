@@ -48,16 +48,16 @@ def asked(gcs: GcsClient) -> list[dict[str, float]]:
 def main() -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
-    gcs, seen = GcsClient(cluster.address), {}
-    seen["head"] = str(topology())
-    known = ClusterConfig()
-    known.node_group_configs.add(resources={"CPU": 4}, max_count=3, name="workers")
-    gcs.report_cluster_config(known.SerializeToString())
-    seen["told by Ray"] = [each.most for each in topology().may_add]
+    gcs, observations = GcsClient(cluster.address), {}
+    observations["head"] = str(topology())
+    cluster_config = ClusterConfig()
+    cluster_config.node_group_configs.add(resources={"CPU": 4}, max_count=3, name="workers")
+    gcs.report_cluster_config(cluster_config.SerializeToString())
+    observations["told by Ray"] = [node_type.most for node_type in topology().may_add]
     grows = topology([AddedNodes(node={"CPU": 2.0}, most=1)])
-    seen["told by the file"] = [each.most for each in grows.may_add]
-    seen["students"] = preflight(Resources(), grows).students
-    said, during = Said(), []
+    observations["told by the file"] = [node_type.most for node_type in grows.may_add]
+    observations["students"] = preflight(Resources(), grows).students
+    messages, during = Said(), []
 
     def come(seconds: float) -> None:
         if not during:
@@ -65,17 +65,17 @@ def main() -> None:
             cluster.add_node(num_cpus=2, resources={"quiet": 1})
         time.sleep(0.2)
 
-    seen["places"] = wait_for_slots(
-        "students", Group({"CPU": 2.0}), 1, grows, said, minutes=60, autoscaler=Autoscaler(pause=come)
+    observations["places"] = wait_for_slots(
+        "students", Group({"CPU": 2.0}), 1, grows, messages, minutes=60, autoscaler=Autoscaler(pause=come)
     )
-    seen["notes"], seen["asked"], seen["left"] = said.notes, during, asked(gcs)
+    observations["notes"], observations["asked"], observations["left"] = messages.notes, during, asked(gcs)
     node = latency_node(LatencyTarget(custom={"quiet": 1.0}), topology())
     assert node is not None
     driver = ray.get_runtime_context().get_node_id()
-    where = measurement._run_on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
-    seen["pinned"] = where == node.id != driver
-    seen["processor"] = measurement._run_on(node, processor_name) == processor_name()
-    print(json.dumps(seen), flush=True)
+    place = measurement._run_on(node, _node_id, takes={"CPU": 1.0, "quiet": 1.0})
+    observations["pinned"] = place == node.id != driver
+    observations["processor"] = measurement._run_on(node, processor_name) == processor_name()
+    print(json.dumps(observations), flush=True)
     ray.shutdown()
     cluster.shutdown()
 

@@ -46,34 +46,36 @@ print("joined", ray.cluster_resources()["CPU"])
 
 @pytest.mark.slow
 def test_ray_on_this_machine_listens_here_alone_and_lets_in_only_who_has_its_token(tmp_path):
-    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     # Ray tries the machine's own address in place of the loopback's, where nobody listens, unless it is told not to.
     loopback = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    home = {**named, **loopback, "HOME": str(tmp_path), "PYTHONPATH": os.getcwd(), "RAYKD_CPUS": "1"}
+    home = {**environment, **loopback, "HOME": str(tmp_path), "PYTHONPATH": os.getcwd(), "RAYKD_CPUS": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     owner = subprocess.Popen([sys.executable, "-c", PROGRAM], env=home, text=True, **pipes)
     try:
-        seen = json.loads(owner.stdout.readline())
-        assert {ip.removeprefix("::ffff:") for ip in seen["listens"]} == {"127.0.0.1"}
-        assert not [line for line in seen["arguments"] if seen["token"] in line], (
+        address = json.loads(owner.stdout.readline())
+        assert {ip.removeprefix("::ffff:") for ip in address["listens"]} == {"127.0.0.1"}
+        assert not [line for line in address["arguments"] if address["token"] in line], (
             "anybody may read a command line"
         )
-        join = [sys.executable, "-c", JOINS, seen["address"]]
+        join = [sys.executable, "-c", JOINS, address["address"]]
         # Other processes of this machine: with no token, without authentication, and with a token that they made up.
         tokens = ({}, {"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "f" * 64})
-        others = [
+        outsiders = [
             subprocess.Popen(
                 join, env=home | token, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             for token in tokens
         ]
-        for other in others:
-            out, err = other.communicate()
-            assert other.returncode != 0
+        for outsider in outsiders:
+            out, err = outsider.communicate()
+            assert outsider.returncode != 0
             assert "joined" not in out
             assert "authentication" in err.lower()
-        own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": seen["token"]}
-        answer = subprocess.run(join, env=home | own, capture_output=True, text=True, check=True)
+        owner_environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": address["token"]}
+        answer = subprocess.run(
+            join, env=home | owner_environment, capture_output=True, text=True, check=True
+        )
         assert "joined 1" in answer.stdout
     finally:
         owner.communicate("")
@@ -82,16 +84,16 @@ def test_ray_on_this_machine_listens_here_alone_and_lets_in_only_who_has_its_tok
 
 
 def test_ray_that_starts_too_slowly_is_tried_again_and_then_one_sentence(monkeypatch):
-    tried = []
+    attempts = []
 
-    def slow(**how):
-        tried.append(how)
+    def slow(**options):
+        attempts.append(options)
         raise Exception("The current node timed out during startup.")
 
     monkeypatch.setattr("ray.init", slow)
     with pytest.raises(PlacementError, match="timed out during startup"), connected():
         pass
-    assert len(tried) == 2
+    assert len(attempts) == 2
 
 
 WITHOUT_DASHBOARD = """
@@ -104,23 +106,23 @@ with connected() as cluster:
 
 @pytest.mark.slow
 def test_ray_whose_dashboard_does_not_start_is_started_without(tmp_path):
-    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     impatient = {"RAY_DASHBOARD_STARTUP_TIMEOUT_S": "0", "RAYKD_CPUS": "1", "PYTHONPATH": os.getcwd()}
     command = [sys.executable, "-c", WITHOUT_DASHBOARD]
-    done = subprocess.run(
-        command, env=named | impatient | {"HOME": str(tmp_path)}, capture_output=True, text=True
+    process = subprocess.run(
+        command, env=environment | impatient | {"HOME": str(tmp_path)}, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "False 7\n"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "False 7\n"
 
 
 @pytest.mark.slow
 def test_ray_that_does_not_start_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
-    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     program = "from raykd.cluster.connection import connected\nwith connected(): pass"
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=named | {"RAY_TMPDIR": str(tmp_path / "file"), "PYTHONPATH": os.getcwd()},
+        [sys.executable, "-c", program], env=environment | {"RAY_TMPDIR": str(tmp_path / "file"), "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True,
     )  # fmt: skip
     assert (
@@ -135,10 +137,10 @@ def test_ray_that_does_not_start_is_one_sentence(tmp_path):
 def test_a_temporary_folder_whose_path_is_too_long_is_named(tmp_path, variable):
     folder = tmp_path / ("long" * 20)
     folder.mkdir()
-    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     program = "from raykd.cluster.connection import connected\nwith connected(): pass"
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=named | {variable: str(folder), "PYTHONPATH": os.getcwd()},
+        [sys.executable, "-c", program], env=environment | {variable: str(folder), "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True,
     )  # fmt: skip
     last = ended.stderr.strip().splitlines()[-1]

@@ -27,8 +27,8 @@ def test_a_run_of_one_worker_reports_by_its_id_before_its_first_epoch_ends(tmp_p
     monkeypatch.setattr(progress_channel.ray, "is_initialized", lambda: True)
     monkeypatch.setattr(progress_channel.ray, "get_runtime_context", lambda: context)
     monkeypatch.setattr(progress_channel, "_put", put)
-    asked = recipe(objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 1})
-    (run,) = student_runs(asked, prepare(asked, store))
+    student_recipe = recipe(objective={"kind": "gold"}, student={"scope": "all"}, schedule={"epochs": 1})
+    (run,) = student_runs(student_recipe, prepare(student_recipe, store))
     epochs: list[dict] = []
 
     def report(epoch: dict) -> None:

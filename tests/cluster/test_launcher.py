@@ -28,6 +28,6 @@ def test_no_node_starts_without_the_token_and_none_without_a_role_for_the_bucket
     assert "/home/ray/.ray/auth_token" in tree["file_mounts"]
     for kind, node in tree["available_node_types"].items():
         assert node["node_config"]["IamInstanceProfile"] == {"Name": "raykd-node"}, kind
-    (start,) = (each for each in tree["head_start_ray_commands"] if "--head" in each)
+    (start,) = (command for command in tree["head_start_ray_commands"] if "--head" in command)
     assert "--dashboard-host=127.0.0.1" in start
     assert tree["available_node_types"]["head"]["resources"] == {"CPU": 0}

@@ -49,21 +49,21 @@ class Cluster:
 def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkeypatch):
     cluster = Cluster(monkeypatch, "a", "b", head=0.0)
     cluster.faults = {"b": "the store is not there"}
-    found = cluster.nodes()
-    assert found.ask()
-    assert not found.ask()
+    nodes = cluster.nodes()
+    assert nodes.ask()
+    assert not nodes.ask()
     assert cluster.asked == [["a", "b"]], "a node without CPUs gets no work"
-    assert found.avoid == ("b",)
-    (said,) = cluster.said
-    assert said.startswith(
+    assert nodes.avoid == ("b",)
+    (message,) = cluster.said
+    assert message.startswith(
         "node host-b (10.0.0.1, b in Ray) gets no work of this sweep: the store is not there."
     )
-    assert "1 other node can do it" in said
-    usable = found.usable(Topology(tuple(Node({"CPU": 2.0}, id=node) for node in "ab")))
+    assert "1 other node can do it" in message
+    usable = nodes.usable(Topology(tuple(Node({"CPU": 2.0}, id=node) for node in "ab")))
     assert [node.id for node in usable.nodes] == ["a"]
     assert usable.left_out
     cluster.cpus["c"] = 1.0
-    assert not found.ask()
+    assert not nodes.ask()
     assert cluster.asked[1:] == [["c"]], "it has come meanwhile"
 
 
@@ -82,58 +82,58 @@ def test_where_every_node_has_a_fault_the_sweep_ends_with_what_they_said(monkeyp
 
 def test_a_run_that_fails_is_blamed_on_a_node_that_has_a_fault_now(monkeypatch):
     cluster = Cluster(monkeypatch, "a", "b")
-    found = cluster.nodes()
-    found.ask()
-    assert not found.blamed("a", "the loss is not finite", of_place=False), "a fault of the run's own"
+    nodes = cluster.nodes()
+    nodes.ask()
+    assert not nodes.blamed("a", "the loss is not finite", of_place=False), "a fault of the run's own"
     cluster.faults = {"b": "no space left"}
-    assert found.blamed("b", "no such file", of_place=False)
-    assert found.blamed("b", "no such file", of_place=False), "another run that was begun there"
-    assert found.avoid == ("b",)
+    assert nodes.blamed("b", "no such file", of_place=False)
+    assert nodes.blamed("b", "no such file", of_place=False), "another run that was begun there"
+    assert nodes.avoid == ("b",)
 
 
 def test_a_node_on_which_runs_die_in_a_row_is_left_out_where_others_end_well_elsewhere(monkeypatch):
     cluster = Cluster(monkeypatch, "a", "b")
-    found = cluster.nodes()
+    nodes = cluster.nodes()
     for _ in range(2 * STRIKES):
-        assert not found.blamed("b", "its process died", of_place=True), "nobody ended well elsewhere"
-    found.worked("b")
+        assert not nodes.blamed("b", "its process died", of_place=True), "nobody ended well elsewhere"
+    nodes.worked("b")
     for _ in range(STRIKES - 1):
-        assert not found.blamed("b", "its process died", of_place=True)
-    found.worked("a")
-    assert found.blamed("b", "its process died", of_place=True)
+        assert not nodes.blamed("b", "its process died", of_place=True)
+    nodes.worked("a")
+    assert nodes.blamed("b", "its process died", of_place=True)
     assert f"{STRIKES} runs in a row failed on it" in cluster.said[0]
     assert "its process died" in cluster.said[0]
 
 
 def test_what_died_now_and_then_is_not_a_row(monkeypatch):
-    found = Cluster(monkeypatch, "a", "b").nodes()
+    nodes = Cluster(monkeypatch, "a", "b").nodes()
     for _ in range(3 * STRIKES):
-        found.worked("a")
-        assert not found.blamed("b", "its process died", of_place=True)
-        found.worked("b")
+        nodes.worked("a")
+        assert not nodes.blamed("b", "its process died", of_place=True)
+        nodes.worked("b")
 
 
 def test_nobody_is_blamed_where_the_driver_cannot_write_either(monkeypatch):
-    found = Cluster(monkeypatch, "a", "b").nodes()
+    nodes = Cluster(monkeypatch, "a", "b").nodes()
 
     def answers(*_: Any) -> Any:
         raise StoreError("x", "cannot be written", "free some space", True)
 
     monkeypatch.setattr(Nodes, "_answers", answers)
-    assert not found.blamed("a", "cannot be written", of_place=True)
+    assert not nodes.blamed("a", "cannot be written", of_place=True)
 
 
 def test_a_run_that_the_remaining_nodes_have_no_place_for_is_refused(monkeypatch):
     cluster = Cluster(monkeypatch, small=1.0, large=4.0)
-    found = cluster.nodes()
+    nodes = cluster.nodes()
     cluster.faults = {"large": "no store"}
-    found.refuse_too_small(Group({"CPU": 4.0}))
-    found.ask()
-    found.refuse_too_small(Group({"CPU": 1.0}))
+    nodes.refuse_too_small(Group({"CPU": 4.0}))
+    nodes.ask()
+    nodes.refuse_too_small(Group({"CPU": 1.0}))
     with pytest.raises(
         PlacementError, match=r"one run takes \{CPU: 4\}; the nodes 1 × \{CPU: 1\} are left.*no store"
     ):
-        found.refuse_too_small(Group({"CPU": 4.0}))
+        nodes.refuse_too_small(Group({"CPU": 4.0}))
 
 
 def test_the_selector_names_every_node_that_is_avoided():

@@ -21,7 +21,7 @@ from raykd.recipes.resources import LatencyTarget, Resources
 
 
 @pytest.mark.parametrize(
-    ("asked", "cluster", "fit"),
+    ("resources", "cluster", "fit"),
     [
         ({}, {"CPU": 2.0}, 2),
         ({"cpus_per_worker": 0.5}, {"CPU": 2.0}, 4),
@@ -38,12 +38,12 @@ from raykd.recipes.resources import LatencyTarget, Resources
     ],
     ids=str,
 )
-def test_as_many_runs_as_fit(asked, cluster, fit):
-    assert concurrency(Resources(**asked), Topology.of(cluster)) == fit
+def test_as_many_runs_as_fit(resources, cluster, fit):
+    assert concurrency(Resources(**resources), Topology.of(cluster)) == fit
 
 
 @pytest.mark.parametrize(
-    ("asked", "cluster", "message"),
+    ("resources", "cluster", "message"),
     [
         (
             {"workers": 2}, {"CPU": 2.0},
@@ -71,9 +71,9 @@ def test_as_many_runs_as_fit(asked, cluster, fit):
     ],
     ids=["workers", "cpus", "gpus", "concurrency by CPUs", "concurrency by GPUs"],
 )  # fmt: skip
-def test_what_cannot_be_placed_is_refused_with_its_arithmetic(asked, cluster, message):
+def test_what_cannot_be_placed_is_refused_with_its_arithmetic(resources, cluster, message):
     with pytest.raises(PlacementError) as refused:
-        concurrency(Resources(**asked), Topology.of(cluster))
+        concurrency(Resources(**resources), Topology.of(cluster))
     assert str(refused.value) == message
 
 
@@ -96,13 +96,13 @@ def refused(resources: Resources, *nodes: dict[str, float]) -> str:
 
 
 def test_where_nodes_were_left_out_what_is_asked_for_is_the_most():
-    asked = Resources.model_validate({"concurrency": 3, "precompute_workers": 3})
+    resources = Resources.model_validate({"concurrency": 3, "precompute_workers": 3})
     two = Topology((Node({"CPU": 1.0}), Node({"CPU": 1.0})), left_out=True)
-    assert (concurrency(asked, two), readers(asked, two)) == (2, 2)
+    assert (concurrency(resources, two), readers(resources, two)) == (2, 2)
     more = replace(two, nodes=two.nodes * 3)
-    assert (concurrency(asked, more), readers(asked, more)) == (3, 3)
+    assert (concurrency(resources, more), readers(resources, more)) == (3, 3)
     with pytest.raises(PlacementError, match="one run takes"):
-        concurrency(asked, replace(two, nodes=()))
+        concurrency(resources, replace(two, nodes=()))
 
 
 def test_actors_of_precompute_are_as_many_as_the_gpus():
@@ -110,8 +110,8 @@ def test_actors_of_precompute_are_as_many_as_the_gpus():
     assert preflight(Resources(gpus_per_worker=1.0), Topology.of(GPU_NODE)).precompute == 1
     assert readers(Resources(gpus_per_worker=0.25), Topology.of(GPU_NODE)) == 4
     assert readers(Resources(cpus_per_worker=4.0), Topology.of(GPU_NODE)) == 16
-    own = Resources(cpus_per_worker=4.0, precompute={"cpus_per_worker": 4.0})
-    assert readers(own, Topology.of(GPU_NODE)) == 4
+    resources = Resources(cpus_per_worker=4.0, precompute={"cpus_per_worker": 4.0})
+    assert readers(resources, Topology.of(GPU_NODE)) == 4
 
 
 def test_nodes_are_compared_not_sums():
@@ -132,8 +132,8 @@ def test_nodes_are_compared_not_sums():
 def test_a_head_without_cpus_and_no_worker_yet_is_accepted_where_it_grows():
     head, worker = Node({"memory": 4e9}), Node({"CPU": 4.0})
     grows = Topology((head,), (NodeType(worker, 3),))
-    found = preflight(Resources(cpus_per_worker=2.0), grows)
-    assert (found.teachers, found.precompute, found.students) == (6, 12, 6)
+    placement = preflight(Resources(cpus_per_worker=2.0), grows)
+    assert (placement.teachers, placement.precompute, placement.students) == (6, 12, 6)
     with pytest.raises(PlacementError) as error:
         preflight(Resources(cpus_per_worker=2.0, concurrency=7), grows)
     assert str(error.value) == (
@@ -160,12 +160,12 @@ def test_each_role_takes_its_own_and_the_rest_from_resources():
     assert teachers.teachers is None
     assert Resources(**students.model_dump()) == students, "as an actor gets it"
     cluster = Topology.of({"CPU": 32.0, "GPU": 2.0, "accelerator_type:A100": 1.0}, {"CPU": 8.0, "GPU": 1.0})
-    found = preflight(file, cluster)
-    assert (found.teachers, found.precompute, found.students) == (2, 2, 7)
+    placement = preflight(file, cluster)
+    assert (placement.teachers, placement.precompute, placement.students) == (2, 2, 7)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("resources", "message"),
     [
         (
             {"teachers": {"cpus_per_worker": 20.0}},
@@ -204,8 +204,8 @@ def test_each_role_takes_its_own_and_the_rest_from_resources():
     ],
     ids=str,
 )  # fmt: skip
-def test_each_phase_is_refused_before_anything_is_computed(asked, message):
-    assert refused(Resources(**asked), {**GPU_NODE, "accelerator_type:L4": 1.0}) == message
+def test_each_phase_is_refused_before_anything_is_computed(resources, message):
+    assert refused(Resources(**resources), {**GPU_NODE, "accelerator_type:L4": 1.0}) == message
 
 
 def test_parts_of_several_gpus_are_refused():
@@ -214,16 +214,16 @@ def test_parts_of_several_gpus_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("asked", "role"),
+    ("resources", "role"),
     [
         ({"workers": 2, "gpus_per_worker": 0.5}, "teachers"),
         ({"gpus_per_worker": 0.25, "students": {"workers": 2}}, "students"),
         ({"workers": 2, "gpus_per_worker": 1.0, "teachers": {"gpus_per_worker": 0.5}}, "teachers"),
     ],
 )
-def test_workers_of_one_run_that_would_share_a_gpu_are_refused(asked, role):
+def test_workers_of_one_run_that_would_share_a_gpu_are_refused(resources, role):
     with pytest.raises(ValueError, match=rf"{role}: 2 workers of one run cannot share a GPU"):
-        Resources(**asked)
+        Resources(**resources)
     Resources(workers=2, gpus_per_worker=0.5, teachers={"workers": 1}, students={"gpus_per_worker": 0.0})
 
 
@@ -246,7 +246,7 @@ ROOM = 2 * ASLEEP_BYTES / ASLEEP_SHARE
 
 
 @pytest.mark.parametrize(
-    ("asked", "node", "kept"),
+    ("resources", "node", "slots"),
     [
         ({}, {"CPU": 2.0}, True),
         ({"workers": 2, "cpus_per_worker": 0.9}, {"CPU": 2.0}, True),
@@ -272,8 +272,8 @@ ROOM = 2 * ASLEEP_BYTES / ASLEEP_SHARE
     ],
     ids=str,
 )  # fmt: skip
-def test_slots_wait_for_the_trials_where_what_is_computed_meanwhile_has_room(asked, node, kept):
-    assert keeps_slots(Resources(**asked), Topology.of(node)) == kept
+def test_slots_wait_for_the_trials_where_what_is_computed_meanwhile_has_room(resources, node, slots):
+    assert keeps_slots(Resources(**resources), Topology.of(node)) == slots
 
 
 def test_slots_of_several_nodes_and_of_a_cluster_that_grows_do_not_wait():

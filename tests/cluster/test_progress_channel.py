@@ -38,11 +38,11 @@ def test_the_newest_report_is_sent_and_those_that_it_replaces_are_not():
 
 def test_where_a_run_went_on_is_said_with_each_report():
     sent: list[list] = []
-    heard, again = threading.Event(), threading.Event()
+    heard, repeated = threading.Event(), threading.Event()
 
     def send(text: str) -> None:
         sent.append(json.loads(text))
-        (heard if len(sent) == 1 else again).set()
+        (heard if len(sent) == 1 else repeated).set()
 
     reports = Reports("run-1", send, every_s=0.0)
     with reports.sent():
@@ -50,24 +50,24 @@ def test_where_a_run_went_on_is_said_with_each_report():
         assert heard.wait()
         reports.hear(0.5, "epoch 2/4")
         reports.hear(0.75, "epoch 3/4")
-        assert again.wait()
+        assert repeated.wait()
     assert sent[0] == ["run-1", None, "loading", 0.0]
     assert sent[1][0] == "run-1"
     assert sent[1][3] == 0.5
 
 
 def test_a_store_out_of_reach_is_tried_again_and_the_work_does_not_hear_of_it():
-    tried = list[float]()
+    attempts = list[float]()
 
     def send(text: str) -> None:
-        tried.append(json.loads(text)[1])
+        attempts.append(json.loads(text)[1])
         raise ConnectionError("Ray's head does not answer")
 
     reports = Reports("run-1", send, every_s=0.0)
     with reports.sent():
         reports.hear(0.25, "")
-        until(lambda: reports.hear(0.5, "") or len(tried) > 1)
-    assert tried[:2] in ([0.25, 0.5], [0.5, 0.5])
+        until(lambda: reports.hear(0.5, "") or len(attempts) > 1)
+    assert attempts[:2] in ([0.25, 0.5], [0.5, 0.5])
 
 
 def test_a_report_is_passed_on_once():

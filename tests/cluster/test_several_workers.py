@@ -82,13 +82,13 @@ def teacher_run(store: Storage, config: dict, folder: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
+def reports(tmp_path_factory):
     """What the workers of every world saw of each run; world 1 is this process."""
     folder = tmp_path_factory.mktemp("workers")
-    preparation = prepared(str(folder / "store"), *(asked for asked, *_ in RUNS.values()))
-    runs = [(student_of(preparation, asked), *options) for asked, *options in RUNS.values()]
-    own = [teacher_run(preparation.storage, config, folder) for config in TEACHERS.values()]
-    runs += [(run, False, WINDOW_BYTES) for run in own]
+    preparation = prepared(str(folder / "store"), *(student_recipe for student_recipe, *_ in RUNS.values()))
+    runs = [(student_of(preparation, student_recipe), *options) for student_recipe, *options in RUNS.values()]
+    teacher_runs = [teacher_run(preparation.storage, config, folder) for config in TEACHERS.values()]
+    runs += [(run, False, WINDOW_BYTES) for run in teacher_runs]
     batches = [len(batch) for batch in first_batches(distiller(preparation.storage, runs[0][0]))]
     assert min(batches) < max(WORLDS) <= max(batches), "no batch leaves a worker without a sentence"
     # The server imports torch once for all workers.
@@ -99,23 +99,25 @@ def seen(tmp_path_factory):
         nprocs=max(WORLDS),
         start_method="forkserver",
     )
-    found = {
-        (name, 1): [trained(preparation.storage, run, Worker(), projected=projected, window_bytes=most)]
-        for name, (run, projected, most) in zip(EVERY, runs, strict=True)
+    reports = {
+        (name, 1): [
+            trained(preparation.storage, run, Worker(), projected=projected, window_bytes=window_bytes)
+        ]
+        for name, (run, projected, window_bytes) in zip(EVERY, runs, strict=True)
     }
     for world in WORLDS:
         for n, name in enumerate(EVERY):
             paths = [Path(folder, f"{n}-{world}-{rank}.pt") for rank in range(world)]
-            found[name, world] = [torch.load(path, weights_only=True) for path in paths]
-    return found
+            reports[name, world] = [torch.load(path, weights_only=True) for path in paths]
+    return reports
 
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("run", EVERY)
-def test_steps_and_losses_do_not_depend_on_the_number_of_workers(seen, run, world):
-    (alone,) = seen[run, 1]
+def test_steps_and_losses_do_not_depend_on_the_number_of_workers(reports, run, world):
+    (alone,) = reports[run, 1]
     assert min(float(gradient.abs().max()) for gradient in alone["gradients"]) > 1e-4
-    for worker in seen[run, world]:
+    for worker in reports[run, world]:
         # Students compute in float64, the teacher's moments in float32: their rounding moves with the padding.
         assert len(worker["gradients"]) == len(alone["gradients"])
         for gradient, expected in zip(worker["gradients"], alone["gradients"], strict=True):
@@ -125,8 +127,8 @@ def test_steps_and_losses_do_not_depend_on_the_number_of_workers(seen, run, worl
         assert worker["losses"] == [pytest.approx(epoch, rel=1e-6) for epoch in alone["losses"]]
 
 
-def test_lambda_falls_and_each_loss_is_reported(seen):
-    sentence, stages = (seen[run, 1][0]["losses"] for run in ("per sentence", "stages and a projection"))
+def test_lambda_falls_and_each_loss_is_reported(reports):
+    sentence, stages = (reports[run, 1][0]["losses"] for run in ("per sentence", "stages and a projection"))
     assert [epoch["λ"] for epoch in sentence] == [1, pytest.approx(2 / 3)]
     assert [set(epoch) - {"λ", "loss", "held out"} for epoch in stages] == [
         {"projected", "gold"}, {"projected", "gold"}, {"posterior", "top_1"}, {"gold", "logits"}
@@ -136,8 +138,8 @@ def test_lambda_falls_and_each_loss_is_reported(seen):
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_every_worker_gets_all_predictions_in_order(seen, world):
-    (alone,) = seen["per sentence", 1]
-    for worker in seen["per sentence", world]:
+def test_every_worker_gets_all_predictions_in_order(reports, world):
+    (alone,) = reports["per sentence", 1]
+    for worker in reports["per sentence", world]:
         assert [path.tolist() for path in worker["paths"]] == [path.tolist() for path in alone["paths"]]
         assert worker["scored"] == alone["scored"]

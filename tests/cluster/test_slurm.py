@@ -73,11 +73,18 @@ def test_two_nodes_are_there_before_the_sweep_begins_and_gone_after_it(tmp_path)
             capture_output=True, text=True,
         )  # fmt: skip
         assert ended.returncode == ENDS_WITH, ended.stdout + ended.stderr
-        seen = json.loads((tmp_path / "seen.json").read_text())
+        environment = json.loads((tmp_path / "seen.json").read_text())
         address = f"127.0.0.1:{20000 + job}"
-        assert seen["arguments"] == ["sweep", "sweeps/x.yaml", "--small", "--resume", "--address", address]
-        assert seen["cpus"] == [1.0, 1.0]
-        assert seen["modes"] == [["token", 64]] * 2
+        assert environment["arguments"] == [
+            "sweep",
+            "sweeps/x.yaml",
+            "--small",
+            "--resume",
+            "--address",
+            address,
+        ]
+        assert environment["cpus"] == [1.0, 1.0]
+        assert environment["modes"] == [["token", 64]] * 2
         calls = (tmp_path / "calls").read_text()
         assert "--nodelist=second" in calls
         # The token is in no command line, which others on a node see.

@@ -20,18 +20,18 @@ def enumerated(nodes: list[dict[str, float]], group: Group) -> int:
     def placings(node: dict[str, float]) -> list[tuple[int, int]]:
         """(workers, drivers) that a node holds."""
         cpus, gpus = round(node["CPU"] * 1000), node["GPU"]
-        each, driver = round(group.each.get("CPU", 0) * 1000), round(group.driver_cpus * 1000)
+        group_cpus, driver = round(group.each.get("CPU", 0) * 1000), round(group.driver_cpus * 1000)
         share = group.each.get("GPU", 0)
         of_gpus = 99 if not share else floor(gpus / share) if share >= 1 else gpus * floor(1 / share + 1e-9)
         return [
-            (workers, (cpus - workers * each) // driver if driver else 99)
+            (workers, (cpus - workers * group_cpus) // driver if driver else 99)
             for workers in range(of_gpus + 1)
-            if workers * each <= cpus
+            if workers * group_cpus <= cpus
         ]
 
     best = 0
     for chosen in product(*map(placings, nodes)):
-        workers, drivers = (sum(each) for each in zip(*chosen, strict=True))
+        workers, drivers = (sum(counts) for counts in zip(*chosen, strict=True))
         best = max(best, min(workers // group.workers, drivers))
     return best
 
@@ -59,9 +59,9 @@ def test_as_many_fit_as_the_best_placing_has_room_for(nodes, workers, cpus, gpus
 def test_odd_shares_of_a_cpu_are_never_counted_too_high(nodes, workers, cpus):
     group = Group({"CPU": cpus}, workers, 0.1)
     best = enumerated(nodes, group)
-    found = Topology.of(*nodes).fits(group)
-    assert best - 1 <= found <= best
-    assert found == best or len(nodes) > 1
+    placed = Topology.of(*nodes).fits(group)
+    assert best - 1 <= placed <= best
+    assert placed == best or len(nodes) > 1
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_what_may_be_added_is_what_the_autoscaler_has_left():
         NodeType(small, 2), NodeType(Node({"CPU": 64}), 2),
     )  # fmt: skip
     may_add = types_of([({"CPU": 8, "GPU": 1, "accelerator_type:L4": 1}, 1), ({"CPU": 64}, 2)], nodes)
-    assert [each.most for each in may_add] == [0, 2]
+    assert [node_type.most for node_type in may_add] == [0, 2]
     topology = Topology(nodes, may_add)
     assert topology.grows
     assert topology.fits(Group({"CPU": 32})) == 0

@@ -168,8 +168,8 @@ class Nodes:
     def look(self) -> None:
         return None
 
-    def blamed(self, node: str, why: str, *, of_place: bool) -> bool:
-        self.seen.append((node, why, of_place))
+    def blamed(self, node: str, reason: str, *, of_place: bool) -> bool:
+        self.seen.append((node, reason, of_place))
         self.blames -= 1
         if self.blames >= 0:
             self.avoid = ("bad",)
@@ -253,10 +253,10 @@ def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
     tune_pool._Reports(jobs)("one", {"run_end": {"result": None, "error": "no store"}, "node": "bad"})
     assert nodes.seen == [("bad", "no store", False)]
     tune.on_trial_complete("one")
-    again = tune.suggest("two")
-    assert again["run"] == first["run"]
-    asked = slot.Slot.default_resource_request(plain | again)
-    assert asked._kwargs == {"bundle_label_selector": [{"ray.io/node-id": "!in(bad)"}]}
+    resumed = tune.suggest("two")
+    assert resumed["run"] == first["run"]
+    bundle = slot.Slot.default_resource_request(plain | resumed)
+    assert bundle._kwargs == {"bundle_label_selector": [{"ray.io/node-id": "!in(bad)"}]}
 
 
 def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
@@ -467,11 +467,11 @@ def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
 
 def processes(name: str) -> list[psutil.Process]:
     """Those of Ray whose name begins like this and that belong to this process."""
-    found = []
+    results = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            found += [process] if (process.cmdline() or [""])[0].startswith(f"ray::{name}") else []
-    return found
+            results += [process] if (process.cmdline() or [""])[0].startswith(f"ray::{name}") else []
+    return results
 
 
 @pytest.mark.slow
@@ -498,7 +498,7 @@ def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("resources", "taken"),
+    ("resources", "bundle"),
     [
         ({"cpus_per_worker": 2.0}, {"CPU": 2.0}),
         ({"cpus_per_worker": 2.0, "gpus_per_worker": 0.5}, {"CPU": 2.0, "GPU": 0.5}),
@@ -506,9 +506,9 @@ def test_what_a_slot_had_started_and_lost_is_left_to_tune(monkeypatch):
         ({"ray_train": True, "gpus_per_worker": 1.0}, {"CPU": DRIVER_CPUS}),
     ],
 )
-def test_what_a_slot_takes_itself(resources, taken):
-    asked = slot.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
-    assert asked.required_resources == taken
+def test_what_a_slot_takes_itself(resources, bundle):
+    request = slot.Slot.default_resource_request({"resources": Resources(**resources).model_dump()})
+    assert request.required_resources == bundle
 
 
 class InTurn:

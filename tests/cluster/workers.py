@@ -79,8 +79,8 @@ def work(rank: int, folder: str, store: str, runs: list[tuple[dict[str, Any], bo
             continue
         meeting = f"file://{folder}/meeting-{world}"
         dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world)
-        for number, (plain, projected, most) in enumerate(runs):
+        for number, (plain, projected, window_bytes) in enumerate(runs):
             run, worker = Run.from_plain(plain), Worker(rank, world)
-            seen = trained(Storage(store), run, worker, projected=projected, window_bytes=most)
-            torch.save(seen, Path(folder, f"{number}-{world}-{rank}.pt"))
+            reports = trained(Storage(store), run, worker, projected=projected, window_bytes=window_bytes)
+            torch.save(reports, Path(folder, f"{number}-{world}-{rank}.pt"))
         dist.destroy_process_group()
