@@ -122,13 +122,11 @@ class TestAnInheritedVariantThatDoesNotFit:
     def test_it_is_a_warning_when_the_file_is_read(self, check, file):
         code, output = check(HEIR)
         assert code == 0
-        start = (
-            "warning the inherited variant wide does not fit this file, and is refused when you ask for it: "
-        )
+        start = "warning the inherited variant wide does not fit this file and cannot be used: "
         assert output.startswith(
             f"{start}{file}:12 schedule.epochs: got 0; must be at least 1; 1 other fault"
         )
-        assert "heir.yaml --variant wide shows all of it" in output
+        assert "heir.yaml --variant wide shows all faults" in output
         assert output.count("inherited variant") == 1
 
     def test_it_is_refused_when_it_is_asked_for(self, check, file):
@@ -156,7 +154,7 @@ class TestAnInheritedVariantThatDoesNotFit:
 def test_what_the_file_resolves_to_is_a_page_and_the_same_file(file, tmp_path, capsys):
     call("check", file, "--variant", "deep")
     out = capsys.readouterr().out
-    assert out.startswith("check: 1 setting; the first, with defaults")
+    assert out.startswith("check: 1 setting; the first one, with defaults")
     output = out.partition(":\n")[2].partition("check:")[0]
     assert len(output.splitlines()) < 40
     assert "null" not in output

@@ -119,7 +119,7 @@ def test_sweeps_of_another_corpus_are_compared_with_a_warning(output_of, tmp_pat
     out, err, code = output_of("ner", "pos", "--baseline", "ner:gold")
     assert code == 0
     assert "pos:02" in out
-    assert ("differ in their corpus" in err) is warned
+    assert ("have different corpora" in err) is warned
 
 
 def test_it_needs_neither_ray_nor_torch(tmp_path):

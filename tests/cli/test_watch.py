@@ -63,7 +63,7 @@ def test_a_sweep_that_says_nothing_yet(records, tmp_path, capsys):
 def test_on_a_terminal_it_is_drawn_until_the_sweep_ends(records, tmp_path, monkeypatch, capsys):
     watched, looks = monitor(), []
     monkeypatch.setattr(type(consoles.stdout), "is_terminal", True)
-    monkeypatch.setattr(watch, "_lives", lambda records: True)
+    monkeypatch.setattr(watch, "_has_driver", lambda records: True)
 
     def sleep(seconds):
         looks.append(seconds)
