@@ -101,7 +101,7 @@ def whole_and_chunked(case: Case, monkeypatch: pytest.MonkeyPatch, max_scores: i
 
 @pytest.mark.parametrize("objective", [*SINGLE, EVERYTHING], ids=named)
 def test_each_loss_in_chunks_is_that_of_the_whole_with_its_gradients(objective, monkeypatch):
-    whole_and_chunked(Case(objective, [4, 1, 3, 2, 5]), monkeypatch, most=3 * TAGS)
+    whole_and_chunked(Case(objective, [4, 1, 3, 2, 5]), monkeypatch, max_scores=3 * TAGS)
 
 
 @settings(max_examples=40, deadline=None)
