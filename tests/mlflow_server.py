@@ -23,7 +23,7 @@ class MlflowServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the server, and wait for its first answer from the database, which takes much longer than later ones."""
+        """Start the server, and wait for its first answer from the database: later ones are much faster."""
         port = self.address.rpartition(":")[2]
         command = [
             sys.executable, "-m", "mlflow", "server", "--port", port, "--workers", "1", "--artifacts-destination",

@@ -52,8 +52,10 @@ def test_the_counts_see_what_they_count(tmp_path):
 def test_functions_used_across_rooms_need_args(tmp_path):
     package = tmp_path / "package"
     for room, source in {
-        "lower": "def bare(x): ...\ndef told(x):\n    '''Tell.\n\n    Args:\n        x: A number.\n    '''\ndef inside(x): ...",
-        "upper": "from package.lower.module import bare, told",
+        "lower": "def bare(x): ...\n"
+        "def documented(x):\n    '''Double.\n\n    Args:\n        x: A number.\n    '''\n"
+        "def local(x): ...",
+        "upper": "from package.lower.module import bare, documented",
     }.items():
         (package / room).mkdir(parents=True)
         (package / room / "module.py").write_text(source)

@@ -49,5 +49,5 @@ class Ensemble(Model):
         return {
             key: parameters
             for member in self.members
-            for key, parameters in member.external_parameters().items()
-        }  # type: ignore[operator]
+            for key, parameters in member.external_parameters().items()  # type: ignore[operator]
+        }

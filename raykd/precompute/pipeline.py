@@ -30,6 +30,7 @@ class Plan(Protocol):
     @property
     def store(self) -> str:
         """URI of the store."""
+        ...
 
     @property
     def token_budget(self) -> int | None:
@@ -37,6 +38,7 @@ class Plan(Protocol):
 
     def shard_jobs(self) -> tuple[ShardJob, ...]:
         """Return the jobs of an actor, by the index of their task."""
+        ...
 
 
 @dataclass(frozen=True)

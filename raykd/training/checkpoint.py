@@ -54,6 +54,7 @@ class Stateful(Protocol):
 
     def state_dict(self) -> State:
         """Return the state."""
+        ...
 
     def load_state_dict(self, state: State, /) -> object:
         """Set a state returned by `state_dict`."""

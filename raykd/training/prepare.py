@@ -215,7 +215,9 @@ def _check_same_tags(teacher_corpus: Corpus, corpus: Corpus, recipe: Recipe) -> 
 def training_text(corpus: Corpus) -> Text:
     """Return the training text of students: labelled sentences, then unlabelled ones."""
     parts = [corpus.parts[part]["tokens"] for part in ("train", "unlabelled")]
-    return Text.from_tokens(pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type))
+    return Text.from_tokens(
+        pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    )
 
 
 def share_texts(preparations: Sequence[Preparation]) -> list[Preparation]:

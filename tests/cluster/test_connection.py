@@ -122,7 +122,8 @@ def test_ray_that_does_not_start_is_one_sentence(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     program = "from raykd.cluster.connection import connected\nwith connected(): pass"
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment | {"RAY_TMPDIR": str(tmp_path / "file"), "PYTHONPATH": os.getcwd()},
+        [sys.executable, "-c", program],
+        env=environment | {"RAY_TMPDIR": str(tmp_path / "file"), "PYTHONPATH": os.getcwd()},
         capture_output=True, text=True,
     )  # fmt: skip
     assert (
