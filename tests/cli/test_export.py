@@ -183,7 +183,7 @@ def test_a_card_says_which_words_raw_text_does_not_show(swept, export, tmp_path,
 def test_a_card_says_where_parts_of_speech_are_from(swept, export, tmp_path, monkeypatch):
     storage, runs = swept
     pos = PosReport("predicted by upos_en", {}, {"dev": {"en": 4}}, {"dev": {"en": 50}}, {"dev": {"en": 49}})
-    monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: [pos.message()])
+    monkeypatch.setattr(CorpusReport, "pos_messages", lambda report: [pos.message()])
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
     description = "predicted for 4 sentences of dev; model and treebank agree on 98.0 % of the words of dev"
     assert f"- parts of speech: predicted by upos_en; {description}\n" in card_of(tmp_path)[1]

@@ -209,7 +209,7 @@ def test_words_with_spaces_are_told_where_the_corpus_is_looked_at(folder, capsys
     }
     write(folder / "mine", files)
     message = (
-        "25.0 % of the words of vi have a space inside (for example 'sinh viên', 'Hà Nội'): text that is served is "
+        "25.0 % of the words of vi have a space inside (for example 'sinh viên', 'Hà Nội'): served text is "
         "split at white space"
     )
     call("init", "mine")

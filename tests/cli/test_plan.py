@@ -51,8 +51,7 @@ def test_the_trials_of_another_corpus_are_not_done_and_the_sweep_gets_a_name(pla
     out, words = planned("--set", "corpus.train=20")
     assert "plan: 2 trials (0 done)" in out
     assert (
-        "Sweep 'own' searched something else (corpus, teachers or space differ), so this one needs a name"
-        in out
+        "The store has a different sweep 'own' (corpus, teachers or space); give this one another name" in out
     )
     assert words == ["sweep", "own.yaml", "--set", "corpus.train=20", "--set", "name=own-2"]
     assert "trials 0 s" not in out
@@ -75,7 +74,7 @@ def test_ray_is_started_only_where_something_is_to_be_measured(planned, monkeypa
 
 def test_a_treebank_says_where_its_parts_of_speech_are_from(planned, monkeypatch):
     assert "parts of speech" not in planned()[0]
-    monkeypatch.setattr(CorpusReport, "parts_of_speech", lambda report: ["parts of speech: gold"])
+    monkeypatch.setattr(CorpusReport, "pos_messages", lambda report: ["parts of speech: gold"])
     assert "\nparts of speech: gold\n" in planned()[0]
 
 
