@@ -174,7 +174,7 @@ def test_a_card_has_figures_data_and_the_licences_that_were_given(swept, export,
 def test_a_card_says_which_words_raw_text_does_not_show(swept, export, tmp_path, monkeypatch):
     storage, runs = swept
     spaced = {"en": SpacedWords(1, 4, ("New York",))}
-    monkeypatch.setattr(CorpusReport, "spaced_words", lambda report: [spaced["en"].message("en")])
+    monkeypatch.setattr(CorpusReport, "spaced_word_messages", lambda report: [spaced["en"].message("en")])
     assert export(runs[0].id, tmp_path, "--store", storage.uri)[1] == 0
     _, text = card_of(tmp_path)
     assert "- 25.0 % of the words of en have a space inside (for example 'New York')" in text
@@ -232,15 +232,15 @@ def test_files_of_an_export_are_replaced_on_request_alone(swept, export, tmp_pat
     [
         (["small#8"], 4, "trial 8 is FAILED; complete trials are 7"),
         (["small"], 4, "several trials, and you named none; its front has small#7; or give --all"),
-        (["small#7", "--all"], 2, "the whole front is asked for, and trial 7; omit one"),
+        (["small#7", "--all"], 2, "it means the whole front, but trial 7 is named too; omit one"),
         (["other", "--all"], 4, "sweep 'other': is not in the store"),
         (["small#9"], 4, "has no trial '9'; complete trials are 7"),
         (["small#09"], 4, "has no trial '09'; complete trials are 7"),
         (["other#7"], 4, "sweep 'other': is not in the store"),
         (["small#7", "--seed", "2"], 2, "trial 7 has 2 seeds; choose from 0 to 1"),
-        (["run-0123456789abcdef", "--seed", "0"], 2, "only a trial (SWEEP#TRIAL) has seeds"),
+        (["run-0123456789abcdef", "--seed", "0"], 2, "only a trial has several seeds; give SWEEP#TRIAL"),
         (["run-0123456789abcdef"], 4, "is not the folder of a finished run"),
-        (["small#7", "--checkpoint"], 10, "its model is none of Transformers"),
+        (["small#7", "--checkpoint"], 10, "the model is not a Transformers model"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(swept, export, tmp_path, words, code, message):
