@@ -164,8 +164,8 @@ def test_a_store_or_a_cache_without_space_is_a_fault(tmp_path, monkeypatch):
     import sys
 
     script = (
-        "import sys; from raykd.training.node_check import _cache_fault, fault_here; from raykd import __version__; "
-        "print(fault_here(sys.argv[1], 'sign', __version__, gpus=False)); print(_cache_fault())"
+        "import sys; from raykd.training.node_check import _cache_fault, find_node_fault; from raykd import __version__; "
+        "print(find_node_fault(sys.argv[1], 'sign', __version__, gpus=False)); print(_cache_fault())"
     )
     small = tmp_path / "small"
     small.mkdir()
