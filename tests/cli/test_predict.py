@@ -114,7 +114,7 @@ def test_texts_are_marked_for_people(student, tmp_path, capsys):
 def test_marks_are_of_texts(student, tmp_path, capsys):
     (tmp_path / "in.jsonl").write_text('{"text": "London"}\n')
     assert code_of("predict", student, str(tmp_path / "in.jsonl"), "--marked") == 3
-    assert "--marked is for texts, and the file is jsonl" in capsys.readouterr().err
+    assert "--marked is for texts, but the file is jsonl" in capsys.readouterr().err
 
 
 def test_json_lines_keep_what_they_have(student, tmp_path):
@@ -162,7 +162,7 @@ def test_what_lies_near_an_export_says_what_to_write(student, tmp_path, capsys):
     run = next((Path(student).parent / "store/runs").iterdir())
     assert code_of("predict", str(run), "a.txt") == 4
     message = " ".join(capsys.readouterr().err.split())
-    assert f"write raykd export {run} student, then raykd predict student a.txt" in message
+    assert f"run raykd export {run} student, then raykd predict student a.txt" in message
     (tmp_path / "both").mkdir()
     (tmp_path / "both/de").symlink_to(student)
     assert code_of("predict", str(tmp_path / "both"), "a.txt") == 4
@@ -402,8 +402,8 @@ def test_columns_without_labels_are_labelled_whatever_the_file_is_called(student
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("in.txt", "--column", "1"), "--column has no effect: the file is text"),
-        (("in.txt", "--scheme", "iob2"), "--scheme has no effect: the file is text"),
+        (("in.txt", "--column", "1"), "--column has no effect, as the file is text"),
+        (("in.txt", "--scheme", "iob2"), "--scheme has no effect, as the file is text"),
         (("in.txt", "--out", "folder", "--overwrite"), "cannot be written"),
     ],
 )
