@@ -105,7 +105,7 @@ def test_a_teacher_whose_encoder_moved_is_found_and_gives_its_outputs(tmp_path, 
 def test_its_cost_is_that_of_encoder_and_tagger(tmp_path, encoder, monkeypatch):
     timed = []
     monkeypatch.setattr(
-        model_cost, "labelling", lambda model, batch: lambda: (timed.append(batch), model(batch))
+        model_cost, "labelling_call", lambda model, batch: lambda: (timed.append(batch), model(batch))
     )
     monkeypatch.setattr(model_cost, "time_in_turns", called_once)
     run_recipe, storage = with_encoder(encoder), Storage(str(tmp_path))
