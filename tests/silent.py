@@ -11,13 +11,13 @@ from raykd.figures.trial import Trial
 class Silent:
     """A listener without output."""
 
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, *, done_before: int = 0) -> None:
         return None
 
     def started(self, unit: Unit) -> None:
         return None
 
-    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         return None
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:

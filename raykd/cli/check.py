@@ -73,7 +73,7 @@ def as_yaml(resolved: PlainObject) -> str:
 
 
 def _filled(value: Any) -> Any:
-    """The value without keys that are null or empty."""
+    """Return the value without null and empty keys."""
     if not isinstance(value, Mapping):
         return value
     filled = {key: _filled(item) for key, item in value.items()}
@@ -94,7 +94,7 @@ def _look_at_files(loaded: Document) -> tuple[int, list[str]]:
 def _larger_settings_note(
     loaded: Document, file: Path, set_: list[str] | None, variants: list[str] | None, small: bool
 ) -> list[str]:
-    """A warning about settings that the variant `small` does not shrink; none with other variants."""
+    """A warning about settings not shrunk by the variant `small`; none with other variants."""
     if set_ or variants or small or SMALL not in loaded.variants:
         return []
     try:

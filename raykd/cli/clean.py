@@ -60,7 +60,7 @@ def clean(
 
 
 def _changed_before(age: str | None, sweep: str | None) -> int | None:
-    """The time before which a part is old enough, in ns since 1970."""
+    """Return the time of `age` ago, in ns since 1970: parts changed since then stay. None without an age."""
     if age is None:
         return None
     if sweep is not None:
@@ -72,7 +72,7 @@ def _changed_before(age: str | None, sweep: str | None) -> int | None:
 
 
 def _show(planned: Removal) -> None:
-    """Print each part with its bytes; of many parts the largest, and the rest by kind."""
+    """Print the bytes of all parts; of many parts the largest one by one, and the rest by kind."""
     if planned.records:
         number = sum(stamp.bytes for stamp in planned.records.values())
         stdout.print(f"sweeps/{planned.sweep}: {size(number)}")
@@ -83,7 +83,7 @@ def _show(planned: Removal) -> None:
         kinds = Counter(part.kind for part in rest)
         counted = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
         stdout.print(f"… and {counted}: {size(sum(part.bytes for part in rest))}")
-    for name in planned.kept:
+    for name in planned.foreign_files:
         stdout.print(f"{name} stays, as raykd did not write it")
     if planned.sweep is None and any(part.kind == "runs" for part in planned.parts):
         stdout.print(

@@ -1,4 +1,4 @@
-"""The start of commands that compute: read the corpora, show their warnings, and join or start a Ray cluster."""
+"""The start of computing commands: read the corpora, show their warnings, and join or start a Ray cluster."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def _monitor(*, plain: bool) -> Iterator[Monitor]:
 
 
 def restart(problem: str) -> None:
-    """Replace this process by the same command; finished work is in the store. After two restarts, end with an error.
+    """Start the command again in place of the process; after two restarts, end with an error.
+
+    Finished work is in the store.
 
     Nothing of this process is closed: with Ray dead, closing may wait for ever. The next driver finds the store as
     after `kill -9`, which leaves it whole.

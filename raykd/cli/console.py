@@ -1,4 +1,4 @@
-"""The consoles that commands print to, and the display of phases in a log."""
+"""The consoles for the output of commands, and the display of phases in a log."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class LogView:
         """Time of the last line."""
 
     def begin(self, phase: PhaseStatus) -> None:
-        """Print a line for a phase that has something to do."""
+        """Print a line for the phase, unless there is nothing to do."""
         if phase.total:
             self._print(f"{phase.name}: {phase.done} of {phase.total} done")
 
     def moved(self, phase: PhaseStatus) -> None:
-        # Workers report through a thread of their own.
         """Print the progress of a phase, unless a line was printed a moment ago."""
+        # Workers report through a thread of their own.
         with self._lock:
             if time.monotonic() - self._printed < SECONDS_BETWEEN_LINES:
                 return
@@ -57,7 +57,7 @@ class LogView:
         )
 
     def end(self, phase: PhaseStatus) -> None:
-        """Print a line for a phase that has ended."""
+        """Print a line for the ended phase."""
         self._print(f"{phase.name}: done" + (f", {phase.detail}" if phase.detail else ""))
 
     def note(self, text: str) -> None:
@@ -97,7 +97,7 @@ def can_draw(*, plain: bool = False) -> bool:
 
 
 def tagged_message(word: Literal["error", "warning"], text: object) -> Text:
-    """Return a message with its first word in colour."""
+    """Return a message that begins with a coloured word."""
     return Text.assemble((word, {"error": "red", "warning": "yellow"}[word]), f" {redact(str(text))}")
 
 

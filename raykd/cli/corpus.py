@@ -35,7 +35,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Make corpora
 
 
 class CorpusFile(Frozen):
-    """The sections of a sweep file needed to read its corpus."""
+    """The sections of a sweep file with which a corpus can be read."""
 
     task: TaskName = Recipe.model_fields["task"].default
     corpus: CorpusConfig
@@ -142,7 +142,7 @@ def _projective(row: PlainObject) -> str:
 
 
 def tree_lines(figures: PlainObject) -> list[str]:
-    """Return lines on a treebank's parts of speech and on its heads as labels; none for other corpora."""
+    """Return lines on the parts of speech of a treebank and on heads as labels; none for other corpora."""
     if "trees" not in figures:
         return []
     return figures["trees"]["pos"] + [

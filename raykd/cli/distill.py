@@ -26,7 +26,7 @@ from raykd.training.execute import find_result
 
 
 class Distillation(RunsPhase):
-    """The phase that trains the runs of one setting."""
+    """The phase `distill`: train the runs of one setting."""
 
     name, role = "distill", "students"
 

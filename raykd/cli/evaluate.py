@@ -199,7 +199,7 @@ def _over(evaluation: Evaluation) -> str:
 
 
 def _scores(evaluations: Sequence[Evaluation], score_label: str) -> Table:
-    """The score and the metrics beside it for each language and export."""
+    """A table of the score and further metrics, by language and export."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("language", no_wrap=True)
     several = len(evaluations) > 1
@@ -221,7 +221,7 @@ def _scores(evaluations: Sequence[Evaluation], score_label: str) -> Table:
 
 
 def _table(evaluations: Sequence[Evaluation], label: str) -> Table:
-    """Labels and averages of each language: all figures of the first export, and F1 of the others."""
+    """A table of labels and averages by language: all figures of the first export, and F1 of the others."""
     several = len(evaluations[0].by_language) > 1
     table = Table(box=box.SIMPLE_HEAD)
     if several:
@@ -374,7 +374,7 @@ def _plain_labels(counts: ScoresByLabel) -> dict[str, Any]:
 
 
 def _plain_examples(examples: Sequence[Example], text: LabelledText) -> Iterator[dict[str, Any]]:
-    """Examples with spans as their first word and the word after their last one."""
+    """Yield examples as plain data; a span is the index of the first word, and of the word after the last."""
     for example in examples:
         file, line = text.origins[example.sentence]
         yield {

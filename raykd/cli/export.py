@@ -222,7 +222,7 @@ def _sweep_sources(
 
 
 def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
-    """A complete trial by its number; `best` is the best of the front on dev, `ship` the one to ship."""
+    """Return the complete trial with a number; `best` is the best of the front on dev, `ship` the one to ship."""
     sweep, front = records.name, pareto_front(trials, records.objectives)
     if number == "best" and front:
         return max(front, key=lambda trial: trial.scores.mean("dev") or 0.0)
@@ -260,7 +260,7 @@ def folder_name(trial: Trial) -> str:
 
 
 def _run_source(run: str, store: str | None, stated: CardConfig) -> _Source:
-    """A run by its id or its folder, with its store if known."""
+    """Return the source for a run given by id or folder, with the store if known."""
     card = partial(model_card, stated=stated)
     if match := RUN.fullmatch(run):
         store_of_run = Storage(store or ".raykd")
@@ -311,7 +311,7 @@ def _print(exported: Export) -> None:
 
 
 def _differing(agreement: Agreement, name: str) -> str:
-    """Number and share of a file's labels that differ; empty for the model itself."""
+    """Return number and share of the labels in which a file and the model differ; empty for the model itself."""
     if name not in agreement.differing:
         return ""
     number = agreement.differing[name]

@@ -85,7 +85,7 @@ def front(
 
 
 def _write(files: Mapping[str, bytes], records: SweepRecords) -> str:
-    """Write the report and return a sentence on its place. A store that cannot be written does not hide the table."""
+    """Write the report and return a sentence on the place. A store that cannot be written does not hide the table."""
     *first, last = files
     names = f"{', '.join(first)} and {last}"
     try:
@@ -117,7 +117,7 @@ def show_verdict(judged: Judgement) -> None:
 
 
 def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:
-    """Print the student that comes closest to a condition that no student meets."""
+    """Print a message: no student meets the condition; the closest one is named."""
     closest = condition.closest(rows, teacher) if condition is not None else None
     hint = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
     stdout.print(
@@ -126,7 +126,7 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
 
 
 def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
-    """Name the requested costs that were not measured, and the command that measures them."""
+    """Print the requested but unmeasured costs, and the command that measures them."""
     unknown = [
         figure.name
         for figure in COSTS

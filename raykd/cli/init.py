@@ -77,7 +77,7 @@ def _read(detected: DetectedCorpus) -> tuple[DetectedCorpus, Corpus]:
 def _print_findings(
     detected: DetectedCorpus, figures: PlainObject, example_sentences: dict[str, str]
 ) -> None:
-    """Print the guesses with their reasons, the doubts, and the files not used."""
+    """Print the guesses with reasons, the doubts, and the files not used."""
     lines = [f"{subject}: {text}" for subject, text in detected.guesses]
     lines += figures["tags_in_words"]
     lines += [f"example {language}: {text}" for language, text in list(example_sentences.items())[:4]]

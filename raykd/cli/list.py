@@ -75,7 +75,7 @@ def open_store(store: str) -> Storage:
 
 
 def local_date(modified_ns: int | None) -> str:
-    """Return the day of a change in this machine's time zone."""
+    """Return the day of a change in the local time zone; a dash if the time is unknown."""
     if modified_ns is None:
         return NONE
     return f"{datetime.fromtimestamp(modified_ns / 1e9, UTC).astimezone():%Y-%m-%d}"
@@ -120,7 +120,7 @@ def _print_parts(kind: str, rows: Sequence[Row]) -> None:
 
 
 def _table(*titles: str) -> Table:
-    """A table with these columns; numbers stand below titles that end in `>`."""
+    """A table with the columns `titles`; numbers stand below titles that end in `>`."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in titles:
         name = title.removesuffix(">")

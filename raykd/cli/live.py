@@ -20,11 +20,9 @@ from raykd.report.readable_numbers import count, milliseconds, percent, share
 from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 MOST_ROWS = 8
-"""Largest number of rows for the runs at work, and for the front.
--WIDE, WIDEST
-DEL
-"""
+"""Largest number of rows for the runs at work, and for the front."""
 PER_SECOND = 2
+"""Drawings per second."""
 WIDE, WIDEST = 100, 120
 """Columns from which a phase shows its details, and the largest number used."""
 STATES = (("COMPLETE", "complete"), ("PRUNED", "stopped early"), ("FAILED", "failed"), ("RUNNING", "running"))
@@ -75,9 +73,9 @@ class StatusView:
 
 
 class _ResizableLive(Live):
-    """A live drawing that erases the whole of its last drawing after the terminal has become narrower.
+    """A live drawing for terminals of changing width.
 
-    The terminal has then broken each line into several.
+    A terminal that becomes narrower breaks each line of the last drawing into several; all of them are erased.
     """
 
     columns = 0
@@ -104,7 +102,7 @@ def drawing(view: StatusView) -> Iterator[None]:
 
 
 class LiveView:
-    """A progress view that draws on a terminal; messages stand above the drawing."""
+    """A progress view for terminals; messages stand above the drawing."""
 
     def __init__(self, status: Callable[[], Status]):
         self._view = StatusView(status)

@@ -60,11 +60,11 @@ class Verbs(TyperGroup):
         return list(VERBS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """Return a command with its summary, without importing it."""
+        """Return a command with a summary for the help; the module is not imported."""
         return TyperCommand(cmd_name, help=summary(cmd_name)) if cmd_name in VERBS else None
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Import the module of the called command and return it."""
+        """Import the module of the called command, and return the command."""
         name, command, rest = super().resolve_command(ctx, args)
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting")

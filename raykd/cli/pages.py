@@ -1,4 +1,4 @@
-"""The report of a sweep as files in its folder: only the page while it runs, all files at its end."""
+"""The report of a sweep as files in the sweep's folder: the page while trials run, all files at the end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def front_page(
 
     Args:
         trials: All trials of the sweep.
-        teachers: Its teachers.
+        teachers: Rows of the teachers.
         records: Records of the sweep.
         curves: Training curves read before, by number of the trial; missing ones are read and added.
         importances: Importance of settings for each objective.
@@ -110,7 +110,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
 
 
 class RunningPage:
-    """A watcher that rewrites the page after trials have ended, for at most `SHARE` of the time."""
+    """A watcher: rewrites the page after trials have ended, for at most `SHARE` of the time."""
 
     def __init__(self, records: SweepRecords, *, clock: Callable[[], float] = time.monotonic):
         self._records, self._clock = records, clock

@@ -108,7 +108,7 @@ def sweep(
 def _resume(
     file: Path, variants: list[str] | None, small: bool, overrides: list[str] | None, address: str | None
 ) -> str:
-    """The command that continues the sweep."""
+    """Return the command for continuing the sweep."""
     address_option = f" --address {address}" if address else ""
     return f"raykd sweep {file_arguments(file, variants, small, overrides)}{address_option} --resume"
 
@@ -152,7 +152,7 @@ def _run_all_phases(
 
 
 def _mlflow_hint(uri: str, publisher: Publisher) -> str:
-    """The command or address that shows the sweep in MLflow, whose address is `uri` in the sweep file."""
+    """Return the command or address for looking at the sweep in MLflow; `uri` is the address in the sweep file."""
     # `uri`, as the publisher's URI has expanded variables, which may hold passwords.
     if publisher.uri.startswith(("http://", "https://")):
         return f"open {publisher.link}"

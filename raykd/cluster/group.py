@@ -179,7 +179,7 @@ def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int
         run_error = (
             error if run_at_fault else RunError(redact(f"{type(error).__name__}: {_last_line(error)}"))
         )
-        if not ray.get(mailbox.leave.remote(number, worker.rank, run_error, own=run_at_fault)):
+        if not ray.get(mailbox.leave.remote(number, worker.rank, run_error, run_at_fault=run_at_fault)):
             raise
     else:
         ray.get(mailbox.leave.remote(number, worker.rank, None))

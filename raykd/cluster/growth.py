@@ -61,7 +61,7 @@ def wait_for_slots(
     if available == at_once:
         return at_once
     waiting, began = f"nodes for {phase}", way.clock()
-    listener.begin(waiting, at_once, done=available)
+    listener.begin(waiting, at_once, done_before=available)
     wait_text = f"waiting for {at_once} × {group}"
     listener.note(f"{phase}: {wait_text}: {available} of {at_once} there; the autoscaler is asked for them")
     try:

@@ -27,7 +27,7 @@ class RunEpoch:
     """What is trained, in short; empty where the name says it."""
     number: int
     """Counted from 1."""
-    most: int | None
+    last_number: int | None
     """How many there may be; None where only optimiser steps or patience end it."""
     dev: float
     label: str
@@ -61,13 +61,13 @@ class Unit:
 class Listener(Protocol):
     """Shows the progress of phases. A phase is begun, advanced unit by unit, and ended."""
 
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, *, done_before: int = 0) -> None:
         """Begin a phase.
 
         Args:
             phase: Name of the phase.
             total: Number of its units.
-            done: Units that were done before.
+            done_before: Units that were done before.
         """
         ...
 
@@ -75,12 +75,12 @@ class Listener(Protocol):
         """Begin a unit."""
         ...
 
-    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         """Take the progress of one part of an unfinished unit; unknown parts are ignored. Safe to call from any thread.
 
         Args:
             part: Id of the part.
-            done: Share that is done, as in `raykd.progress.Hear`.
+            share: Finished share, from 0 to 1; None: as before. See in `raykd.progress.Hear`.
             doing: Current activity, as in `raykd.progress.Hear`.
             first: Share that was done before: a run may go on from a checkpoint.
         """

@@ -27,7 +27,7 @@ class Mailbox:
     def __init__(self, workers: int, max_failures: int):
         self._workers, self._max_failures = workers, max_failures
         self._changed = asyncio.Condition()
-        self._closed, self._gone = False, ""
+        self._closed, self._group_failure = False, ""
         self._number = -1
         self._begin({})
 
@@ -37,15 +37,15 @@ class Mailbox:
         self._dealt_with = 0
         self._reports: dict[int, int] = {}
         """Epoch → how many messages there are with it."""
-        self._left: set[int] = set()
+        self._finished_ranks: set[int] = set()
         """The ranks of the workers that have come to the end of the run."""
 
     async def give(self, run: PlainObject) -> None:
         """Put a run in place of the one in hand."""
         self._number += 1
         self._begin(run)
-        if self._gone:
-            self._end(RunError(self._gone))
+        if self._group_failure:
+            self._end(RunError(self._group_failure))
         await self._notify()
 
     async def hear(self, after: int) -> Message:
@@ -102,22 +102,24 @@ class Mailbox:
         )
         return number == self._number and not self._closed
 
-    async def leave(self, number: int, rank: int, error: RaykdError | None, *, own: bool = True) -> bool:
+    async def leave(
+        self, number: int, rank: int, error: RaykdError | None, *, run_at_fault: bool = True
+    ) -> bool:
         """Report the end of a run; called by workers.
 
         Args:
             number: Number of the run.
             rank: Rank of the worker.
             error: Reason of a failure; None if the run ended well.
-            own: True if the run is known to be at fault. Otherwise the death of another worker may be the reason,
-                and the run is repeated unless all workers live.
+            run_at_fault: True if the run is known to be at fault. Otherwise the death of another worker may be the
+                reason, and the run is repeated unless all workers live.
 
         Returns:
             False if some workers have not come to the end, and may wait for this one.
         """
         if number != self._number:
             return True
-        self._left.add(rank)
+        self._finished_ranks.add(rank)
         if error is None:
             if rank == 0:  # which writes the result
                 self._end(None)
@@ -125,14 +127,14 @@ class Mailbox:
             return True
         await self._notify()
         together = await self._together(number)
-        if (together or own) and number == self._number:
+        if (together or run_at_fault) and number == self._number:
             self._end(error)
             await self._notify()
         return together
 
     async def _together(self, number: int) -> bool:
         def met() -> bool:
-            return len(self._left) == self._workers or number != self._number
+            return len(self._finished_ranks) == self._workers or number != self._number
 
         try:
             await asyncio.wait_for(self._until(met), TOGETHER_S)
@@ -142,7 +144,7 @@ class Mailbox:
 
     async def failed(self, reason: str) -> None:
         """Count a failure of the workers; Ray Train restarts them, to take up the run in hand."""
-        self._left.clear()
+        self._finished_ranks.clear()
         self._failures += 1
         if self._failures > self._max_failures:
             self._end(RunError(f"its {self._workers} workers failed {self._failures} times: {reason}"))
@@ -150,8 +152,8 @@ class Mailbox:
 
     async def gone(self, reason: str) -> None:
         """End the run in hand for good: Ray Train has ended, and no workers will come."""
-        self._gone = f"its {self._workers} workers failed: {reason}"
-        self._end(RunError(self._gone))
+        self._group_failure = f"its {self._workers} workers failed: {reason}"
+        self._end(RunError(self._group_failure))
         await self._notify()
 
     def _end(self, error: RaykdError | None) -> None:

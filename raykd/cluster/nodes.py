@@ -73,7 +73,7 @@ class Nodes:
         self._store, self._gpus, self.warn = store, gpus, warn
         self.left_out: dict[str, str] = {}
         """Id of a node that gets no more work → why."""
-        self._asked: set[str] = set()
+        self._checked: set[str] = set()
         self._names: dict[str, str] = {}
         self._strikes: dict[str, _Strikes] = {}
         self._looked = 0.0
@@ -88,13 +88,13 @@ class Nodes:
         nodes = tuple(node for node in cluster.nodes if node.id not in self.left_out)
         return replace(cluster, nodes=nodes, left_out=len(nodes) < len(cluster.nodes))
 
-    def ask(self, *, again: bool = False) -> bool:
+    def ask(self, *, all_nodes: bool = False) -> bool:
         """Check the nodes not checked before, or all of them.
 
         A cluster of one node is the driver's machine, and is not checked; nor is anything without Ray.
 
         Args:
-            again: Check all nodes.
+            all_nodes: Check all nodes.
 
         Returns:
             True if a further node is left out now.
@@ -109,11 +109,11 @@ class Nodes:
             address = f"{row['NodeManagerAddress']}, {row['NodeID'][:8]} in Ray"
             self._names[row["NodeID"]] = f"{row['NodeManagerHostname']} ({address})"
         able = [row for row in rows if row["Resources"].get("CPU") and row["NodeID"] not in self.left_out]
-        todo = [row for row in able if again or row["NodeID"] not in self._asked]
+        todo = [row for row in able if all_nodes or row["NodeID"] not in self._checked]
         if len(rows) < 2 or not todo:
             return False
         faults = self._answers(todo)
-        self._asked.update(row["NodeID"] for row in todo)
+        self._checked.update(row["NodeID"] for row in todo)
         remaining = len(able) - len(faults)
         for node, fault in faults.items():
             self._leave_out(node, fault, remaining)
@@ -142,7 +142,7 @@ class Nodes:
             PlacementError: no node can do the work.
         """
         try:
-            if self.ask(again=True) or node in self.left_out:
+            if self.ask(all_nodes=True) or node in self.left_out:
                 return True
         except StoreError:  # the driver cannot reach it either
             return False

@@ -229,14 +229,16 @@ def _nowhere(subject: str, section: str, group: Group, cluster: Topology) -> str
     lower = f"lower {f'{section}.workers or ' if several else ''}{section}."
     if not short:
         small = min(
-            group.each,
-            key=lambda name: max(n.resources.get(name, 0.0) / group.each[name] for n in cluster.grown.nodes),
+            group.worker_bundle,
+            key=lambda name: max(
+                n.resources.get(name, 0.0) / group.worker_bundle[name] for n in cluster.grown.nodes
+            ),
         )
         nodes = f"{_nodes(cluster)}, and a worker is placed whole on one of them"
         return f"{subject} takes {group}; there are {nodes}; {lower}{_key(small)}{_growing(cluster)}"
     workers = f"{group.workers} workers" if several else "1 worker"
     driver = f" + {group.driver_cpus:g} for its driver" if group.driver_cpus and short == "CPU" else ""
-    counted = f"{workers} × {group.each[short]:g} {_unit(short)}{driver} = "
+    counted = f"{workers} × {group.worker_bundle[short]:g} {_unit(short)}{driver} = "
     arithmetic = _sum(short, group.total[short], cluster, counted)
     return f"{subject} takes {arithmetic}; {lower}{_key(short)}{_growing(cluster)}"
 
@@ -249,9 +251,9 @@ def _sum(name: str, requested: float, cluster: Topology, counted: str) -> str:
 
 def _nodes(cluster: Topology) -> str:
     more = ", ".join(
-        f"{node_type.most} × {shown(node_type.node.resources)}"
+        f"{node_type.max_nodes} × {shown(node_type.node.resources)}"
         for node_type in cluster.may_add
-        if node_type.most
+        if node_type.max_nodes
     )
     return f"nodes {cluster}" + (f", and it may add {more}" if more else "")
 

@@ -33,15 +33,15 @@ class Reports:
     def __init__(self, part: str, send: Callable[[str], None], *, every_s: float = EVERY_S):
         self._part, self._send, self._every_s = part, send, every_s
         self._first = 0.0
-        self._done: float | None = None
+        self._share: float | None = None
         self._doing = ""
         self._new, self._ended = threading.Event(), threading.Event()
 
-    def hear(self, done: float | None, doing: str) -> None:
+    def hear(self, share: float | None, doing: str) -> None:
         """Replace the last report."""
-        if done is not None:
-            self._first = done if self._done is None else self._first
-            self._done = done
+        if share is not None:
+            self._first = share if self._share is None else self._first
+            self._share = share
         self._doing = doing
         self._new.set()
 
@@ -60,7 +60,7 @@ class Reports:
             self._new.clear()
             # Nobody depends on it: whatever Ray raises must not reach the work.
             with suppress(Exception):
-                self._send(json.dumps([self._part, self._done, self._doing, self._first]))
+                self._send(json.dumps([self._part, self._share, self._doing, self._first]))
             self._ended.wait(self._every_s)
 
 
@@ -116,15 +116,15 @@ class Inbox:
 
     def __init__(self, read: Callable[[], dict[str, str]], hear: HearPart):
         self._read, self._hear = read, hear
-        self._seen: dict[str, str] = {}
+        self._last_reports: dict[str, str] = {}
 
     def look(self) -> None:
         """Read all reports, and pass on the new ones."""
         reports = self._read()
         for key, text in reports.items():
-            if self._seen.get(key) != text:
+            if self._last_reports.get(key) != text:
                 self._hear(*json.loads(text))
-        self._seen = reports
+        self._last_reports = reports
 
 
 def _put(key: str, text: str) -> None:

@@ -37,36 +37,36 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeType:
-    """A kind of node for an autoscaler to add, up to `most` nodes."""
+    """A kind of node for an autoscaler to add, up to `max_nodes` of them."""
 
     node: Node
-    most: int
+    max_nodes: int
 
 
 @dataclass(frozen=True)
 class Group:
     """Workers with a common placement: `workers` equal bundles, and the CPUs of their driver."""
 
-    each: Amounts
+    worker_bundle: Amounts
     workers: int = 1
     driver_cpus: float = 0.0
 
     @property
     def total(self) -> dict[str, float]:
         """The sum of all bundles."""
-        amounts = {name: amount * self.workers for name, amount in self.each.items() if amount > 0}
+        amounts = {name: amount * self.workers for name, amount in self.worker_bundle.items() if amount > 0}
         return amounts | ({"CPU": amounts.get("CPU", 0.0) + self.driver_cpus} if self.driver_cpus else {})
 
     @property
     def bundles(self) -> list[dict[str, float]]:
         """The bundles, placed by Ray one by one."""
-        bundle = {name: amount for name, amount in self.each.items() if amount > 0}
+        bundle = {name: amount for name, amount in self.worker_bundle.items() if amount > 0}
         return [*([{"CPU": self.driver_cpus}] if self.driver_cpus else []), *([bundle] * self.workers)]
 
     def __str__(self) -> str:
         several = f"{self.workers} workers × " if self.workers > 1 else ""
         driver = f" + {self.driver_cpus:g} CPUs for their driver" if self.driver_cpus else ""
-        return f"{several}{shown(self.each)}{driver}"
+        return f"{several}{shown(self.worker_bundle)}{driver}"
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,14 @@ class Topology:
     @property
     def grows(self) -> bool:
         """True if nodes may be added."""
-        return any(node_type.most > 0 for node_type in self.may_add)
+        return any(node_type.max_nodes > 0 for node_type in self.may_add)
 
     @property
     def grown(self) -> Topology:
         """The cluster with all possible nodes."""
-        added = (node_type.node for node_type in self.may_add for _ in range(min(node_type.most, MOST_NODES)))
+        added = (
+            node_type.node for node_type in self.may_add for _ in range(min(node_type.max_nodes, MOST_NODES))
+        )
         return Topology((*self.nodes, *added))
 
     def total(self, name: str) -> float:
@@ -105,11 +107,11 @@ class Topology:
 
     def fits(self, group: Group) -> int:
         """Number of groups that fit on the present nodes at the same time."""
-        full = [node.places(group.each) for node in self.nodes]
+        full = [node.places(group.worker_bundle) for node in self.nodes]
         workers = sum(full)
         if not group.driver_cpus:
             return workers // group.workers
-        worker_cpus = group.each.get("CPU", 0.0)
+        worker_cpus = group.worker_bundle.get("CPU", 0.0)
         free = [
             node.resources.get("CPU", 0.0) - fitting * worker_cpus
             for node, fitting in zip(self.nodes, full, strict=True)
@@ -201,6 +203,6 @@ def _drivers(cpus: float, group: Group) -> int:
 
 def _swap(cpus: float, group: Group) -> tuple[int, int]:
     """Workers to remove for one more driver, and the drivers gained, as a negative number."""
-    worker_cpus, now = group.each["CPU"], _drivers(cpus, group)
+    worker_cpus, now = group.worker_bundle["CPU"], _drivers(cpus, group)
     lost = max(1, ceil(((now + 1) * group.driver_cpus - cpus) / worker_cpus - TINY))
     return lost, now - _drivers(cpus + lost * worker_cpus, group)

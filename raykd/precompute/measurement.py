@@ -94,7 +94,7 @@ class Bench:
         loaded = [run for run in stored if self.costs[run.id].loaded]
         repeated = loaded if loaded and self.load() <= LOADED else []
         pending = [run for run in runs if run.id not in self.costs or run in repeated]
-        self.listener.begin("latency", len(runs), done=len(runs) - len(pending))
+        self.listener.begin("latency", len(runs), done_before=len(runs) - len(pending))
         if pending:
             steady = [run for run in stored if run not in pending]
             self._measure_steadily(runs, pending, self._smallest(steady))
@@ -280,7 +280,7 @@ def measure_shapes(
             gpu = _measure_on_gpu(store_uri, runs, resources, listener, gpu_runtimes) if gpu_runtimes else {}
             return {**node, **gpu}
         except (StoreError, RayTaskError):
-            if nodes is None or not nodes.ask(again=True):
+            if nodes is None or not nodes.ask(all_nodes=True):
                 raise
 
 

@@ -154,7 +154,7 @@ def compute_missing(
                 listener.started(Unit(phase, key, {key: ""}))
             return precompute(plan, placement=placement, on_range=on_range)
         except (StoreError, RunError):
-            if nodes is None or not nodes.ask(again=True):
+            if nodes is None or not nodes.ask(all_nodes=True):
                 raise
 
 
@@ -165,8 +165,10 @@ def _placement(
     group, actors = reader_group(resources), min(readers(resources, cluster), rows)
     if rows:
         actors = wait_for_slots(phase, group, actors, cluster, listener, minutes=resources.wait_minutes)
-    cpus, gpus = (group.each.get(name, 0.0) for name in ("CPU", "GPU"))
-    extra_resources = {name: amount for name, amount in group.each.items() if name not in ("CPU", "GPU")}
+    cpus, gpus = (group.worker_bundle.get(name, 0.0) for name in ("CPU", "GPU"))
+    extra_resources = {
+        name: amount for name, amount in group.worker_bundle.items() if name not in ("CPU", "GPU")
+    }
     return Placement(
         actors or None,
         cpus,

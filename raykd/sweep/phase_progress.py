@@ -45,14 +45,14 @@ class OpenUnit:
     moved: float = 0.0
     """When a share changed last."""
 
-    def hear(self, part: str, done: float | None, doing: str, now: float, first: float) -> bool:
+    def hear(self, part: str, share: float | None, doing: str, now: float, first: float) -> bool:
         """Keep the progress of a part; return True if its share changed, or at the first report of the unit."""
-        moves = done is not None and done != self.shares.get(part)
+        moves = share is not None and share != self.shares.get(part)
         is_sign = moves or not self.is_heard
         self.part, self.doing, self.heard = part, doing, now
-        if done is not None:
+        if share is not None:
             fresh = not self.shares
-            self.shares[part] = done
+            self.shares[part] = share
             self.first[part] = min(first, self.first.get(part, first))
             self.since, self.done_since = (now, self.done) if fresh else (self.since, self.done_since)
         self.moved = now if moves else self.moved
@@ -102,7 +102,12 @@ class PhaseProgress:
     """Follows one phase; times are seconds of one clock."""
 
     def __init__(self, name: str, total: int, done_before: int, now: float):
-        self._name, self._total, self._done, self._found = name, total, done_before, done_before
+        self._name, self._total, self._finished_units, self._earlier_units = (
+            name,
+            total,
+            done_before,
+            done_before,
+        )
         self._began, self._ended = now, None
         self._working_since: float | None = None
         self._last_sign = now
@@ -123,12 +128,12 @@ class PhaseProgress:
         """Begin a unit."""
         self.units[unit.key] = OpenUnit(unit, now)
 
-    def within(self, part: str, done: float | None, doing: str, now: float, first: float = 0.0) -> bool:
+    def within(self, part: str, share: float | None, doing: str, now: float, first: float = 0.0) -> bool:
         """Keep the progress of a part; return False if the part belongs to no unit of this phase."""
         unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
         if unit is None:
             return False
-        if unit.hear(part, done, redact(doing), now, first):
+        if unit.hear(part, share, redact(doing), now, first):
             self._last_sign = now
             if self._working_since is None:
                 self._working_since = now
@@ -146,7 +151,7 @@ class PhaseProgress:
 
     def advance(self, units: int, detail: str, now: float) -> None:
         """Count finished units."""
-        self._done += units
+        self._finished_units += units
         self.say(detail, now)
         if units and self._work > 0:
             self._last_sign = now
@@ -159,7 +164,7 @@ class PhaseProgress:
 
     def end(self, summary: str, now: float) -> None:
         """End the phase."""
-        self._done, self._ended = self._total, now
+        self._finished_units, self._ended = self._total, now
         self.units.clear()
         self.say(summary, now)
 
@@ -171,15 +176,15 @@ class PhaseProgress:
     def _work(self) -> float:
         """Units of work done since the phase began."""
         before = sum(unit.done_before for unit in self.units.values())
-        return self._done - self._found + self._within - before - self._not_worked
+        return self._finished_units - self._earlier_units + self._within - before - self._not_worked
 
     def left_s(self, now: float) -> float | None:
         """Estimated remaining seconds of the phase; None before the first estimate and after its end."""
-        work, remaining = self._work, self._total - self._done - self._within
+        work, remaining = self._work, self._total - self._finished_units - self._within
         if self.ended or self._working_since is None or work <= 0 or remaining <= 0:
             return None
         worked_s = self._last_sign - self._working_since
-        if self._done == self._found and worked_s < EARLIEST_S:
+        if self._finished_units == self._earlier_units and worked_s < EARLIEST_S:
             return None
         left_s = max(worked_s / work * remaining - (now - self._last_sign), self._longest_s(now))
         return left_s if left_s > 0 else None
@@ -188,7 +193,7 @@ class PhaseProgress:
         """Lower bound in seconds: the remaining time of the longest unit."""
         usual_s = fmean(self._whole_s) if self._whole_s else 0.0
         lefts = [unit.left_s(now, usual_s) for unit in self.units.values() if unit.shares]
-        waiting = self._total - self._done - sum(unit.unit.counts for unit in self.units.values())
+        waiting = self._total - self._finished_units - sum(unit.unit.counts for unit in self.units.values())
         soonest_s = min(lefts, default=self._last_sign - now)
         return max([*lefts, soonest_s + (usual_s if waiting > 0 else 0.0)])
 
@@ -196,7 +201,7 @@ class PhaseProgress:
         """Return the progress as plain data."""
         left_s = self.left_s(now)
         return PhaseStatus(
-            self._name, self._total, self._done, self._found,
+            self._name, self._total, self._finished_units, self._earlier_units,
             seconds=round((now if self._ended is None else self._ended) - self._began, 1), ended=self.ended,
             detail=self._shown(now), within=round(self._within, 4), left_s=left_s and round(left_s, 1),
         )  # fmt: skip

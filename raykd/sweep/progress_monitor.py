@@ -76,7 +76,7 @@ class Monitor(Listener):
         self._running: dict[str, dict[str, RunEpoch]] = {}
         self._trials: dict[int, Trial] = {}
         self._budget: tuple[float, float | None, float | None] = (self._began, None, None)
-        self._kept = Status()
+        self._totals = Status()
 
     def status(self) -> Status:
         """Return the progress of the sweep."""
@@ -88,7 +88,7 @@ class Monitor(Listener):
                 trials.setdefault(trial.role, Counter())[trial.state] += 1
             runs = [epoch for epochs in self._running.values() for epoch in epochs.values()]
             return replace(
-                self._kept,
+                self._totals,
                 untracked=self.untracked(),
                 written=Status().written,
                 seconds=round(now - self._began, 1),
@@ -143,10 +143,10 @@ class Monitor(Listener):
                     watcher(self.status())
 
     @override
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, *, done_before: int = 0) -> None:
         with self._lock:
             now = self.clock()
-            begun = self._phases[phase] = PhaseProgress(phase, total, done, now)
+            begun = self._phases[phase] = PhaseProgress(phase, total, done_before, now)
         self.view.begin(begun.status(now))
 
     @override
@@ -155,10 +155,10 @@ class Monitor(Listener):
             self._phases[unit.phase].start(unit, self.clock())
 
     @override
-    def within(self, part: str, done: float | None, doing: str, first: float = 0.0) -> None:
+    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         with self._lock:
             now, phases = self.clock(), self._phases.values()
-            phase = next((phase for phase in phases if phase.within(part, done, doing, now, first)), None)
+            phase = next((phase for phase in phases if phase.within(part, share, doing, now, first)), None)
             status = None if phase is None else phase.status(now)
         if status is not None:
             self.view.moved(status)
@@ -166,7 +166,7 @@ class Monitor(Listener):
     @override
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:
         with self._lock:
-            self._kept = replace(self._kept, sentences=self._kept.sentences + sentences)
+            self._totals = replace(self._totals, sentences=self._totals.sentences + sentences)
         self._move(phase, units, detail)
 
     @override
@@ -177,8 +177,8 @@ class Monitor(Listener):
     def epoch(self, phase: str, epoch: RunEpoch) -> None:
         with self._lock:
             self._running.setdefault(epoch.job, {})[epoch.name] = epoch
-            status = self._kept
-            self._kept = replace(
+            status = self._totals
+            self._totals = replace(
                 status, epochs=status.epochs + 1, tokens=status.tokens + epoch.tokens, label=epoch.label
             )
         self._move(phase, 0, str(epoch))
@@ -210,8 +210,8 @@ class Monitor(Listener):
             for trial in best
         )
         with self._lock:
-            label = best[0].score_label if best else self._kept.label
-            self._kept = replace(self._kept, front=tuple(rows), hypervolume=hypervolume, label=label)
+            label = best[0].score_label if best else self._totals.label
+            self._totals = replace(self._totals, front=tuple(rows), hypervolume=hypervolume, label=label)
 
     @override
     def budget(self, *, seconds: float | None, gpu_hours: float | None) -> None:
@@ -244,7 +244,7 @@ def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunSta
     if not epochs:
         return RunStatus(name, about, done=share, doing=unit.doing)
     last = max(epochs.values(), key=lambda epoch: epoch.number)
-    return RunStatus(last.name, about, last.number, last.most, last.dev, share, unit.doing)
+    return RunStatus(last.name, about, last.number, last.last_number, last.dev, share, unit.doing)
 
 
 @contextmanager

@@ -113,7 +113,7 @@ class SweepRecords:
         self.name, self.folder, self.storage = name, storage.child("sweeps", name), storage
         self.lease: Lease | None = None
         """Of the driver that writes here; readers have none. It alone writes, so it reads each record once."""
-        self._kept: dict[str, Record] | None = None
+        self._records_by_file: dict[str, Record] | None = None
         self._teachers: list[Teacher] | None = None
 
     def exists(self) -> bool:
@@ -203,13 +203,13 @@ class SweepRecords:
 
     def load(self) -> list[Record]:
         """Return all trials, in the order of their numbers."""
-        records = self._kept
+        records = self._records_by_file
         if records is None:
             records = {
                 name: self.read(name) for name in self.folder.names("trials/") if name.endswith(".json")
             }
             if self.lease is not None:
-                self._kept = records
+                self._records_by_file = records
         return [records[name] for name in sorted(records)]
 
     def trials(self) -> list[Trial]:
@@ -224,9 +224,9 @@ class SweepRecords:
         """Write one trial, replacing its earlier record."""
         name, plain = f"trials/{record.trial.number:05d}.json", record.to_plain()
         self._write(name, plain)
-        if self._kept is not None:
+        if self._records_by_file is not None:
             # As it would be read: a driver that goes on with the sweep must see the same.
-            self._kept[name] = Record.from_plain(json.loads(json.dumps(plain)))
+            self._records_by_file[name] = Record.from_plain(json.loads(json.dumps(plain)))
 
     def save_teachers(
         self, teachers: list[Teacher], *, dev_labels: int | None, training: Sequence[TrainingLabels] = ()

@@ -32,7 +32,7 @@ class Removal:
     parts: tuple[Part, ...]
     records: Mapping[str, Stamp] = field(default_factory=dict)
     """The files of the sweep's own folder."""
-    kept: tuple[str, ...] = ()
+    foreign_files: tuple[str, ...] = ()
     """Files in that folder that raykd does not know: they stay."""
 
     @property

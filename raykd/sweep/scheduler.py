@@ -167,8 +167,8 @@ class Trials:
         resolve: Resolve,
         *,
         role: Role,
-        known: Iterable[Record],
-        most: int,
+        earlier_records: Iterable[Record],
+        limit: int,
         at_once: int = 1,
         spent: Callable[[Iterable[Trial]], str] = lambda trials: "",
         stopper: EarlyStopper | None = None,
@@ -180,8 +180,8 @@ class Trials:
             proposer: Proposes settings.
             resolve: Turns a plain tree into a setting.
             role: Role of the trials.
-            known: Trials that are not repeated.
-            most: Largest number of new trials.
+            earlier_records: Trials that are not repeated.
+            limit: Largest number of new trials.
             at_once: Number of simultaneous trials.
             spent: Given all trials, the reason why no further one may start; empty if one may.
             stopper: Follows finished trials and stops new ones early; None stops none.
@@ -189,11 +189,11 @@ class Trials:
         self._recorder, self._proposer, self._resolve = recorder, proposer, resolve
         self._role: Role = role
         self._stopper, self._stopped = stopper, dict[str, str]()
-        self._most, self._spent, self._lag = most, spent, 2 * at_once - 1
-        self._known = {record.trial.run_ids: record for record in known}
+        self._remaining, self._spent, self._lag = limit, spent, 2 * at_once - 1
+        self._records_by_run_ids = {record.trial.run_ids: record for record in earlier_records}
         trials = recorder.records.load()
-        self._own = {record.trial.number: record for record in trials if record.trial.role == role}
-        self._again = [record for record in self._own.values() if record.trial.state in UNFINISHED]
+        self._records = {record.trial.number: record for record in trials if record.trial.role == role}
+        self._to_repeat = [record for record in self._records.values() if record.trial.state in UNFINISHED]
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
         self.ended_by = ""
@@ -205,13 +205,13 @@ class Trials:
         """Return the next trial to run."""
         if self.given_up:
             return None
-        if self._again:
-            record = self._again.pop(0)
+        if self._to_repeat:
+            record = self._to_repeat.pop(0)
             record = replace(record, trial=replace(record.trial, state="RUNNING", message=""))
             return self._begin(_Running(record, self._resolve(record.resolved)))
-        if self._most <= 0:
+        if self._remaining <= 0:
             return None
-        self.ended_by = self._spent([record.trial for record in self._own.values()])
+        self.ended_by = self._spent([record.trial for record in self._records.values()])
         if self.ended_by:
             return None
         return self._proposed()
@@ -220,7 +220,7 @@ class Trials:
         earlier: list[Record] = []
         if self._proposer.learns:
             last = self._next_number - self._lag
-            earlier = [record for number, record in sorted(self._own.items()) if number <= last]
+            earlier = [record for number, record in sorted(self._records.items()) if number <= last]
             if any(record.trial.state == "RUNNING" for record in earlier):
                 return "wait"
         repeats = itertools.count() if self._proposer.exhaustive else range(MOST_REPEATS)
@@ -230,13 +230,13 @@ class Trials:
                 return None
             setting = self._resolve(proposal.tree)
             # Proposed before: it is computed once.
-            if setting.run_ids in self._known:
+            if setting.run_ids in self._records_by_run_ids:
                 continue
             record = self._record(setting, proposal)
             # It costs more than the search allows, which is known without training it.
             if not record.trial.feasible and self._role == "search":
                 continue
-            self._most -= 1
+            self._remaining -= 1
             self._next_number += 1
             return self._begin(_Running(record, setting))
         self.ended_by = NOTHING_NEW
@@ -301,9 +301,9 @@ class Trials:
 
     def _give_up(self) -> None:
         # What an earlier driver left is judged when it was tried again.
-        unrepeated = {record.trial.number for record in self._again}
+        unrepeated = {record.trial.number for record in self._to_repeat}
         self.given_up = reason_to_give_up(
-            record.trial for record in self._own.values() if record.trial.number not in unrepeated
+            record.trial for record in self._records.values() if record.trial.number not in unrepeated
         )
         if self.given_up:
             self._recorder.listener.warn(
@@ -312,7 +312,7 @@ class Trials:
             )
 
     def _keep(self, record: Record) -> None:
-        self._known[record.trial.run_ids] = self._own[record.trial.number] = record
+        self._records_by_run_ids[record.trial.run_ids] = self._records[record.trial.number] = record
 
     def _judged(self, trial: Trial) -> Trial:
         """The trial with its violations of constraints; a baseline need not meet them."""
@@ -332,13 +332,28 @@ def listed_trials(
     resolve: Resolve,
     *,
     role: Role,
-    known: Sequence[Record],
+    complete_records: Sequence[Record],
 ) -> Iterator[Trials]:
-    """Begin a phase with a fixed list of trials, and do those missing among the `known` complete ones, each once."""
-    todo = {resolve(tree).run_ids for tree in trees} - {record.trial.run_ids for record in known}
+    """Do the missing trials of a fixed list, each once; begin the phase even if none is missing.
+
+    Args:
+        recorder: Writes the records.
+        trees: Plain trees of the settings.
+        resolve: Turns a plain tree into a setting.
+        role: Role of the trials.
+        complete_records: Complete trials; their settings are not repeated.
+    """
+    todo = {resolve(tree).run_ids for tree in trees} - {record.trial.run_ids for record in complete_records}
     recorder.listener.begin(recorder.phase, len(todo))
     if todo:
-        yield Trials(recorder, SettingList(trees), resolve, role=role, known=known, most=len(todo))
+        yield Trials(
+            recorder,
+            SettingList(trees),
+            resolve,
+            role=role,
+            earlier_records=complete_records,
+            limit=len(todo),
+        )
 
 
 def _strategy(setting: Setting) -> PlainObject:

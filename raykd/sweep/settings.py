@@ -193,8 +193,8 @@ class Settings:
         recipes = {key: [self.recipe(tree) for tree in trees] for key, trees in self.covering.items()}
         firsts = {key: alternatives[0] for key, alternatives in recipes.items()}
         read = _read_once()
-        own = [prepare(recipe, self._storage, read) for recipe in with_progress([*firsts.values()])]
-        preparations = dict(zip(firsts, share_texts(own), strict=True))
+        unshared = [prepare(recipe, self._storage, read) for recipe in with_progress([*firsts.values()])]
+        preparations = dict(zip(firsts, share_texts(unshared), strict=True))
         differences = _differences({key: _sections(recipe) for key, recipe in firsts.items()})
         # The baseline may read the teachers' labels.
         with_baselines = {

@@ -179,7 +179,7 @@ def export_students(
         The folder of the export by trial number, for all students that MLflow has or will have; None if it has them.
     """
     missing = [t for t in front if not publisher.published.has_model(publisher.pages.trial_key(t.number))]
-    listener.begin("models", len(front), done=len(front) - len(missing))
+    listener.begin("models", len(front), done_before=len(front) - len(missing))
     exports: dict[int, Path | None] = {}
     for trial in front:
         folder = scratch / str(trial.number) if trial in missing else None

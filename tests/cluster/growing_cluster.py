@@ -53,9 +53,9 @@ def main() -> None:
     cluster_config = ClusterConfig()
     cluster_config.node_group_configs.add(resources={"CPU": 4}, max_count=3, name="workers")
     gcs.report_cluster_config(cluster_config.SerializeToString())
-    observations["told by Ray"] = [node_type.most for node_type in topology().may_add]
+    observations["told by Ray"] = [node_type.max_nodes for node_type in topology().may_add]
     grows = topology([AddedNodes(node={"CPU": 2.0}, most=1)])
-    observations["told by the file"] = [node_type.most for node_type in grows.may_add]
+    observations["told by the file"] = [node_type.max_nodes for node_type in grows.may_add]
     observations["students"] = preflight(Resources(), grows).students
     messages, during = Said(), []
 

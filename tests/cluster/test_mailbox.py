@@ -55,7 +55,7 @@ class Workers:
             await asyncio.Event().wait()
         own = isinstance(error, RaykdError)
         known = error if own or error is None else RunError(str(error))
-        if not await self.mailbox.leave(number, rank, known, own=own):
+        if not await self.mailbox.leave(number, rank, known, run_at_fault=own):
             raise known or AssertionError
 
 

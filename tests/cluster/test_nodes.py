@@ -69,7 +69,7 @@ def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkey
 
 def test_a_single_node_is_not_asked(monkeypatch):
     cluster = Cluster(monkeypatch, "a")
-    assert not cluster.nodes().ask(again=True)
+    assert not cluster.nodes().ask(all_nodes=True)
     assert not cluster.asked
 
 

@@ -20,8 +20,8 @@ def enumerated(nodes: list[dict[str, float]], group: Group) -> int:
     def placings(node: dict[str, float]) -> list[tuple[int, int]]:
         """(workers, drivers) that a node holds."""
         cpus, gpus = round(node["CPU"] * 1000), node["GPU"]
-        group_cpus, driver = round(group.each.get("CPU", 0) * 1000), round(group.driver_cpus * 1000)
-        share = group.each.get("GPU", 0)
+        group_cpus, driver = round(group.worker_bundle.get("CPU", 0) * 1000), round(group.driver_cpus * 1000)
+        share = group.worker_bundle.get("GPU", 0)
         of_gpus = 99 if not share else floor(gpus / share) if share >= 1 else gpus * floor(1 / share + 1e-9)
         return [
             (workers, (cpus - workers * group_cpus) // driver if driver else 99)
@@ -132,7 +132,7 @@ def test_what_may_be_added_is_what_the_autoscaler_has_left():
         NodeType(small, 2), NodeType(Node({"CPU": 64}), 2),
     )  # fmt: skip
     may_add = types_of([({"CPU": 8, "GPU": 1, "accelerator_type:L4": 1}, 1), ({"CPU": 64}, 2)], nodes)
-    assert [node_type.most for node_type in may_add] == [0, 2]
+    assert [node_type.max_nodes for node_type in may_add] == [0, 2]
     topology = Topology(nodes, may_add)
     assert topology.grows
     assert topology.fits(Group({"CPU": 32})) == 0

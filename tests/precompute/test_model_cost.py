@@ -177,8 +177,8 @@ class Counted(Silent):
         self.began: list[tuple[int, int]] = []
         self.advanced = 0
 
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
-        self.began.append((total, done))
+    def begin(self, phase: str, total: int, *, done_before: int = 0) -> None:
+        self.began.append((total, done_before))
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
         self.advanced += units

@@ -39,7 +39,9 @@ def scheduler(folder, search, *, limit: int = 10) -> Trials:
         )
 
     recorder = Recorder(records, Tracked(), Silent(), OBJECTIVES, cost_of, SMALL)  # type: ignore[arg-type]
-    return Trials(recorder, search, lambda tree: setting_of(tree, 1), role="search", known=(), most=limit)
+    return Trials(
+        recorder, search, lambda tree: setting_of(tree, 1), role="search", earlier_records=(), limit=limit
+    )
 
 
 def done(trials: Trials, *f1: float) -> Iterator[Record]:

@@ -109,7 +109,7 @@ class Phases(Silent):
     def __init__(self) -> None:
         self.begun: list[str] = []
 
-    def begin(self, phase: str, total: int, *, done: int = 0) -> None:
+    def begin(self, phase: str, total: int, *, done_before: int = 0) -> None:
         self.begun.append(phase)
 
 

@@ -50,7 +50,7 @@ def epoch(job: str, number: int, *, name: str = "", dev: float = 0.5, tokens: in
 
 
 def test_a_phase_is_as_long_as_its_pace_says(monitor, clock):
-    monitor.begin("trials", 40, done=10)
+    monitor.begin("trials", 40, done_before=10)
     clock.now = 60.0
     assert monitor.status().phases[0].left_s is None, "nothing was done yet"
     monitor.advance("trials", 5)

@@ -85,8 +85,8 @@ def scheduler(
     tracked,
     search,
     *,
-    known=(),
-    most=10,
+    earlier_records=(),
+    limit=10,
     at_once: int = 1,
     spent=lambda trials: "",
     seeds: int = 1,
@@ -94,8 +94,8 @@ def scheduler(
 ) -> Trials:
     recorder = Recorder(records, tracked, Silent(), OBJECTIVES, cost_of=lambda _: COST)
     return Trials(
-        recorder, search, resolve or (lambda tree: setting_of(tree, seeds)), role="search", known=known, most=most,
-        at_once=at_once, spent=spent,
+        recorder, search, resolve or (lambda tree: setting_of(tree, seeds)), role="search",
+        earlier_records=earlier_records, limit=limit, at_once=at_once, spent=spent,
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
     before.ended(done.key, complete(done.runs, 0.5))
     own = records.load()
     again = Fixed(setting(), setting("gold"), setting("posterior"))
-    trials = scheduler(records, tracked, again, known=own, most=1)
+    trials = scheduler(records, tracked, again, earlier_records=own, limit=1)
     resumed, new = trials.next(), trials.next()
     assert (resumed.key, resumed.runs) == (open_.key, open_.runs)
     assert new.runs[0].stages[0]["objective"]["kind"] == "posterior"
@@ -188,7 +188,7 @@ def test_failed_trials_are_tried_again_by_the_next_driver(records, tracked):
     assert first.next() is None, "not by the same driver"
 
     search = Fixed()
-    again = scheduler(records, tracked, search, known=records.load(), most=0)
+    again = scheduler(records, tracked, search, earlier_records=records.load(), limit=0)
     job = again.next()
     assert (job.key, job.runs) == (failing.key, failing.runs)
     (trial, _) = (record.trial for record in records.load())
@@ -207,7 +207,7 @@ def test_no_trial_begins_when_most_fail_and_the_next_driver_judges_anew(records,
     assert states(records) == ["FAILED"] * 4
 
     # Corrected: what the first left failed does not count against the ones that are tried again.
-    again = scheduler(records, tracked, Fixed(*dims(8)[4:]), known=records.load(), most=4)
+    again = scheduler(records, tracked, Fixed(*dims(8)[4:]), earlier_records=records.load(), limit=4)
     job = again.next()
     again.ended(job.key, Outcome("FAILED", message="no file"))
     for _ in range(7):
@@ -273,7 +273,7 @@ def test_a_path_that_names_the_seed_shows_as_it_was_written_and_without_a_checks
 
 
 def test_what_the_search_must_know_survives_the_store(records, tracked):
-    job = scheduler(records, tracked, Study(TREE, SearchConfig()), most=1).next()
+    job = scheduler(records, tracked, Study(TREE, SearchConfig()), limit=1).next()
     (record,) = records.load()
     assert run_of(dict(record.resolved)).id == job.runs[0].id
     assert set(record.params) == set(record.distributions)
@@ -312,8 +312,8 @@ def test_a_search_is_the_same_in_whatever_order_its_trials_end_and_wherever_it_i
         while True:
             own, ended = records.load(), 0
             trials = scheduler(
-                records, Tracked(), Study(tree, SearchConfig(sampler=sampler)), known=own, most=30 - len(own),
-                at_once=at_once,
+                records, Tracked(), Study(tree, SearchConfig(sampler=sampler)),
+                earlier_records=own, limit=30 - len(own), at_once=at_once,
             )  # fmt: skip
             running: list[Job] = []
             while True:

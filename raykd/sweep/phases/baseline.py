@@ -45,7 +45,7 @@ def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iter
     students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
     trees = [twin_tree(record, objective) for record in students]
-    yield from listed_trials(recorder, trees, resolve, role="baseline", known=complete)
+    yield from listed_trials(recorder, trees, resolve, role="baseline", complete_records=complete)
 
 
 def twin_tree(record: Record, objective: str) -> PlainObject:

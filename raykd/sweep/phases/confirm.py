@@ -84,7 +84,7 @@ def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[
         record for record in records if record.trial.role == "confirm" and record.trial.state == "COMPLETE"
     ]
     trees = [over_seeds(record.resolved, seeds) for record in records if record.trial.number in front]
-    yield from listed_trials(recorder, trees, resolve, role="confirm", known=complete)
+    yield from listed_trials(recorder, trees, resolve, role="confirm", complete_records=complete)
 
 
 def over_seeds(resolved: PlainObject, seeds: int) -> PlainObject:

@@ -58,10 +58,10 @@ class Search(Phase):
         config = sweep.file.search.model_copy(update={"objectives": dict(sweep.file.objectives)})
         trials = Trials(
             recorder, Study(sweep.document.tree, config, sweep.starts.params), sweep.settings.of, role="search",
-            known=earlier, most=sweep.trials - len(earlier), at_once=self.context.at_once, spent=self._spent,
+            earlier_records=earlier, limit=sweep.trials - len(earlier), at_once=self.context.at_once, spent=self._spent,
             stopper=stopper_of(sweep, earlier),
         )  # fmt: skip
-        self.listener.begin(self.name, sweep.trials, done=ended)
+        self.listener.begin(self.name, sweep.trials, done_before=ended)
         if ended < sweep.trials:
             yield trials
         late = f"; {trials.ended_by}" if trials.ended_by else ""
