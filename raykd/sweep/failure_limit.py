@@ -12,7 +12,7 @@ FEWEST_ALL, FEWEST_MOST = 4, 6
 """Trials that must have ended before the sweep stops because all failed, or because more than half failed alike."""
 
 _VARYING = re.compile(r"[0-9a-f]{12,}|\d+(\.\d+)?(e-?\d+)?")
-"""What differs between two messages with one reason: ids, epochs, seconds, bytes."""
+"""Parts of a message that vary though the reason is the same: ids, epochs, seconds, bytes."""
 
 
 def reason_to_give_up(trials: Iterable[Trial]) -> str:

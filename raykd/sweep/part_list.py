@@ -22,8 +22,9 @@ class Row:
 
     part: Part
     about: str
+    """Description in a few words; empty if the name of the part says all."""
     sweeps: Sequence[str]
-    """Those that use it; where a sweep has not ended, as far as it is known."""
+    """Names of the sweeps that use the part; the needs of an unfinished sweep are only partly known."""
 
 
 def rows(storage: Storage, kind: str, files: Mapping[str, Stamp]) -> list[Row]:
@@ -46,7 +47,7 @@ def rows(storage: Storage, kind: str, files: Mapping[str, Stamp]) -> list[Row]:
 
 
 def _about(storage: Storage, part: Part) -> str:
-    """Description of a part in a few words; empty if its name says all."""
+    """Return a description of a part in a few words; empty if the name says all."""
     try:
         return _ABOUT[part.kind](storage, part) if part.kind in _ABOUT else ""
     except StoreError as error:

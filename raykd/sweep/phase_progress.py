@@ -17,9 +17,9 @@ from raykd.sweep.status import PhaseStatus
 EARLIEST_S = 3.0
 """Seconds of work after which there is a forecast before a unit has ended."""
 EVENT_S = 5.0
-"""Seconds for which an event is shown (an epoch, a unit that ended); then what units say of themselves is."""
+"""Seconds for which an event is shown (an epoch, a unit that ended); afterwards the activity reported by a unit."""
 FOUND_S = 1.0
-"""A unit that ends sooner, and says nothing, was not computed: its result was found."""
+"""A unit that ends sooner without a report was not computed: its result was in the store."""
 
 
 @dataclass
@@ -29,21 +29,21 @@ class OpenUnit:
     unit: Unit
     began: float
     shares: dict[str, float] = field(default_factory=dict)
-    """By part, the share that is done."""
+    """Part → finished share."""
     first: dict[str, float] = field(default_factory=dict)
-    """By part, the share that was done before it was worked on."""
+    """Part → share that was finished before the work on the part began: a run may go on from a checkpoint."""
     part: str = ""
-    """The part that was heard last."""
+    """The part that reported last."""
     doing: str = ""
-    """What that part does."""
+    """Activity of that part."""
     heard: float = -1.0
-    """When."""
+    """Time of the last report; below 0 before the first."""
     since: float = 0.0
-    """When a share was heard first."""
+    """Time of the first reported share."""
     done_since: float = 0.0
-    """Units of the phase that were done of it then."""
+    """Finished share at that time, in units of the phase."""
     moved: float = 0.0
-    """When a share changed last."""
+    """Time of the last change of a share."""
 
     def hear(self, part: str, share: float | None, doing: str, now: float, first: float) -> bool:
         """Keep the progress of a part; return True if its share changed, or at the first report of the unit."""
@@ -112,12 +112,12 @@ class PhaseProgress:
         self._working_since: float | None = None
         self._last_sign = now
         self._not_worked = 0.0
-        """Units that have ended, or parts of them, which were done before or found."""
+        """Units, or parts of units, that count as finished without work: done before, or found in the store."""
         self._whole_s: list[float] = []
-        """How long each unit took that has ended, as far as they said how far they were."""
+        """Seconds for a whole unit, of all ended units that reported a share."""
         self._detail, self._detail_at = "", now
         self.units: dict[str, OpenUnit] = {}
-        """Those that have not ended, by their keys."""
+        """Key → unfinished unit."""
 
     @property
     def ended(self) -> bool:

@@ -24,10 +24,9 @@ from raykd.sweep.status import PhaseStatus, RunStatus, Status, StudentStatus
 
 THREAD = "raykd-monitor"
 EVERY_S = 5.0
-"""Seconds between two looks of those that watch."""
-
+"""Seconds between two calls of the watchers."""
 LAST_LOOK_S = 10.0
-"""A watcher that hangs, because a store is out of reach, keeps no command from ending."""
+"""Seconds for which the end of a command waits for a watcher that hangs, because a store is out of reach."""
 KEEP_S = 10.0
 """Seconds between two statuses in the store: `raykd watch` reads them, and on a bucket each is a request."""
 
@@ -38,7 +37,7 @@ class View(Protocol):
     """Shows the progress of phases."""
 
     def begin(self, phase: PhaseStatus) -> None:
-        """Show the begin of a phase."""
+        """Show the beginning of a phase."""
         ...
 
     def moved(self, phase: PhaseStatus) -> None:
@@ -67,7 +66,7 @@ class Monitor(Listener):
     watchers: list[Watcher] = field(default_factory=list)
     """Called every few seconds while the monitor runs, in a thread, and once more at its end."""
     untracked: Callable[[], int] = lambda: 0
-    """How many values the tracking server does not have yet."""
+    """Returns the number of values that the tracking server does not have yet."""
 
     def __post_init__(self) -> None:
         self._lock, self._began = threading.Lock(), self.clock()
@@ -133,7 +132,7 @@ class Monitor(Listener):
         try:
             yield
         finally:
-            with self._showing:  # when this ends, it does nothing any more
+            with self._showing:  # the watcher is not called any more after this block
                 self.watchers.remove(watcher)
 
     def _show(self) -> None:
@@ -237,7 +236,7 @@ class Monitor(Listener):
 
 
 def _run_status(unit: OpenUnit, epochs: Mapping[str, RunEpoch] | None) -> RunStatus:
-    """The state of a job, from its unit and the last finished epoch of its runs."""
+    """Return the state of a job, from a unit and the last finished epoch of the unit's runs."""
     about = unit.unit.about
     name = unit.unit.parts.get(unit.part) or next(iter(unit.unit.parts.values()))
     share = unit.done / unit.unit.counts if unit.shares else None

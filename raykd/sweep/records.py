@@ -27,15 +27,15 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 """The names that a sweep may have: one word of a path."""
 
 MOST_KEYS = 5
-"""Of those in which a sweep is another one, so many are named."""
+"""Most differing keys that an error names."""
 COSTS = "costs.json"
-"""The grid on which the sweep compares what is timed."""
+"""File with the grid for comparing timed costs."""
 TRACKING = "tracking.json"
-"""Where the sweep's run is on its tracking server."""
+"""File with the path of the sweep's run on the tracking server."""
 
 
 Differing = Callable[[PlainObject], Sequence[str]]
-"""Names the keys in which the tree of a sweep file is another than the one that a sweep was started with."""
+"""Receives the tree with which a sweep was started, and returns the dotted keys in which the present file differs."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Record:
     distributions: Mapping[str, str] = field(default_factory=dict)
     """Parameter → Optuna distribution as JSON."""
     sampler: PlainObject = field(default_factory=dict)
-    """What the sampler noted of it: the generation of an evolutionary one."""
+    """Notes of the sampler on the trial, such as the generation in an evolutionary search."""
     epochs: Mapping[str, Sequence[PlainObject]] = field(default_factory=dict)
-    """Of a trial that was stopped early, run → the metrics of its epochs; others have them in their runs' results."""
+    """Run id → metrics of the epochs, of a trial stopped early; other trials have them in their runs' results."""
 
     def to_plain(self) -> PlainObject:
         """Return the JSON form; `from_plain` reads it back."""
@@ -85,9 +85,9 @@ class TrainingLabels:
     """Number of training labels of one alternative of the corpus."""
 
     settings: PlainObject
-    """Key path → value, of what distinguishes its trials from those of the other alternatives."""
+    """Key path → value, of the settings by which its trials differ from those of other alternatives."""
     labels: Mapping[str, int]
-    """By language, those without any left out: spans, words or sentences."""
+    """Language → number of labels in spans, words or sentences; languages without labels are left out."""
 
 
 def training_labels(alternatives: Sequence[TrainingLabels], trial: Trial) -> Mapping[str, int]:
@@ -112,12 +112,12 @@ class SweepRecords:
     def __init__(self, storage: Storage, name: str):
         self.name, self.folder, self.storage = name, storage.child("sweeps", name), storage
         self.lease: Lease | None = None
-        """Of the driver that writes here; readers have none. It alone writes, so it reads each record once."""
+        """Lease of the driver; None for readers. Only the driver writes, so it keeps each record that it has read."""
         self._records_by_file: dict[str, Record] | None = None
         self._teachers: list[Teacher] | None = None
 
     def exists(self) -> bool:
-        """Return True if a sweep of this name was started."""
+        """Return True if a sweep with the name was started."""
         return self.folder.exists("sweep.json")
 
     def open(
@@ -149,7 +149,7 @@ class SweepRecords:
             self._write("sweep.json", plain)
 
     def started_as(self, sweep_id: str) -> bool:
-        """Return True if a sweep of this name was started with the same search, so that it can be resumed."""
+        """Return True if the sweep was started with the same search, so that it can be resumed."""
         return self._sweep_id() == sweep_id
 
     def _sweep_id(self) -> str | None:
@@ -171,7 +171,7 @@ class SweepRecords:
             return
         if started != sweep_id:
             keys = list(differing(self.tree()))
-            # Files that are equal but for what they stand for: another version resolves them otherwise.
+            # Without a differing key the ids differ only because another version resolves the file otherwise.
             listing = ", ".join(keys[:MOST_KEYS]) + (
                 f" and {len(keys) - MOST_KEYS} more" * (len(keys) > MOST_KEYS)
             )
@@ -225,7 +225,7 @@ class SweepRecords:
         name, plain = f"trials/{record.trial.number:05d}.json", record.to_plain()
         self._write(name, plain)
         if self._records_by_file is not None:
-            # As it would be read: a driver that goes on with the sweep must see the same.
+            # Through JSON, as a later driver will read it: both must see the same record.
             self._records_by_file[name] = Record.from_plain(json.loads(json.dumps(plain)))
 
     def save_teachers(
@@ -297,7 +297,7 @@ class SweepRecords:
         return self.folder.find_json(COSTS, lambda plain: dict(plain["grid"]))
 
     def save_run(self, place: str) -> None:
-        """Write the path of the sweep's run below the URI of its tracking server."""
+        """Write the path of the sweep's run below the URI of the tracking server."""
         self._write(TRACKING, {"run": place})
 
     def run_place(self) -> str:
@@ -332,7 +332,7 @@ class SweepRecords:
         return teachers or []
 
     def training(self) -> list[TrainingLabels]:
-        """Return the number of training labels of each alternative of the corpus; empty before teachers are trained."""
+        """Return the numbers of training labels, by alternative of the corpus; empty before teachers are trained."""
         alternatives = self.folder.find_json(
             "teachers.json",
             lambda plain: [TrainingLabels(**alternative) for alternative in plain["training"]],
@@ -340,7 +340,7 @@ class SweepRecords:
         return alternatives or []
 
     def dev_labels(self) -> int | None:
-        """Number of labels of dev that a score counts: spans, words or sentences.
+        """Return the number of dev labels counted by a score: spans, words or sentences.
 
         None before teachers are trained, and for a masked language model.
         """

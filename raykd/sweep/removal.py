@@ -29,11 +29,12 @@ class Removal:
     """The files to remove."""
 
     sweep: str | None
+    """Name of the sweep to remove; None: parts unused by all sweeps."""
     parts: tuple[Part, ...]
     records: Mapping[str, Stamp] = field(default_factory=dict)
-    """The files of the sweep's own folder."""
+    """Files of raykd in the folder of the sweep."""
     foreign_files: tuple[str, ...] = ()
-    """Files in that folder that raykd does not know: they stay."""
+    """Other files in that folder, unknown to raykd: they stay."""
 
     @property
     def bytes(self) -> int:
@@ -94,7 +95,7 @@ def plan_removal(
 
 
 def remove(storage: Storage, planned: Removal, *, note: Callable[[str], None]) -> None:
-    """Remove the planned files that have not come into use meanwhile.
+    """Remove the planned files, unless they have come into use meanwhile.
 
     Args:
         storage: The store.

@@ -41,7 +41,7 @@ class RunList:
         self._runs = {run.id: (name, run) for name, run in runs}
         self._metric = TASKS[runs[0][1].task].score_label if runs else ""
         self.failed: dict[str, str] = {}
-        """Name → why."""
+        """Name of a failed run → reason."""
 
     def next(self) -> Job | None:
         """Return the next run of the list."""
@@ -197,9 +197,9 @@ class Trials:
         self._next_number = 1 + max((record.trial.number for record in trials), default=-1)
         self._running: dict[str, _Running] = {}
         self.ended_by = ""
-        """Why the search ended before its last trial."""
+        """Reason why the search ended before its last trial; empty otherwise."""
         self.given_up = ""
-        """Why no other trial is begun: too many failed."""
+        """Reason why no other trial begins, as too many failed; empty otherwise."""
 
     def next(self) -> Job | Wait | None:
         """Return the next trial to run."""
@@ -229,11 +229,11 @@ class Trials:
             if proposal is None:
                 return None
             setting = self._resolve(proposal.tree)
-            # Proposed before: it is computed once.
+            # Tried before: each setting is computed once.
             if setting.run_ids in self._records_by_run_ids:
                 continue
             record = self._record(setting, proposal)
-            # It costs more than the search allows, which is known without training it.
+            # The setting costs more than the search allows; costs are known before training.
             if not record.trial.feasible and self._role == "search":
                 continue
             self._remaining -= 1
@@ -262,8 +262,8 @@ class Trials:
         self._running[key] = running
         self._recorder.start(running.record, running.setting)
         if self._stopper is not None:
-            # What was reported of runs that go on from a checkpoint is not reported again. The driver may have died
-            # before it judged the last epoch.
+            # Runs that go on from a checkpoint do not report their earlier epochs again. The driver may have died
+            # before it judged the last of these.
             storage = self._recorder.records.storage
             epochs_of_runs = {
                 run.id: reported_epochs(storage.child(*run.folder)) for run in running.setting.runs
@@ -300,7 +300,7 @@ class Trials:
             self._give_up()
 
     def _give_up(self) -> None:
-        # What an earlier driver left is judged when it was tried again.
+        # Failed trials of an earlier driver count only after they were tried again.
         unrepeated = {record.trial.number for record in self._to_repeat}
         self.given_up = reason_to_give_up(
             record.trial for record in self._records.values() if record.trial.number not in unrepeated
@@ -315,7 +315,7 @@ class Trials:
         self._records_by_run_ids[record.trial.run_ids] = self._records[record.trial.number] = record
 
     def _judged(self, trial: Trial) -> Trial:
-        """The trial with its violations of constraints; a baseline need not meet them."""
+        """Return the trial with the violations of constraints; a baseline need not meet them."""
         return self._recorder.constraints.with_violations(trial) if self._role != "baseline" else trial
 
     def _outcome(self, running: _Running, outcome: Outcome) -> Trial:

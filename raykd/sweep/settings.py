@@ -45,9 +45,9 @@ class Prepared:
     needs: tuple[Need, ...]
     """The stored signals that serve every setting that has them."""
     live: tuple[Need, ...]
-    """What teachers give in the training step of some setting."""
+    """Signals that teachers compute in the training step, over all settings."""
     differences: PlainObject
-    """Dotted key path → value, of what distinguishes it from the sweep's other alternatives."""
+    """Dotted key path → value, of the settings that differ between the sweep's alternatives."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Setting:
     recipe: SweepFile
     prepared: Prepared
     seeds: tuple[tuple[Run, ...], ...]
-    """For each seed the runs that are one student together."""
+    """Seed by seed, the runs that together are one student: one, or one for each language."""
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -93,7 +93,7 @@ class Setting:
         return [joined_result(of_seed) for of_seed in self.by_seed(results)]
 
     def cost(self, storage: Storage, on: PlainObject | None = None) -> Cost:
-        """Cost of the student on this hardware; all seeds cost the same.
+        """Return the cost of the student on the hardware `on`, by default that of this process; seeds cost the same.
 
         Raises:
             RunError: the cost was not measured yet.
@@ -182,7 +182,7 @@ class Settings:
 
     @cached_property
     def covering(self) -> dict[str, list[PlainObject]]:
-        """Plain trees that cover all alternatives of the remaining sections, by `preparation_key`."""
+        """`preparation_key` → plain trees with all alternatives of the remaining sections."""
         all_trees = [{**self._tree, **sections} for sections in preparation_trees(self._tree)]
         trees = [[variant.tree for variant in covering_trees(tree)] for tree in all_trees]
         return {preparation_key(self.recipe(first)): [first, *rest] for first, *rest in trees}
@@ -235,7 +235,7 @@ def _sections(recipe: SweepFile) -> PlainObject:
 
 
 def _differences(plain: PlainObject) -> dict[str, PlainObject]:
-    """The values in which several mappings differ, by mapping and dotted key path."""
+    """Return the values in which several mappings differ: key of the mapping → dotted key path → value."""
     flat = {
         key: dict(item for name, section in sections.items() for item in dotted_values(name, section))
         for key, sections in plain.items()

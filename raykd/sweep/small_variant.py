@@ -19,7 +19,7 @@ AMOUNTS = frozenset(
         "pair_dim", "iterations", "size", "minutes", "hours", "gpu_hours",
     )
 )  # fmt: skip
-"""Settings of which more takes longer."""
+"""Settings with longer training or computation for larger values."""
 LANGUAGES = "corpus.languages"
 
 

@@ -23,14 +23,14 @@ from raykd.sweep.early_stopping import StoppingConfig
 from raykd.sweep.records import NAME
 from raykd.tracking.config import TrackingConfig
 
-# What may differ between two calls of one sweep: none of it changes what a trial computes.
+# Sections that may differ between two calls of one sweep: they do not change the results of trials.
 FREE = frozenset({"budget", "resources", "tracking", "store", "baseline", "card", "teachers_must_learn"})
 LATER = ("trials", "confirm")
-"""What of `search` may be other when a sweep is resumed."""
+"""Keys of `search` that may change when a sweep is resumed."""
 NOT_STORED = (("store",), ("tracking", "uri"))
-"""URIs that are connected to, and kept nowhere but in `sweep.json`, without their passwords."""
+"""Keys with URIs that may hold passwords: they are stored only in `sweep.json`, and there without passwords."""
 PREPARED = ("corpus", "teachers", "teacher_corpus")
-"""Sections that are computed before the search: where they are searched, once for every alternative."""
+"""Sections that are computed before the search, once for every alternative."""
 SEARCHABLE = (*PREPARED, "student", "objective", "stages", "strategy", "schedule", "training")
 
 
@@ -150,7 +150,7 @@ def plain_sweep(tree: PlainObject) -> SweepFile:
 
 
 def preparation_trees(tree: PlainObject) -> list[PlainObject]:
-    """The sections in `PREPARED` of a sweep file's tree, with plain values: one mapping for each alternative.
+    """Return the sections in `PREPARED` of a sweep file's tree, with plain values: one mapping for each alternative.
 
     Raises:
         ValueError: a `float` without a step is searched, with infinitely many values.
@@ -159,7 +159,7 @@ def preparation_trees(tree: PlainObject) -> list[PlainObject]:
 
 
 def searched_tree(tree: PlainObject) -> PlainObject:
-    """The searchable sections of a sweep file's tree."""
+    """Return the searchable sections of a sweep file's tree."""
     return {section: tree[section] for section in SEARCHABLE if section in tree}
 
 
@@ -169,8 +169,8 @@ def search_identity(document: Document) -> str:
 
 
 def differing_keys(tree: PlainObject, other_tree: PlainObject) -> list[str]:
-    """Dotted keys in which the searches of two sweep files differ."""
-    # As it is stored.
+    """Return the dotted keys in which the searches of two sweep files differ."""
+    # One of the trees comes from the store, where passwords are removed.
     first, second = (json.loads(redact(json.dumps(_searched(sections)))) for sections in (tree, other_tree))
     return [dotted(path) for path in _differing(first, second, ())]
 

@@ -18,9 +18,9 @@ class Starts:
     """The first settings of a search."""
 
     params: Sequence[PlainObject] = ()
-    """Of each setting what it decides of the space; the sampler draws the rest."""
+    """Values of each setting for searched keys; the sampler draws the rest."""
     misfits: Sequence[str] = ()
-    """Of an earlier sweep's settings that this space does not have: the trial and why."""
+    """Trials of an earlier sweep with settings outside the present space, each with the reason."""
 
 
 def start_fault(setting: PlainObject, space: PlainObject) -> str | None:
@@ -33,7 +33,7 @@ def start_fault(setting: PlainObject, space: PlainObject) -> str | None:
     if unknown := [key for key in values if key not in fit.used]:
         return f"{unknown[0]} is no setting of this file; write its dotted key path, such as student.hidden_dim: 64"
     if not fit.params:
-        return "decides nothing that is searched; give a value to a setting that is"
+        return "has no value for a searched setting; give a value to one that is searched"
     return None
 
 

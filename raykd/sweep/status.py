@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from raykd.identity import PlainObject
 
 FILE = "status.json"
-"""In the sweep's folder."""
+"""Name of the file in the folder of a sweep."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class PhaseStatus:
     total: int
     done: int
     found: int
-    """How many were done before it began."""
+    """Units that were done before the phase began."""
     seconds: float
     ended: bool = False
     detail: str = ""
-    """What it does now; after its end, what it did."""
+    """The current activity; after the end of the phase, its result."""
     within: float = 0.0
-    """How much is done of the units that have not ended: each counts from 0 to 1."""
+    """Work done on unfinished units, in units: each counts from 0 to 1."""
     left_s: float | None = None
-    """About how long it still takes; None before the first estimate and after its end."""
+    """Estimated remaining seconds; None before the first estimate and after the end."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ class RunStatus:
     name: str
     about: str
     epoch: int | None = None
-    """The last one that ended; None before the first."""
+    """Number of the last finished epoch, from 1; None before."""
     most: int | None = None
+    """Largest number of epochs; None if only optimiser steps or patience end the run."""
     dev: float | None = None
+    """Dev score of that epoch, 0 to 1."""
     done: float | None = None
-    """The share of the job that is done, from 0 to 1; None where it does not say."""
+    """Finished share of the job, from 0 to 1; None if the job has not reported it."""
     doing: str = ""
-    """What it does now, in a few words."""
+    """The current activity, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +65,29 @@ class Status:
 
     written: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
-    """Since the driver began."""
+    """Seconds since the driver began."""
     end: str = ""
-    """How it ended; empty while it runs."""
+    """The end of the sweep: ended, interrupted, or failed with the reason; empty while it runs."""
     phases: tuple[PhaseStatus, ...] = ()
     running: tuple[RunStatus, ...] = ()
     trials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Role → state → how many, those of earlier drivers included."""
+    """Role → state → number of trials, those of earlier drivers included."""
     front: tuple[StudentStatus, ...] = ()
-    """The best on dev first."""
+    """Students of the front, the best on dev first."""
     hypervolume: float | None = None
     label: str = ""
-    """What the score is called."""
+    """Readable name of the score."""
     epochs: int = 0
     tokens: int = 0
-    """Trained on, in epochs that have ended."""
+    """Tokens trained on, in finished epochs."""
     tokens_per_second: float = 0.0
-    """Of all runs that train now, by their last epochs."""
+    """Speed of all training runs together, by their last epochs."""
     sentences: int = 0
-    """Read by teachers and frozen encoders."""
+    """Sentences read by teachers and frozen encoders."""
     untracked: int = 0
     """Values that the tracking server does not have yet."""
     budget_s: float | None = None
-    """What is left; None without a limit."""
+    """Remaining seconds of the budget; None without a limit."""
     budget_gpu_hours: float | None = None
 
     @property
@@ -103,7 +105,7 @@ class Status:
         return self.trials.get(role, {}).get(state, 0)
 
     def to_plain(self) -> PlainObject:
-        """JSON-able form; `from_plain` reads it back."""
+        """Return the JSON form; `from_plain` reads it back."""
         return asdict(self)
 
     @staticmethod

@@ -100,7 +100,7 @@ class Study:
 
 
 _STATES = {"COMPLETE": TrialState.COMPLETE, "PRUNED": TrialState.PRUNED}
-"""What failed is tried again, and says nothing until then."""
+"""Final states of trials for the sampler. Failed trials are tried again, and tell the sampler nothing until then."""
 
 
 class _Suggest:
@@ -133,7 +133,7 @@ SAMPLERS: Mapping[str, Callable[[int, int], optuna.samplers.BaseSampler]] = Mapp
             seed=seed, multivariate=True, group=True, n_startup_trials=startup
         ),
         "nsga2": lambda seed, startup: optuna.samplers.NSGAIISampler(seed=seed, population_size=12),
-        # It models what all trials have, such as the student's sizes; below a choice it draws at random.
+        # A Gaussian process models only settings that all trials have; it draws those below a choice at random.
         "gp": lambda seed, startup: optuna.samplers.GPSampler(seed=seed, n_startup_trials=startup),
         "random": lambda seed, startup: optuna.samplers.RandomSampler(seed=seed),
         "grid": lambda seed, startup: optuna.samplers.RandomSampler(seed=seed),

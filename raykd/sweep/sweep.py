@@ -1,4 +1,4 @@
-"""A sweep: the meaning of its file for a store. Its alternatives, runs, shapes, transfer sets and records."""
+"""A sweep: alternatives, runs, shapes, transfer sets and records of a sweep file in a store."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Sweep:
 
     @property
     def variants(self) -> list[SweepFile]:
-        """Plain recipes that cover all alternatives of the sweep."""
+        """Plain recipes with all alternatives of the sweep."""
         return [self.settings.recipe(tree) for trees in self.settings.covering.values() for tree in trees]
 
     @property
     def first_setting(self) -> Setting:
-        """The setting with the first alternative of each search."""
+        """The setting with the first alternative of every search."""
         return self.settings.of(covering_trees(self.document.tree)[0].tree)
 
     def refuse(self, *, resume: bool) -> None:
@@ -89,11 +89,11 @@ class Sweep:
 
     @property
     def resumable(self) -> bool:
-        """True if a sweep of this name was started with the same search."""
+        """True if the sweep was started with the same search."""
         return self.records.started_as(search_identity(self.document))
 
     def earlier(self) -> list[Record]:
-        """The trials of the search that need not be repeated."""
+        """Return the finished trials of the search, complete or stopped early; failed ones are tried again."""
         records = self.records.load() if self.resumable else []
         return [
             record
@@ -146,7 +146,7 @@ class Sweep:
 
     @property
     def members(self) -> list[tuple[str, Run]]:
-        """Name and run of each trained teacher: those of `teachers`, or the members of an ensemble."""
+        """Names and runs of the trained teachers: those of `teachers`, or the members of an ensemble."""
         return self._distinct(
             lambda preparation: [member for teacher in preparation.teachers for member in teacher.members],
             _id,
@@ -165,11 +165,11 @@ class Sweep:
     def _distinct(
         self, named_items: Callable[[Preparation], Iterable[tuple[str, T]]], key: Callable[[T], Hashable]
     ) -> list[tuple[str, T]]:
-        """The distinct items of all preparations; a name of several items is followed by their differences."""
+        """Return the distinct items of all preparations; a name of several items is followed by the differences."""
         distinct: dict[Hashable, tuple[str, T, PlainObject]] = {}
         for prepared in self.preparations.values():
             for name, item in named_items(prepared.preparation):
-                # Only what all preparations with this item have in common belongs to its name.
+                # Only settings that all preparations with the item share belong to the item's name.
                 _, _, differences = distinct.get(key(item), (name, item, prepared.differences))
                 common = {path: v for path, v in prepared.differences.items() if differences.get(path) == v}
                 distinct[key(item)] = (name, item, common)

@@ -30,7 +30,7 @@ from raykd.tracking.sweep_pages import Ending, Gain, SweepPages
 from raykd.tracking.views import Experiment, front_links
 
 Card = Callable[[Export], str]
-"""What makes the model card of an export."""
+"""Returns the model card of an export, as Markdown."""
 
 
 @contextmanager

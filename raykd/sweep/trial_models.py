@@ -15,7 +15,7 @@ class TrialModel:
 
     run: Run
     folder: str
-    """Of its export, below the trial's: its language where each language has a model of its own, else nothing."""
+    """Subfolder for the export, below that of the trial: the language if each has its own model, else empty."""
 
 
 def seeds_of(records: SweepRecords, trial: Trial) -> list[list[TrialModel]]:

@@ -41,9 +41,9 @@ from raykd.transfer import read_manifest, signal_id
 
 RUN_ID = re.compile(rf"run-{ID}")
 MISNAMED = "misnamed"
-"""In what sweeps use: folders of runs whose content gives another name."""
+"""Key of `used_by` for misnamed runs: folders whose content gives another id."""
 SIGNALS_OF = "signals_of"
-"""What else is noted of what is used: the identities under which signals of teachers are stored."""
+"""Key of `used_by` for the ids under which signals of used teachers are stored."""
 KEPT = ("costs",)
 """Kinds that are never free: small, and slow to measure again."""
 
@@ -69,7 +69,7 @@ class Part:
 
     @property
     def order(self) -> list[str]:
-        """The files in the order of their removal: a half removed part looks unfinished."""
+        """The files in the order of removal: a half removed part looks unfinished."""
         return sorted(self.files, key=lambda name: (name.rpartition("/")[2] not in COMPLETION_FILES, name))
 
 
@@ -140,7 +140,7 @@ def used_alone(storage: Storage, name: str) -> list[Part]:
 
 
 def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
-    """The parts not in `used`; raises StoreError if a run has another name than this raykd would give it."""
+    """Return the parts not in `used`; raise OtherVersionError if the present raykd would give a run another id."""
     if misnamed := sorted(used[MISNAMED]):
         problem = "is of another version of raykd, or was renamed: what it was made from is not known"
         hint = "use the raykd that wrote it"
@@ -149,7 +149,7 @@ def _free(storage: Storage, used: Mapping[str, set[str]]) -> list[Part]:
 
 
 def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = True) -> dict[str, set[str]]:
-    """Return the names of the parts used by some sweeps, by kind.
+    """Return the names of the parts used by some sweeps, by kind; further keys are `MISNAMED` and `SIGNALS_OF`.
 
     Raises:
         StoreError: a part is damaged; or, with `ended`, a sweep has not ended, so its needs are not known yet.
@@ -171,14 +171,14 @@ def used_by(storage: Storage, sweeps: Iterable[SweepRecords], *, ended: bool = T
         for name in storage.names(f"transfer/{signal}/"):
             if name.endswith(MANIFEST):
                 origin = read_manifest(storage.child(*name.split("/")[:-1])).origin
-                # A signal of a teacher that is used, for a text that is used: other signals are computed from it.
+                # Signals of a used teacher for a used text stay: further signals are computed from them.
                 if origin.teacher_id in used[SIGNALS_OF] and origin.text_id in {"", *used["transfer"]}:
                     used["transfer"].add(signal)
     return used
 
 
 def _part(storage: Storage, name: str) -> str:
-    """Name of the part that contains a file: for a note of a source, its corpus."""
+    """Return the name of the part with a file; a note of a source belongs to the corpus."""
     part = name.split("/")[1]
     if part == SOURCES:
         return read_noted_corpus(storage, name.rpartition("/")[2].removesuffix(".json"))
@@ -186,7 +186,7 @@ def _part(storage: Storage, name: str) -> str:
 
 
 def _use_stored(storage: Storage, used: dict[str, set[str]], kind: str, name: str) -> None:
-    """Note the run in a folder of the store, if there is one."""
+    """Add the run in a folder of the store to `used`, if there is one."""
     if storage.exists(f"{kind}/{name}/{MODEL}"):
         run = storage.read_json(f"{kind}/{name}/{MODEL}", Run.from_plain)
         if run.id != name:
@@ -196,7 +196,7 @@ def _use_stored(storage: Storage, used: dict[str, set[str]], kind: str, name: st
 
 
 def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
-    """Note a run with all parts from which it was made."""
+    """Add a run and all parts from which it was made to `used`."""
     kind, run_id = run.folder
     if run_id in used[kind]:
         return

@@ -22,7 +22,7 @@ from raykd.training.model_folder import build_model
 from raykd.training.stages import select_trainable
 
 UPDATE_S = 4.5e-9
-"""Seconds in which Adam updates a parameter, of any batch and on every worker (benchmarks/ddp_simulation.py)."""
+"""Seconds of Adam for one parameter in each step, for any batch and on every worker (benchmarks/ddp_simulation.py)."""
 EFFICIENT = 0.85
 """Below this efficiency workers are better used for other runs."""
 
@@ -34,10 +34,10 @@ class WorkerEfficiency:
     run: Run
     workers: int
     tokens: int
-    """Of a batch, over all workers."""
+    """Tokens of a batch, over all workers."""
     efficiency: float
     efficient_tokens: float
-    """The smallest batch that would be `EFFICIENT`."""
+    """The smallest batch with an efficiency of `EFFICIENT`, in tokens."""
 
 
 def worker_efficiencies(sweep: Sweep, network: Network) -> list[WorkerEfficiency]:

@@ -40,7 +40,7 @@ class Baseline(AfterSearch):
 
 
 def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iterator[Trials]:
-    """Trials that train the twins of selected students with `objective`."""
+    """Yield the trials of the missing twins: selected students, trained with `objective` instead."""
     records = recorder.records.load()
     students = with_seeds(worth_a_baseline(records, recorder.objectives), records)
     complete = [record for record in records if record.trial.state == "COMPLETE"]
@@ -49,7 +49,7 @@ def twins_of_sweep(recorder: Recorder, objective: str, resolve: Resolve) -> Iter
 
 
 def twin_tree(record: Record, objective: str) -> PlainObject:
-    """The same setting with labels alone, for as many optimiser steps as the runs of the record.
+    """Return the setting of a record with labels alone, for as many optimiser steps as its runs had.
 
     Equal epochs would not do: without the unlabelled text an epoch is shorter, and a student with more steps is better
     for this alone.
@@ -66,7 +66,7 @@ def twin_tree(record: Record, objective: str) -> PlainObject:
 
 
 def worth_a_baseline(records: Sequence[Record], objectives: Directions) -> list[Record]:
-    """Records of the front, and the best trial of each objective by dev score.
+    """Return the records of the front, and the best trial of each objective by dev score.
 
     Trials on gold labels and trials that miss a constraint are left out.
     """

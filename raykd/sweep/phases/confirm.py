@@ -19,7 +19,7 @@ from raykd.sweep.scheduler import Resolve, Trials, listed_trials
 
 
 class AfterSearch(Phase):
-    """A phase with trials that follow from those of the search; skipped if the search was given up."""
+    """A phase whose trials depend on those of the search; skipped if the search was given up."""
 
     name: ClassVar[Role]
     role = "students"
@@ -75,7 +75,7 @@ class Confirm(AfterSearch):
 
 
 def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[Trials]:
-    """Trials that run the students of the front over `seeds` seeds."""
+    """Yield the missing trials of the front's students over `seeds` seeds."""
     records = recorder.records.load()
     front = {
         trial.number for trial in pareto_front([record.trial for record in records], recorder.objectives)
@@ -88,12 +88,12 @@ def confirm_front(recorder: Recorder, seeds: int, resolve: Resolve) -> Iterator[
 
 
 def over_seeds(resolved: PlainObject, seeds: int) -> PlainObject:
-    """The same setting over `seeds` seeds."""
+    """Return the setting of a record over `seeds` seeds."""
     return {**resolved, "search": {**resolved.get("search", {}), "runs_per_setting": seeds}}
 
 
 def with_seeds(records: Sequence[Record], all_records: Sequence[Record]) -> list[Record]:
-    """The records, each replaced by its confirmation among `all_records`, if there is one."""
+    """Return the records, each replaced by its confirmation among `all_records`, if there is one."""
     confirmed = []
     for record in records:
         by = find_confirmation(record.trial, [candidate.trial for candidate in all_records])

@@ -73,12 +73,12 @@ def measure_costs(
 
 
 def check_measurable(sweep: Sweep, cluster: Topology) -> None:
-    """Raise PlacementError if no node can measure a figure that the sweep file requests."""
+    """Raise PlacementError if a figure requested by the sweep file cannot be measured on any node."""
     check_gpu(_runtimes(sweep, ()), sweep.file.resources, cluster)
 
 
 def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
-    """Take the costs from the store if `measure_costs` has measured all of them here, without load.
+    """Take the costs from the store, if `measure_costs` has measured all of them here, without load.
 
     Args:
         sweep: The sweep.
@@ -102,7 +102,7 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
 
 
 def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
-    """One run of each timed shape: of students, teachers and members of ensembles."""
+    """Return one run per timed shape: of students, teachers and members of ensembles."""
     runs = [*shapes, *(run for _, run in [*sweep.teachers, *sweep.members])]
     return list({shape_key(sweep.storage, run): run for run in runs}.values())
 
@@ -163,7 +163,7 @@ def keep_grid(sweep: Sweep) -> Grid:
 
 
 def renew_costs(sweep: Sweep, recorder: Recorder) -> None:
-    """Give the trials of an earlier driver the present costs of their shapes: all trials of a shape cost the same."""
+    """Update the costs in trials of an earlier driver: all trials of a shape cost the same."""
     for record in sweep.records.load():
         setting = sweep.settings.of(record.resolved)
         trial = with_cost(record.trial, recorder.cost_of(setting), recorder.grid)

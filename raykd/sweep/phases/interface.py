@@ -28,14 +28,14 @@ class PhaseContext:
     cluster: Topology
     listener: Listener
     publish: Callable[[], None] = lambda: None
-    """Called at the end of each phase, without waiting for a server: what the phase recorded is to be shown."""
+    """Called at the end of each phase to publish its records; must not wait for a server."""
     placements: Placements = field(init=False)
     at_once: int = 1
-    """How many runs are done at the same time in the slots of the phase that runs."""
+    """Number of simultaneous runs in the slots of the present phase."""
     recorder: Recorder = field(init=False)
-    """Records the trials. The search sets it."""
+    """Records the trials; set by the search."""
     given_up: str = ""
-    """Why no trial follows: too many failed."""
+    """Reason why no further trial begins, as too many failed; empty if the sweep goes on."""
 
     def __post_init__(self) -> None:
         self.placements = preflight(self.sweep.file.resources, self.cluster)
@@ -46,13 +46,13 @@ class Phase(ABC):
 
     name: ClassVar[str]
     role: ClassVar[RunRole | None] = None
-    """Whose slots do its runs; None: it has no runs."""
+    """Role whose slots do the runs of the phase; None if it has no runs."""
 
     def __init__(self, context: PhaseContext):
         self.context, self.sweep, self.listener = context, context.sweep, context.listener
 
     def is_skipped(self) -> bool:
-        """True if the sweep goes on without this phase; asked when the phase's turn comes."""
+        """True if the sweep goes on without this phase; read when the phase would begin."""
         return False
 
     def planned(self) -> int:

@@ -73,7 +73,7 @@ class Search(Phase):
         return self._summary
 
     def _recorder(self) -> Recorder:
-        """A recorder with the costs of all settings; the teachers' rows are in the store."""
+        """Return a recorder with the costs of all settings; the teachers' rows are in the store."""
         sweep = self.sweep
         note_unused_text(sweep, self.listener)
         teachers = save_teachers(sweep, self.listener)
