@@ -1,10 +1,11 @@
-"""A simulated GPU: its tensors compute on the CPU, and every time that a program waits for it is noted.
+"""A simulated GPU: its tensors compute on the CPU, and each wait of the program for the GPU is counted.
 
 A tensor on it is an `OnGPU`, which says that its device is `cuda:0`. The program waits where it reads a value back
 (`item`, `tolist`, `nonzero`, an index of booleans, a copy to the CPU), and where it sends one from memory that is not
-pinned (a copy to the device, a list as an index, a tensor made from a list). Kernels are not timed: this counts.
+pinned (a copy to the device, a list as an index, a tensor made from a list). Kernels are not timed; waits are counted.
 
-While a CUDA graph is captured nothing may wait, as on a GPU; replayed, it computes once more from what its inputs are.
+While a CUDA graph is captured nothing may wait, as on a GPU. A replayed graph computes from the current values of its
+inputs.
 """
 
 from __future__ import annotations
@@ -51,36 +52,36 @@ INDEXED = {
 
 
 class OnGPU(torch.Tensor):
-    """A tensor on the simulated GPU; `here` holds its values."""
+    """A tensor on the simulated GPU; `cpu_tensor` holds its values."""
 
-    here: torch.Tensor
+    cpu_tensor: torch.Tensor
 
     @staticmethod
-    def __new__(cls, here: torch.Tensor, *, requires_grad: bool = False) -> OnGPU:
-        made = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, here.shape, strides=here.stride(), storage_offset=here.storage_offset(), dtype=here.dtype,
-            device=CPU, requires_grad=requires_grad,
+    def __new__(cls, cpu_tensor: torch.Tensor, *, requires_grad: bool = False) -> OnGPU:
+        tensor = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls, cpu_tensor.shape, strides=cpu_tensor.stride(), storage_offset=cpu_tensor.storage_offset(),
+            dtype=cpu_tensor.dtype, device=CPU, requires_grad=requires_grad,
         )  # fmt: skip
-        made.here = here
-        return made
+        tensor.cpu_tensor = cpu_tensor
+        return tensor
 
     __torch_function__ = torch._C._disabled_torch_function_impl
     device = property(lambda self: GPU)  # type: ignore[assignment]
     is_cuda = property(lambda self: True)  # type: ignore[assignment]
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
-        return ["here"], None
+        return ["cpu_tensor"], None
 
     @staticmethod
     def __tensor_unflatten__(inner: dict[str, torch.Tensor], *_: Any) -> OnGPU:
-        return OnGPU(inner["here"])
+        return OnGPU(inner["cpu_tensor"])
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise AssertionError(f"{func} outside `gpu()`")
 
     def __repr__(self) -> str:  # type: ignore[override]
-        return f"OnGPU({self.here!r})"
+        return f"OnGPU({self.cpu_tensor!r})"
 
 
 class _Gpu(TorchDispatchMode):
@@ -91,31 +92,31 @@ class _Gpu(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        there = tree_any(lambda each: isinstance(each, OnGPU), (args, kwargs))
-        asked = kwargs.get("device")
+        on_gpu = tree_any(lambda value: isinstance(value, OnGPU), (args, kwargs))
+        device = kwargs.get("device")
         if func is _ATEN._to_copy.default:
-            there = self._copied(args[0], asked, kwargs)
+            on_gpu = self._note_copy(args[0], device, kwargs)
         elif func is _ATEN.copy_.default:
-            self._written(*args[:2], later=args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
-        elif asked is not None:
+            self._note_write(*args[:2], later=args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
+        elif device is not None:
             # In a backward pass C++ makes tensors where it sees those of the GPU.
-            there = there or self.backward or torch.device(asked).type == "cuda"
-        elif there:
-            self._looked_at(func, args)
-        if asked is not None:
+            on_gpu = on_gpu or self.backward or torch.device(device).type == "cuda"
+        elif on_gpu:
+            self._note_reads(func, args)
+        if device is not None:
             kwargs["device"] = CPU
-        here = tree_map(_here, args), tree_map(_here, kwargs)
-        found = func(*here[0], **here[1])
-        if self.captured is not None and there:
-            self.captured.append(partial(_again, func, *here, found))
-        if not there:
-            return found
+        cpu_arguments = tree_map(_unwrapped, args), tree_map(_unwrapped, kwargs)
+        result = func(*cpu_arguments[0], **cpu_arguments[1])
+        if self.captured is not None and on_gpu:
+            self.captured.append(partial(_recompute, func, *cpu_arguments, result))
+        if not on_gpu:
+            return result
         if func._schema.is_mutable and not func._schema.name.endswith(".out"):
-            return _same(func, args, kwargs, found)
-        return tree_map_only(torch.Tensor, OnGPU, found)
+            return _in_place_result(func, args, kwargs, result)
+        return tree_map_only(torch.Tensor, OnGPU, result)
 
-    def _copied(self, source: Any, device: Any, kwargs: dict[str, Any]) -> bool:
-        """True if the copy is on the GPU. What C++ asks for is where it sees the tensors of the GPU, on the CPU."""
+    def _note_copy(self, source: Any, device: Any, kwargs: dict[str, Any]) -> bool:
+        """Note a copy to the GPU that waits; return True if the copy is on the GPU."""
         if isinstance(source, OnGPU):
             return True
         to_gpu = device is not None and torch.device(device).type == "cuda"
@@ -123,12 +124,12 @@ class _Gpu(TorchDispatchMode):
             self._note("a tensor is sent")
         return to_gpu
 
-    def _written(self, into: Any, source: Any, later: bool) -> None:
+    def _note_write(self, into: Any, source: Any, later: bool) -> None:
         pinned = later and (getattr(into, "pinned", False) or getattr(source, "pinned", False))
         if isinstance(into, OnGPU) != isinstance(source, OnGPU) and not pinned:
             self._note("a tensor is sent" if isinstance(into, OnGPU) else "a tensor is read")
 
-    def _looked_at(self, func: Any, args: Any) -> None:
+    def _note_reads(self, func: Any, args: Any) -> None:
         if func in READS:
             self._note(READS[func])
         elif func in INDEXED:
@@ -147,26 +148,31 @@ class _Gpu(TorchDispatchMode):
                 raise RuntimeError(f"{func}: tensors on the CPU and on {GPU}")
 
 
-def _again(func: Any, args: Any, kwargs: Any, found: Any) -> None:
-    """Compute the result of an operation from the current arguments, into what it gave."""
+def _recompute(func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    """Repeat an operation with its current arguments and write into the tensors of the earlier result."""
     now = tree_leaves(func(*args, **kwargs))
-    for old, new in zip(tree_leaves(found), now, strict=True):
+    for old, new in zip(tree_leaves(result), now, strict=True):
         if isinstance(old, torch.Tensor) and old is not new:
             old.copy_(new)
 
 
-def _here(each: Any) -> Any:
-    return each.here if isinstance(each, OnGPU) else each
+def _unwrapped(value: Any) -> Any:
+    return value.cpu_tensor if isinstance(value, OnGPU) else value
 
 
-def _same(func: Any, args: Any, kwargs: Any, found: Any) -> Any:
-    """The result of an operation in place: the tensors that it was given."""
-    given = {id(each.here): each for each in [*args, *kwargs.values()] if isinstance(each, OnGPU)}
-    for each in args:
-        if isinstance(each, (list, tuple)):
-            given |= {id(own.here): own for own in each if isinstance(own, OnGPU)}
+def _in_place_result(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    """The result of an operation in place: its argument tensors."""
+    wrappers = {
+        id(argument.cpu_tensor): argument
+        for argument in [*args, *kwargs.values()]
+        if isinstance(argument, OnGPU)
+    }
+    for argument in args:
+        if isinstance(argument, (list, tuple)):
+            wrappers |= {id(member.cpu_tensor): member for member in argument if isinstance(member, OnGPU)}
     return tree_map(
-        lambda each: given.get(id(each), OnGPU(each)) if isinstance(each, torch.Tensor) else each, found
+        lambda value: wrappers.get(id(value), OnGPU(value)) if isinstance(value, torch.Tensor) else value,
+        result,
     )
 
 
@@ -185,7 +191,7 @@ class _Calls(TorchFunctionMode):
             if func is not torch.Tensor.tolist:
                 raise TypeError("can't convert cuda:0 device type tensor to numpy")
             self._note("a tensor is read")
-            return args[0].here.tolist()
+            return args[0].cpu_tensor.tolist()
         if func is torch.Tensor.backward:
             self._gpu.backward = True
             try:
@@ -193,28 +199,28 @@ class _Calls(TorchFunctionMode):
             finally:
                 self._gpu.backward = False
         if func is torch.Tensor.pin_memory:
-            made = args[0].clone()
-            made.pinned = True
-            return made
+            pinned = args[0].clone()
+            pinned.pinned = True
+            return pinned
         if func is torch.empty and kwargs.pop("pin_memory", False):
-            made = func(*args, **kwargs)
-            made.pinned = True
-            return made
+            pinned = func(*args, **kwargs)
+            pinned.pinned = True
+            return pinned
         if func is torch.Tensor.is_pinned:
             return getattr(args[0], "pinned", False)
         if func in (torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu):
             return self._to(func, args, kwargs)
-        asked = kwargs.get("device")
+        device = kwargs.get("device")
         if (
-            asked is None
-            or torch.device(asked).type != "cuda"
-            or tree_any(lambda each: isinstance(each, OnGPU), args)
+            device is None
+            or torch.device(device).type != "cuda"
+            or tree_any(lambda value: isinstance(value, OnGPU), args)
         ):
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor):
             self._note("a tensor is sent")
-        wanted = kwargs.pop("requires_grad", False)
-        return OnGPU(func(*args, **kwargs | {"device": CPU}).detach(), requires_grad=wanted)
+        requires_grad = kwargs.pop("requires_grad", False)
+        return OnGPU(func(*args, **kwargs | {"device": CPU}).detach(), requires_grad=requires_grad)
 
     def _to(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """`.to` asks for CUDA itself before it copies."""
@@ -240,7 +246,7 @@ class _Calls(TorchFunctionMode):
             if source.requires_grad and torch.is_grad_enabled():
                 raise NotImplementedError("a gradient through a copy to the CPU")
             self._note("a tensor is read")
-            return source.here.to(dtype or source.dtype, copy=True)
+            return source.cpu_tensor.to(dtype or source.dtype, copy=True)
         options = {"device": device, "non_blocking": kwargs.get("non_blocking", False)}
         return torch.ops.aten._to_copy.default(source, dtype=dtype or source.dtype, **options)
 
@@ -318,14 +324,14 @@ class Kernels:
 
     def sum_product(self, chain: Chain, **options: bool) -> scaled.Sums:
         options.pop("token")
-        return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_here(chain), **options)))
+        return scaled.Sums(*map(OnGPU, scaled.sum_product(_chain_on_cpu(chain), **options)))
 
     def covariance(self, chain: Chain, along_BTY: OnGPU) -> tuple[OnGPU, ...]:
-        return tuple(map(OnGPU, scaled.covariance(_chain_here(chain), along_BTY.here)))
+        return tuple(map(OnGPU, scaled.covariance(_chain_on_cpu(chain), along_BTY.cpu_tensor)))
 
     def posterior(self, chain: Chain, teacher_BTY: OnGPU, **_: bool) -> tuple[OnGPU, ...]:
-        return tuple(map(OnGPU, engine._posterior(_chain_here(chain), teacher_BTY.here)))
+        return tuple(map(OnGPU, engine._posterior(_chain_on_cpu(chain), teacher_BTY.cpu_tensor)))
 
 
-def _chain_here(chain: Chain) -> Chain:
-    return Chain.unchecked(*(None if part is None else _here(part.detach()) for part in chain.parts()))
+def _chain_on_cpu(chain: Chain) -> Chain:
+    return Chain.unchecked(*(None if part is None else _unwrapped(part.detach()) for part in chain.parts()))

@@ -59,14 +59,14 @@ class NodeProcesses:
         self._running = ExitStack()
         self._nodes: list[subprocess.Popen[bytes]] = []
 
-    def add(self, *, cpus: int = 1, own_ip: bool = True, before: str = "", **environment: str) -> Path:
+    def add(self, *, cpus: int = 1, separate_ip: bool = True, before: str = "", **environment: str) -> Path:
         """Start a node, wait for it, and return its home folder.
 
         Args:
-            cpus: of the node.
-            own_ip: false: all nodes share one address, and a driver may join any of them.
-            before: shell commands executed first, with mounts of their own.
-            environment: variables of the node.
+            cpus: CPUs of the node.
+            separate_ip: If false, all nodes share one address, and a driver may join any of them.
+            before: Shell commands executed first, in a mount namespace of the node.
+            environment: Environment variables of the node.
         """
         number = len(self._nodes) + 1
         home = self._folder / f"node{number}"
@@ -91,7 +91,7 @@ class NodeProcesses:
         command = [
             BIN / "ray", "start", "--block", f"--num-cpus={cpus}", "--num-gpus=0",
             f"--object-store-memory={128 << 20}", *role,
-            f"--node-ip-address=127.0.0.{number if own_ip else 1}", f"--temp-dir={files}",
+            f"--node-ip-address=127.0.0.{number if separate_ip else 1}", f"--temp-dir={files}",
             # The agent that takes jobs has one port on every machine, which another Ray may have.
             f"--dashboard-agent-listen-port={free_port()}",
         ]  # fmt: skip

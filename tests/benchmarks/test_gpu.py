@@ -57,7 +57,7 @@ def test_a_section_that_fails_or_takes_too_long_says_why_and_leaves_the_others(t
 
 @pytest.fixture
 def script_imports(monkeypatch):
-    """Scripts of benchmarks/ import each other by their bare names."""
+    """Make benchmarks/ importable, as the scripts import modules by bare names."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 

@@ -1,6 +1,6 @@
-"""A cluster that grows, in a process of its own: a head without CPUs, and a node that comes while a phase waits for it.
+"""A growing cluster in a separate process: a head without CPUs, and a node that joins while a phase waits.
 
-Prints what was seen as JSON.
+Prints the observations as JSON.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Said(Silent):
 
 
 def asked(gcs: GcsClient) -> list[dict[str, float]]:
-    """What the autoscaler is asked for."""
+    """Resources requested from the autoscaler."""
     state = get_cluster_resource_state(gcs)
     return [
         dict(request.request.resources_bundle)

@@ -19,9 +19,9 @@ def built(folder: Path) -> list[dict[str, Any]]:
     """All objects of a kustomization; skips where there is no kubectl."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed here, which builds the kustomizations")
-    done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
+    process = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    return [document for document in yaml.safe_load_all(process.stdout) if document]
 
 
 def tracking_container() -> dict[str, Any]:

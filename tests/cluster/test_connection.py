@@ -1,4 +1,4 @@
-"""Clusters that are joined or started: who may reach them, and those that do not answer."""
+"""Joining and starting clusters: access to the cluster, and clusters that do not answer."""
 
 from __future__ import annotations
 

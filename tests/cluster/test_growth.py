@@ -23,52 +23,52 @@ HEAD = Topology((Node({}),), (NodeType(Node(GPU), 2),))
 
 @dataclass
 class Recorded(Silent):
-    """A cluster of which one more node comes at each of `comes`, in seconds; keeps what is said and asked."""
+    """A cluster gaining a node at the seconds in `comes`; records messages and requests."""
 
     comes: tuple[float, ...]
     now: float = 0.0
-    said: list[str] = field(default_factory=list)
-    asked: list[Any] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[Any] = field(default_factory=list)
 
     def way(self) -> Autoscaler:
         def pause(seconds: float) -> None:
             self.now += seconds
 
         return Autoscaler(
-            self.look, lambda bundles: self.asked.append(list(bundles)), lambda: self.now, pause
+            self.look, lambda bundles: self.requests.append(list(bundles)), lambda: self.now, pause
         )
 
     def look(self) -> Topology:
         return Topology.of({}, *[GPU for come in self.comes if come <= self.now])
 
     def note(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def warn(self, text: str) -> None:
-        self.said.append(f"warning: {text}")
+        self.messages.append(f"warning: {text}")
 
     def detail(self, phase: str, detail: str) -> None:
-        self.said.append(detail)
+        self.messages.append(detail)
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "") -> None:
-        self.said.append(f"+{units} {detail}")
+        self.messages.append(f"+{units} {detail}")
 
 
 def test_a_phase_asks_waits_and_says_for_what():
-    seen = Recorded(comes=(3.0, 125.0))
-    assert wait_for_slots("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
-    assert seen.asked == [[{"CPU": 4, "GPU": 1}] * 2, []]
-    wanted = "waiting for 2 × {CPU: 4, GPU: 1}"
-    assert seen.said[0] == f"teachers: {wanted}: 0 of 2 there; the autoscaler is asked for them"
-    assert f"+1 {wanted}: 1 of 2 there, 0 min of at most 20" in seen.said
-    assert f"{wanted}: 1 of 2 there, 2 min of at most 20" in seen.said
-    assert seen.now == 126
+    cluster = Recorded(comes=(3.0, 125.0))
+    assert wait_for_slots("teachers", GROUP, 2, HEAD, cluster, minutes=20, autoscaler=cluster.way()) == 2
+    assert cluster.requests == [[{"CPU": 4, "GPU": 1}] * 2, []]
+    waiting = "waiting for 2 × {CPU: 4, GPU: 1}"
+    assert cluster.messages[0] == f"teachers: {waiting}: 0 of 2 there; the autoscaler is asked for them"
+    assert f"+1 {waiting}: 1 of 2 there, 0 min of at most 20" in cluster.messages
+    assert f"{waiting}: 1 of 2 there, 2 min of at most 20" in cluster.messages
+    assert cluster.now == 126
 
 
 def test_what_is_there_is_not_asked_for():
-    seen = Recorded(comes=(0.0, 0.0))
-    assert wait_for_slots("teachers", GROUP, 2, HEAD, seen, minutes=20, autoscaler=seen.way()) == 2
-    assert (seen.asked, seen.said) == ([], [])
+    cluster = Recorded(comes=(0.0, 0.0))
+    assert wait_for_slots("teachers", GROUP, 2, HEAD, cluster, minutes=20, autoscaler=cluster.way()) == 2
+    assert (cluster.requests, cluster.messages) == ([], [])
 
 
 def test_a_cluster_that_does_not_grow_is_not_looked_at():
@@ -77,48 +77,48 @@ def test_a_cluster_that_does_not_grow_is_not_looked_at():
 
 
 def test_nodes_that_do_not_come_end_in_the_arithmetic():
-    seen = Recorded(comes=())
+    cluster = Recorded(comes=())
     with pytest.raises(PlacementError) as refused:
-        wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=3, autoscaler=seen.way())
+        wait_for_slots("students", GROUP, 2, HEAD, cluster, minutes=3, autoscaler=cluster.way())
     assert str(refused.value) == (
         "students: 2 × {CPU: 4, GPU: 1} asked of the autoscaler, 0 there after 3 min (nodes 1 × {}); "
         "look at what it says (ray status), or raise resources.wait_minutes"
     )
-    assert seen.now == 180
-    assert seen.asked[-1] == []
+    assert cluster.now == 180
+    assert cluster.requests[-1] == []
 
 
 def test_some_are_enough_unless_the_file_says_how_many():
-    seen = Recorded(comes=(1.0,))
-    assert wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=seen.way()) == 1
-    assert seen.said[-1].startswith("warning: students: 1 of 2 × {CPU: 4, GPU: 1} came in 1 min")
+    cluster = Recorded(comes=(1.0,))
+    assert wait_for_slots("students", GROUP, 2, HEAD, cluster, minutes=1, autoscaler=cluster.way()) == 1
+    assert cluster.messages[-1].startswith("warning: students: 1 of 2 × {CPU: 4, GPU: 1} came in 1 min")
     with pytest.raises(PlacementError, match="1 there after 1 min"):
         wait_for_slots("students", GROUP, 2, HEAD, Recorded((1.0,)), minutes=1, exactly=True,
                autoscaler=Recorded((1.0,)).way())  # fmt: skip
 
 
 def test_what_was_asked_for_is_given_back_where_the_wait_is_broken_off():
-    seen = Recorded(comes=())
-    way = seen.way()
+    cluster = Recorded(comes=())
+    way = cluster.way()
 
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
     broken = Autoscaler(way.look, way.ask, way.clock, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        wait_for_slots("students", GROUP, 2, HEAD, seen, minutes=1, autoscaler=broken)
-    assert seen.asked[-1] == []
+        wait_for_slots("students", GROUP, 2, HEAD, cluster, minutes=1, autoscaler=broken)
+    assert cluster.requests[-1] == []
 
 
 @pytest.mark.slow
 def test_a_real_cluster_is_asked_for_more_and_waited_for():
-    named = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     # Asked for by the second generation of autoscalers, a request can be read back.
     ray = {"RAY_AUTH_MODE": "disabled", "RAY_enable_autoscaler_v2": "1", "PYTHONPATH": os.getcwd()}
     script = [sys.executable, "-m", "tests.cluster.growing_cluster"]
-    done = subprocess.run(script, env=named | ray, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    process = subprocess.run(script, env=environment | ray, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout.splitlines()[-1]) == {
         "head": "1 × {}",
         "told by Ray": [3],
         "told by the file": [1],

@@ -24,19 +24,21 @@ def instructions():
 
 
 def test_it_installs_what_was_tested_and_does_not_run_as_root():
-    found = instructions()
-    assert found[0] == ("FROM", "python:3.11-slim-bookworm")
-    for kind, rest in found:
+    dockerfile = instructions()
+    assert dockerfile[0] == ("FROM", "python:3.11-slim-bookworm")
+    for kind, rest in dockerfile:
         if kind == "RUN" and "pip install" in rest:
             assert "--constraint constraints.txt" in rest
-    order = [kind if kind == "USER" else rest for kind, rest in found if kind in ("USER", "RUN")]
+    order = [kind if kind == "USER" else rest for kind, rest in dockerfile if kind in ("USER", "RUN")]
     assert order.index("USER") < order.index("python -m raykd.structures.compiled.compile_all")
-    assert [rest for kind, rest in found if kind == "USER"] == ["1000"]
+    assert [rest for kind, rest in dockerfile if kind == "USER"] == ["1000"]
     assert not [
-        rest for kind, rest in found if kind in ("ENV", "ARG") and re.search("PASSWORD|SECRET|TOKEN", rest)
+        rest
+        for kind, rest in dockerfile
+        if kind in ("ENV", "ARG") and re.search("PASSWORD|SECRET|TOKEN", rest)
     ]
     # KubeRay asks a node with wget whether it lives.
-    assert any("wget" in rest for kind, rest in found if kind == "RUN")
+    assert any("wget" in rest for kind, rest in dockerfile if kind == "RUN")
 
 
 def test_it_reports_nothing_to_anyone():
@@ -47,13 +49,13 @@ def test_it_reports_nothing_to_anyone():
 
 
 def test_what_is_copied_is_there_and_not_ignored():
-    kept = {
+    unignored = {
         line[1:] for line in (IMAGE / "Dockerfile.dockerignore").read_text().splitlines() if line[0] == "!"
     }
     copied = [rest.split()[:-1] for kind, rest in instructions() if kind == "COPY"]
     for source in (source for sources in copied for source in sources):
         assert (ROOT / source).exists()
-        assert source in kept
+        assert source in unignored
 
 
 def test_extras_and_packages_that_are_named_exist():
@@ -61,8 +63,8 @@ def test_extras_and_packages_that_are_named_exist():
     (extras,) = (re.search(r'"\.\[(.*)\]"', rest) for kind, rest in instructions() if '".[' in rest)
     assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
     pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
-    wanted = [line for line in (IMAGE / "requirements.txt").read_text().splitlines() if line[0] != "#"]
-    assert {re.split(r"[\[<>=]", each)[0].lower() for each in wanted} <= pinned
+    requirements = [line for line in (IMAGE / "requirements.txt").read_text().splitlines() if line[0] != "#"]
+    assert {re.split(r"[\[<>=]", requirement)[0].lower() for requirement in requirements} <= pinned
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -80,12 +82,12 @@ def test_one_command_compiles_every_kernel_that_a_sweep_calls(dtype):
     random = torch.Generator().manual_seed(0)
     scores_BTY = torch.randn(9, 7, 5, generator=random, dtype=dtype)
     lengths_B = torch.tensor([7, 1, 2, 3, 4, 5, 6, 7, 7])
-    own_BYY = torch.randn(9, 5, 5, generator=random, dtype=dtype)
+    transitions_BYY = torch.randn(9, 5, 5, generator=random, dtype=dtype)
     ends_Y = torch.randn(5, generator=random, dtype=dtype)
     for chain in (
         Chain(scores_BTY, lengths_B),
-        Chain(scores_BTY, lengths_B, own_BYY[0], ends_Y, ends_Y),
-        Chain(scores_BTY, lengths_B, own_BYY, own_BYY[:, 0], own_BYY[:, 1]),
+        Chain(scores_BTY, lengths_B, transitions_BYY[0], ends_Y, ends_Y),
+        Chain(scores_BTY, lengths_B, transitions_BYY, transitions_BYY[:, 0], transitions_BYY[:, 1]),
     ):
         launch.sum_product(chain, token=True, pair=False)
         launch.sum_product(chain, token=False, pair=True, sides=True)

@@ -29,19 +29,19 @@ def schema_of(kind: str) -> dict[str, Any]:
             "KubeRay's schemas are not in ../shared/schemas/kuberay: ray-project/kuberay, config/crd/bases"
         )
     definition = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    (version,) = (each for each in definition["spec"]["versions"] if each["name"] == "v1")
+    (version,) = (version for version in definition["spec"]["versions"] if version["name"] == "v1")
     return strict(version["schema"]["openAPIV3Schema"])
 
 
 def strict(schema: Any) -> Any:
-    """Kubernetes prunes keys that it does not know, and goes on; a typing error is an error here."""
+    """Return the schema with unknown keys forbidden; Kubernetes would drop them silently."""
     if isinstance(schema, list):
-        return [strict(each) for each in schema]
+        return [strict(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     checked = {key: strict(value) for key, value in schema.items()}
-    named = isinstance(checked.get("properties"), dict) and checked.get("type") == "object"
-    if named and not checked.get("x-kubernetes-preserve-unknown-fields"):
+    has_properties = isinstance(checked.get("properties"), dict) and checked.get("type") == "object"
+    if has_properties and not checked.get("x-kubernetes-preserve-unknown-fields"):
         checked.setdefault("additionalProperties", False)
     if checked.get("x-kubernetes-int-or-string"):
         checked.pop("anyOf", None)
@@ -52,7 +52,7 @@ def strict(schema: Any) -> Any:
 
 
 def checked(object_: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    """What the schema says is wrong with an object."""
+    """Messages of all violations of the schema by an object."""
     return [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(object_)]
 
 
@@ -63,12 +63,12 @@ def pod_schema() -> dict[str, Any]:
 
 
 def objects(kind: str | None = None) -> list[dict[str, Any]]:
-    found = [each for folder in FOLDERS for each in built(KUBERAY / folder)]
-    return [each for each in found if kind in (None, each["kind"])]
+    all_objects = [object_ for folder in FOLDERS for object_ in built(KUBERAY / folder)]
+    return [object_ for object_ in all_objects if kind in (None, object_["kind"])]
 
 
 def containers(value: Any) -> list[dict[str, Any]]:
-    """All containers, wherever they are."""
+    """All containers, at any depth."""
     if isinstance(value, list):
         return [container for part in value for container in containers(part)]
     if not isinstance(value, dict):
@@ -103,7 +103,7 @@ def test_pods_of_the_tracking_server_follow_the_schema_of_pods():
 def test_the_job_has_the_cluster_that_stays_as_its_own():
     (cluster,), (job,) = objects("RayCluster"), objects("RayJob")
     assert job["spec"]["rayClusterSpec"] == cluster["spec"]
-    assert [each["kind"] for each in built(KUBERAY / "job")] == ["RayJob"]
+    assert [object_["kind"] for object_ in built(KUBERAY / "job")] == ["RayJob"]
 
 
 def test_the_cluster_asks_for_a_token_grows_from_nothing_and_has_both_kinds_of_worker():
@@ -114,18 +114,18 @@ def test_the_cluster_asks_for_a_token_grows_from_nothing_and_has_both_kinds_of_w
     assert spec["rayVersion"] == pinned[1]
     assert spec["authOptions"] == {"mode": "token"}
     assert spec["enableInTreeAutoscaling"]
-    groups = {each["groupName"]: each for each in spec["workerGroupSpecs"]}
-    assert {name: each["minReplicas"] for name, each in groups.items()} == {"cpu": 0, "gpu": 0}
+    groups = {group["groupName"]: group for group in spec["workerGroupSpecs"]}
+    assert {name: group["minReplicas"] for name, group in groups.items()} == {"cpu": 0, "gpu": 0}
     (worker,) = groups["gpu"]["template"]["spec"]["containers"]
     assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert spec["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
 
 
 def test_every_container_is_unprivileged():
-    found = containers(objects())
-    assert len(found) == 2 + 2 * 3
-    for each in found:
-        assert each["securityContext"] == {
+    all_containers = containers(objects())
+    assert len(all_containers) == 2 + 2 * 3
+    for container in all_containers:
+        assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         }
@@ -145,9 +145,9 @@ def test_secrets_are_in_no_manifest_and_each_that_is_named_has_its_place():
     assert not objects("Secret")
     offered = {f"raykd-{name}": settings(path) for name, path in SECRETS.items()}
     assert set(offered) == {"raykd-nodes", "raykd-tracking"}
-    assert {value for each in offered.values() for value in each.values()} == {"", "raykd"}
-    named = [env for container in containers(objects()) for env in container.get("env", [])]
-    for env in named:
+    assert {value for secret in offered.values() for value in secret.values()} == {"", "raykd"}
+    variables = [env for container in containers(objects()) for env in container.get("env", [])]
+    for env in variables:
         if re.search("PASSWORD|SECRET|TOKEN|KEY", env["name"]):
             reference = env["valueFrom"]["secretKeyRef"]
             assert reference["key"] in offered[reference["name"]]
@@ -158,7 +158,7 @@ def test_secrets_are_in_no_manifest_and_each_that_is_named_has_its_place():
 
 
 def _whole(container: dict[str, Any], kind: str) -> set[str]:
-    return {each[kind]["name"] for each in container.get("envFrom", []) if kind in each}
+    return {source[kind]["name"] for source in container.get("envFrom", []) if kind in source}
 
 
 def test_variables_of_the_entrypoint_are_those_of_the_places():
@@ -175,10 +175,12 @@ def test_variables_of_the_entrypoint_are_those_of_the_places():
 
 def test_a_shared_folder_reaches_every_node(tmp_path):
     folder = _copy_with_shared_folder(tmp_path)
-    for kind, made in (("RayCluster", folder / "cluster"), ("RayJob", folder / "job")):
-        (object_,) = (each for each in built(made) if each["kind"] == kind)
+    for kind, kustomization in (("RayCluster", folder / "cluster"), ("RayJob", folder / "job")):
+        (object_,) = (manifest for manifest in built(kustomization) if manifest["kind"] == kind)
         assert checked(object_, schema_of(kind)) == []
-        mounted = [[each["name"] for each in container["volumeMounts"]] for container in containers(object_)]
+        mounted = [
+            [mount["name"] for mount in container["volumeMounts"]] for container in containers(object_)
+        ]
         assert mounted == [["cache", "shared"]] * 3
 
 

@@ -1,4 +1,4 @@
-"""The cluster launcher's file is what Ray's own check takes."""
+"""The cluster launcher's file passes the check of Ray."""
 
 import jsonschema
 import pytest

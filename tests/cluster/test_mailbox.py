@@ -1,4 +1,4 @@
-"""What slots and workers tell each other, in one process: runs, epochs, faults, deaths."""
+"""Messages between slots and workers, in one process: runs, epochs, faults, deaths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mailbox() -> Mailbox:
 
 
 class Workers:
-    """Two workers that do what runs say: `epochs` of them, and what happens then. Those that die are started again."""
+    """Two workers following the instructions of runs: a number of epochs, then an outcome; dead ones are restarted."""
 
     def __init__(self, mailbox: Mailbox):
         self.mailbox = mailbox
@@ -31,17 +31,17 @@ class Workers:
         while True:
             self.starts += 1
             both = [asyncio.create_task(self.work(rank)) for rank in range(2)]
-            ended, others = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
-            for other in others:
-                other.cancel()  # as Ray Train does
+            ended, pending = await asyncio.wait(both, return_when=asyncio.FIRST_EXCEPTION)
+            for remaining in pending:
+                remaining.cancel()  # as Ray Train does
             if not (errors := [error for task in ended if (error := task.exception())]):
                 return
             await self.mailbox.failed(str(errors[0]))
 
     async def work(self, rank: int) -> None:
         number = -1
-        while (taken := await self.mailbox.take(number)) is not None:
-            number, run = taken
+        while (message := await self.mailbox.take(number)) is not None:
+            number, run = message
             self.begun.append((rank, run["name"]))
             await self.do(rank, number, run)
 
@@ -53,34 +53,34 @@ class Workers:
         error = run.get("errors", {}).get(rank)
         if error == "stuck":  # in a sum over all workers, of which one failed, until it is cancelled
             await asyncio.Event().wait()
-        own = isinstance(error, RaykdError)
-        known = error if own or error is None else RunError(str(error))
-        if not await self.mailbox.leave(number, rank, known, run_at_fault=own):
-            raise known or AssertionError
+        is_raykd_error = isinstance(error, RaykdError)
+        raykd_error = error if is_raykd_error or error is None else RunError(str(error))
+        if not await self.mailbox.leave(number, rank, raykd_error, run_at_fault=is_raykd_error):
+            raise raykd_error or AssertionError
 
 
 async def hear(mailbox: Mailbox, name: str, epochs: int, *, stop: int | None = None, **errors: Any) -> Any:
-    """Give a run and hear of it to its end, which is returned, or to the epoch after which it is stopped."""
+    """Send a run and wait for the end, or for the epoch `stop`; return the error of the run or "stopped"."""
     await mailbox.give({"name": name, "epochs": epochs, **errors})
     for epoch in range(epochs):
         assert await mailbox.hear(epoch) == ("epoch", {"epoch": epoch})
         if epoch == stop:
             return "stopped"
-    what, error = await mailbox.hear(epochs)
-    assert what == "end"
+    kind, error = await mailbox.hear(epochs)
+    assert kind == "end"
     return error
 
 
 def done(mailbox: Mailbox, slot: Coroutine[Any, Any, Any]) -> tuple[Any, Workers]:
-    """What the slot returned, and the workers, which ended."""
+    """Return the result of the slot, and the ended workers."""
 
     async def both() -> tuple[Any, Workers]:
         workers = Workers(mailbox)
         living = asyncio.create_task(workers.live())
-        found = await slot
+        slot_result = await slot
         await mailbox.close()
         await living
-        return found, workers
+        return slot_result, workers
 
     return asyncio.run(both())
 
@@ -141,20 +141,20 @@ def test_a_run_whose_workers_die_is_taken_up_again_so_often_and_the_next_one_ane
         for name, deaths in (("a", 1), ("b", 2), ("c", 1)):
             await mailbox.give({"name": name, "epochs": 0})
             for _ in range(deaths):
-                taken = await mailbox.take(-1)
-                assert taken is not None
-                assert taken[1]["name"] == name
+                message = await mailbox.take(-1)
+                assert message is not None
+                assert message[1]["name"] == name
                 await mailbox.failed("the actor died")
             if deaths < 2:
-                again = await mailbox.take(-1)
-                assert again == taken
-                await mailbox.leave(taken[0], 0, None)
+                repeated = await mailbox.take(-1)
+                assert repeated == message
+                await mailbox.leave(message[0], 0, None)
             ends.append((await mailbox.hear(0))[1])
         return ends
 
-    one, other, third = asyncio.run(slot())
-    assert (one, third) == (None, None)
-    assert str(other) == "its 2 workers failed 2 times: the actor died"
+    first, second, third = asyncio.run(slot())
+    assert (first, third) == (None, None)
+    assert str(second) == "its 2 workers failed 2 times: the actor died"
 
 
 def test_where_there_will_be_no_workers_runs_end(mailbox):

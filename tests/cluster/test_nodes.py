@@ -1,4 +1,4 @@
-"""Which nodes are left out, and when it is none of theirs."""
+"""Exclusion of nodes with faults, and failures without a node at fault."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from raykd.training.node_check import find_node_fault
 
 
 class Cluster:
-    """Nodes by their ids, and what each answers; asking them writes down who was asked."""
+    """Nodes with the answers to a check; `asked_nodes` holds the ids of all checks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *ids: str, **cpus: float):
         self.cpus = dict.fromkeys(ids, 2.0) | cpus
         self.faults: dict[str, str] = {}
-        self.asked: list[list[str]] = []
-        self.said: list[str] = []
+        self.asked_nodes: list[list[str]] = []
+        self.warnings: list[str] = []
         monkeypatch.setattr(nodes.ray, "nodes", self.rows)
         monkeypatch.setattr(nodes.ray, "is_initialized", lambda: True)
         monkeypatch.setattr(Nodes, "_answers", lambda _, rows: self.answers([row["NodeID"] for row in rows]))
@@ -39,11 +39,11 @@ class Cluster:
         ]  # fmt: skip
 
     def answers(self, ids: list[str]) -> dict[str, str]:
-        self.asked.append(ids)
+        self.asked_nodes.append(ids)
         return {node: fault for node, fault in self.faults.items() if node in ids}
 
     def nodes(self) -> Nodes:
-        return Nodes(Storage("store"), warn=self.said.append)
+        return Nodes(Storage("store"), warn=self.warnings.append)
 
 
 def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkeypatch):
@@ -52,9 +52,9 @@ def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkey
     nodes = cluster.nodes()
     assert nodes.ask()
     assert not nodes.ask()
-    assert cluster.asked == [["a", "b"]], "a node without CPUs gets no work"
+    assert cluster.asked_nodes == [["a", "b"]], "a node without CPUs gets no work"
     assert nodes.avoid == ("b",)
-    (message,) = cluster.said
+    (message,) = cluster.warnings
     assert message.startswith(
         "node host-b (10.0.0.1, b in Ray) gets no work of this sweep: the store is not there."
     )
@@ -64,13 +64,13 @@ def test_each_node_is_asked_once_and_one_with_a_fault_is_left_out_by_name(monkey
     assert usable.left_out
     cluster.cpus["c"] = 1.0
     assert not nodes.ask()
-    assert cluster.asked[1:] == [["c"]], "it has come meanwhile"
+    assert cluster.asked_nodes[1:] == [["c"]], "it has come meanwhile"
 
 
 def test_a_single_node_is_not_asked(monkeypatch):
     cluster = Cluster(monkeypatch, "a")
     assert not cluster.nodes().ask(all_nodes=True)
-    assert not cluster.asked
+    assert not cluster.asked_nodes
 
 
 def test_where_every_node_has_a_fault_the_sweep_ends_with_what_they_said(monkeypatch):
@@ -101,8 +101,8 @@ def test_a_node_on_which_runs_die_in_a_row_is_left_out_where_others_end_well_els
         assert not nodes.blamed("b", "its process died", of_place=True)
     nodes.worked("a")
     assert nodes.blamed("b", "its process died", of_place=True)
-    assert f"{STRIKES} runs in a row failed on it" in cluster.said[0]
-    assert "its process died" in cluster.said[0]
+    assert f"{STRIKES} runs in a row failed on it" in cluster.warnings[0]
+    assert "its process died" in cluster.warnings[0]
 
 
 def test_what_died_now_and_then_is_not_a_row(monkeypatch):
@@ -164,7 +164,8 @@ def test_a_store_or_a_cache_without_space_is_a_fault(tmp_path, monkeypatch):
     import sys
 
     script = (
-        "import sys; from raykd.training.node_check import _cache_fault, find_node_fault; from raykd import __version__; "
+        "import sys; from raykd.training.node_check import _cache_fault, find_node_fault; "
+        "from raykd import __version__; "
         "print(find_node_fault(sys.argv[1], 'sign', __version__, gpus=False)); print(_cache_fault())"
     )
     small = tmp_path / "small"

@@ -1,4 +1,4 @@
-"""What workers report reaches the driver, late or not at all, and never makes the work wait."""
+"""Reports of workers reach the driver late or not at all, and never delay the work."""
 
 from __future__ import annotations
 

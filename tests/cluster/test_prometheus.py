@@ -27,9 +27,9 @@ def scraped() -> dict[str, tuple[str, str, list]]:
 
 
 def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
-    shown = SweepMetrics("wikiann")
-    shown(Status(tokens=100, phases=(PhaseStatus("trials", 40, 2, 0, 1.0),)))
-    shown(
+    metrics = SweepMetrics("wikiann")
+    metrics(Status(tokens=100, phases=(PhaseStatus("trials", 40, 2, 0, 1.0),)))
+    metrics(
         Status(
             tokens=350, epochs=3, sentences=7, seconds=2.5, hypervolume=0.25, budget_s=60.0, budget_gpu_hours=0.5,
             trials={"search": {"PRUNED": 2}}, phases=(PhaseStatus("trials", 40, 12, 0, 1.0),),
@@ -58,13 +58,13 @@ def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
         ("raykd_phase_active", "wikiann", "trials"): 1.0,
         ("raykd_store_retries_total",): 1.0,
     }
-    found: dict[str, tuple[str, str, list]] = {}
+    families: dict[str, tuple[str, str, list]] = {}
     values: dict[tuple[str, ...], list[float]] = {}
 
     def served() -> bool:
-        found.clear(), found.update(scraped())
+        families.clear(), families.update(scraped())
         values.clear()
-        for sample in (sample for _, _, samples in found.values() for sample in samples):
+        for sample in (sample for _, _, samples in families.values() for sample in samples):
             labels = [
                 sample.labels[key] for key in ("sweep", "role", "state", "phase") if key in sample.labels
             ]
@@ -75,9 +75,9 @@ def test_what_is_exposed_is_served_by_the_agent(ray_cluster):
     until(served, output=lambda: str(values))
     # There is no front yet.
     assert ("raykd_best_dev_score_ratio", "wikiann") not in values
-    for name, (kind, words, _) in found.items():
-        known = METRICS.get(name.removeprefix("ray_")) or METRICS[f"{name.removeprefix('ray_')}_total"]
-        assert (kind, words) == (known.kind, known.help)
+    for name, (kind, words, _) in families.items():
+        metric = METRICS.get(name.removeprefix("ray_")) or METRICS[f"{name.removeprefix('ray_')}_total"]
+        assert (kind, words) == (metric.kind, metric.help)
         assert "ray_" not in name.removeprefix("ray_raykd_")
 
 

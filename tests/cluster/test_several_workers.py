@@ -75,7 +75,7 @@ EVERY = (*RUNS, *TEACHERS)
 
 
 def teacher_run(store: Storage, config: dict, folder: Path) -> Run:
-    """The run that trains a teacher on the corpus of `RUNS`."""
+    """The training run of a teacher on the corpus of `RUNS`."""
     if config["kind"] == "hf_token_classifier":
         config = {**config, "path": make_checkpoint(folder / "checkpoint", longest=16)}
     return prepare(recipe(corpus=CORPUS, teachers=config, objective={"kind": "top_1"}), store).teachers[0].run
@@ -83,7 +83,7 @@ def teacher_run(store: Storage, config: dict, folder: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
-    """What the workers of every world saw of each run; world 1 is this process."""
+    """Reports of the workers, by number of workers and run; a single worker is the process of the test."""
     folder = tmp_path_factory.mktemp("workers")
     preparation = prepared(str(folder / "store"), *(student_recipe for student_recipe, *_ in RUNS.values()))
     runs = [(student_of(preparation, student_recipe), *options) for student_recipe, *options in RUNS.values()]

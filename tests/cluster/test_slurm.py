@@ -95,7 +95,7 @@ def test_two_nodes_are_there_before_the_sweep_begins_and_gone_after_it(tmp_path)
 
 
 def _free_job() -> int:
-    """A number of a job whose port is free."""
+    """A job number with a free port."""
     while True:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What fits on which nodes: the packing against enumeration, and clusters as Ray describes them."""
+"""Packing of groups on nodes, against enumeration, and clusters as described by Ray."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TENTHS = st.integers(0, 12).map(lambda tenths: tenths / 10)
 
 
 def enumerated(nodes: list[dict[str, float]], group: Group) -> int:
-    """As many groups as some placing of every worker and driver allows, each placing tried."""
+    """The largest number of groups over all placings of workers and drivers."""
 
     def placings(node: dict[str, float]) -> list[tuple[int, int]]:
         """(workers, drivers) that a node holds."""

@@ -1,4 +1,4 @@
-"""How the pool places runs: each seed by itself, a job ends with its last run, unfinished runs come again."""
+"""Placement of runs by the pool: each seed by itself, a job ends with its last run, unfinished runs come again."""
 
 from __future__ import annotations
 
@@ -153,23 +153,23 @@ def test_memory_that_stays_short_is_an_error_with_a_hint(run):
 
 
 def stored(run: Run) -> bool:
-    """Every result is in the store."""
+    """Always true: the store has all results."""
     return True
 
 
 class Nodes:
-    """Blames a node for the first failures, so many of them; notes what it was asked."""
+    """Blame a node for the first `blames` failures; `calls` holds the arguments of all calls."""
 
     def __init__(self, blames: int = 0, refuses: bool = False):
         self.blames, self.refuses = blames, refuses
         self.avoid: tuple[str, ...] = ()
-        self.seen: list[tuple[str, str, bool]] = []
+        self.calls: list[tuple[str, str, bool]] = []
 
     def look(self) -> None:
         return None
 
     def blamed(self, node: str, reason: str, *, of_place: bool) -> bool:
-        self.seen.append((node, reason, of_place))
+        self.calls.append((node, reason, of_place))
         self.blames -= 1
         if self.blames >= 0:
             self.avoid = ("bad",)
@@ -189,7 +189,7 @@ def test_a_run_that_fails_by_a_node_s_fault_is_done_again_and_its_job_does_not_f
     begun = run(Tuner(fails=(1,)), scheduler, nodes)
     assert begun == [("a", 0), ("a", 1), ("a", 1), ("b", 0), ("b", 1)]
     assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
-    assert nodes.seen == [("", "it diverged", False)]
+    assert nodes.calls == [("", "it diverged", False)]
 
 
 def test_it_is_done_again_also_when_tune_has_nothing_else_to_begin(run):
@@ -210,7 +210,7 @@ def test_a_run_whose_result_is_not_in_the_store_has_not_ended_well(run):
     begun = run(Tuner(loses=(1,)), scheduler, nodes)
     assert begun == [("a", 0), ("a", 1), ("a", 1), ("b", 0), ("b", 1)]
     assert ends(scheduler) == [("a", [0, 1]), ("b", [0, 1])]
-    assert nodes.seen == [("", NOT_STORED, True)]
+    assert nodes.calls == [("", NOT_STORED, True)]
 
 
 def test_it_is_done_once_more_where_no_node_is_to_blame(run):
@@ -251,7 +251,7 @@ def test_runs_are_placed_on_the_nodes_that_are_not_left_out(tmp_path):
     first = tune.suggest("one")
     assert slot.Slot.default_resource_request(plain | first)._kwargs == {}
     tune_pool._Reports(jobs)("one", {"run_end": {"result": None, "error": "no store"}, "node": "bad"})
-    assert nodes.seen == [("bad", "no store", False)]
+    assert nodes.calls == [("bad", "no store", False)]
     tune.on_trial_complete("one")
     resumed = tune.suggest("two")
     assert resumed["run"] == first["run"]
@@ -272,7 +272,7 @@ def test_an_actor_that_dies_is_a_fault_of_its_place(monkeypatch):
     assert jobs.open, "Tune begins it again by itself"
     tune_pool._Endings(jobs).on_trial_error(0, [], trial)
     assert not jobs.open
-    assert nodes.seen == [("of 0123456789abcdef0123", "its worker exited", True)] * 2
+    assert nodes.calls == [("of 0123456789abcdef0123", "its worker exited", True)] * 2
 
 
 def test_other_errors_of_tune_are_not_swallowed(monkeypatch, tmp_path):
@@ -316,8 +316,10 @@ def test_tune_stops_what_the_scheduler_stops(ray_cluster, tmp_path):
 
 
 def job_that(monkeypatch, *errors: Exception) -> tuple[list[dict[str, Any]], list[float]]:
-    """Calls the body of a Tune trial whose run ends with these errors, one after the other, and then well; gives what
-    it reported and for how long it waited.
+    """Call the body of a Tune trial whose attempts raise the given errors in order, and then succeed.
+
+    Returns:
+        Reports of the trial and its waiting times in seconds.
     """
     reports: list[dict[str, Any]] = []
     waited: list[float] = []
@@ -367,7 +369,7 @@ FAULTS = [
 
 
 class Broken(Scheduler):
-    """One whose own store fails, or that has a fault, when the first job ends."""
+    """A scheduler raising an error when the first job ends."""
 
     def __init__(self, fault: Exception):
         super().__init__("abcdef", seeds=1)
@@ -401,7 +403,7 @@ def test_a_job_that_has_to_wait_is_asked_for_again(run):
 
 
 class Last(Scheduler):
-    """The last job waits for those before it."""
+    """A scheduler with a last job waiting for all jobs before it."""
 
     def next(self) -> Job | Wait | None:
         return "wait" if len(self.names) == 1 and len(ends(self)) < 2 else super().next()
@@ -466,7 +468,7 @@ def test_where_there_is_nothing_to_do_nothing_is_started(monkeypatch, tmp_path):
 
 
 def processes(name: str) -> list[psutil.Process]:
-    """Those of Ray whose name begins like this and that belong to this process."""
+    """Children of this process with a name starting with `ray::` and the given name."""
     results = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
@@ -512,7 +514,7 @@ def test_what_a_slot_takes_itself(resources, bundle):
 
 
 class InTurn:
-    """One job after the other; `between` is called before each but the first, while no run is done."""
+    """A scheduler of jobs in sequence; `between` is called before all jobs but the first, while no run is done."""
 
     def __init__(self, between: Callable[[int], None], *runs: Run):
         self.todo, self.between = list(enumerate(runs)), between

@@ -29,9 +29,14 @@ WORLDS = (2, 4)
 def trained(
     storage: Storage, run: Run, worker: Worker, *, projected: bool = False, window_bytes: int = WINDOW_BYTES
 ) -> dict[str, Any]:
-    """What one worker sees of a run in float64: every step's gradients, the weights, reports and predictions.
+    """Train a run in float64; return the gradients of all steps, the weights, reports and predictions of one worker.
 
-    `projected`: its first stage has an objective with parameters of its own. `window_bytes`: the bound of a window.
+    Args:
+        storage: Store of the run.
+        run: Run to train.
+        worker: Rank of the worker and number of workers.
+        projected: If true, the objective of the first stage has trainable parameters.
+        window_bytes: Largest size of a window, in bytes.
     """
     windows.WINDOW_BYTES = window_bytes
     plan = training_plan(storage.uri, run)

@@ -34,7 +34,7 @@ from tests.transfer.samples import here
 
 @contextmanager
 def without_ray() -> Iterator[list[Any]]:
-    """Compute sweeps in this process with given latencies; yield the list of finished runs, in order."""
+    """Compute sweeps in the process of the test with given latencies; yield the list of finished runs, in order."""
     finished_runs: list[Any] = []
 
     def work(scheduler: Any, *, store_uri: str, resources: Any, concurrent: int, nodes: Any) -> None:

@@ -23,7 +23,7 @@ from raykd.sweep.sweep_faults import check_sweep
 from tests.silent import Silent
 from tests.sweep.samples import COST, TREE, trial
 from tests.sweep.test_spec import GOOD, faults, written  # noqa: F401  (a fixture)
-from tests.sweep.test_study import asked, record_of
+from tests.sweep.test_study import record_of, suggest
 from tests.sweep.test_trials import Fixed, Tracked, complete, setting, setting_of
 
 SMALL = Constraints.from_sources(["parameters <= 1000", "f1 >= 0.9 * teacher"], "f1", 0.8)
@@ -72,7 +72,7 @@ def test_a_setting_that_costs_too_much_is_no_trial_and_one_that_scores_too_low_i
 def test_a_search_in_which_nothing_is_allowed_ends(tmp_path):
     search = Fixed(setting(dim=16), forever=True)
     assert scheduler(tmp_path, search).next() is None
-    assert len(search.asked) == MOST_REPEATS
+    assert len(search.calls) == MOST_REPEATS
 
 
 MISSED = [trial(n, dev, violations={"f1 >= 0.9": 0.9 - dev}) for n, dev in ((0, 0.5), (1, 0.8))]
@@ -100,7 +100,7 @@ def test_samplers_that_learn_are_led_by_the_constraints(sampler):
     study, allowed = Study(TREE, SearchConfig(sampler=sampler)), 0
     random, decoders = Study(TREE, SearchConfig(sampler="random", seed=3)), []
     for number in range(36):
-        suggestion = asked(random, number)
+        suggestion = suggest(random, number)
         crf = suggestion.tree["student"]["decoder"] == "crf"
         dev = 0.9 if crf else 0.5 + 0.01 * number
         fresh = record_of(suggestion, number)
@@ -108,7 +108,7 @@ def test_samplers_that_learn_are_led_by_the_constraints(sampler):
         decoders.append(replace(fresh, trial=ended, sampler={"NSGAIISampler:generation": number // 12}))
     draws = 12 if sampler == "gp" else 40
     for attempt in range(draws):
-        allowed += asked(study, 36, attempt, decoders).tree["student"]["decoder"] == "maxent"
+        allowed += suggest(study, 36, attempt, decoders).tree["student"]["decoder"] == "maxent"
     assert allowed > 0.7 * draws
 
 

@@ -241,7 +241,7 @@ def test_a_damaged_lease_is_repaired_and_one_that_is_held_is_not_passed_over(fol
 
 
 def parent() -> float:
-    """The start of the process that started this one."""
+    """The start of the parent process, in seconds since the epoch."""
     return psutil.Process(os.getppid()).create_time()
 
 

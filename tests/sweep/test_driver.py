@@ -60,7 +60,7 @@ def test_it_is_noted_that_gold_uses_no_unlabelled_text(kinds, baseline, rows, no
 
 @pytest.fixture
 def ensemble(tmp_path):
-    """A sweep with teachers that are means of two seeds, and the list of its finished runs, in order."""
+    """A sweep with means of two seeds as teachers, and the list of its finished runs, in order."""
     (tmp_path / "sweep.yaml").write_text(ENSEMBLE)
     with without_ray() as finished_runs:
         yield Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"])), finished_runs
@@ -104,7 +104,7 @@ search: {trials: 1, sampler: grid}
 
 
 class Phases(Silent):
-    """Records the order in which phases begin."""
+    """A listener recording the order of the phases."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -156,7 +156,7 @@ objective: {choice: [{kind: structural}, {kind: gold}]}
 
 @pytest.fixture
 def several(tmp_path):
-    """A sweep with searches in its corpus and its teachers."""
+    """A sweep with searches in the corpus and in the teachers."""
     (tmp_path / "sweep.yaml").write_text(PREPARATIONS)
     return Sweep(load(tmp_path / "sweep.yaml", [f"store={tmp_path}/store"]))
 

@@ -48,7 +48,7 @@ def trials(folder: Path) -> list[Trial]:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    """Let students with these objectives fail from now on."""
+    """Let all students with the given objectives fail from now on."""
     really = in_process.execute_run
 
     def execute(store_uri: str, run: Any, **options: Any) -> Any:

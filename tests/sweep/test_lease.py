@@ -33,7 +33,7 @@ with hold_lease(Storage(sys.argv[1])):
 
 
 class Beats:
-    """In place of the event that ends the beats of a holder: a beat comes when the test says so."""
+    """A replacement of the event between the beats of a holder; the test decides when a beat comes."""
 
     def __init__(self) -> None:
         self._due: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -58,12 +58,12 @@ def fast(monkeypatch):
 
 @pytest.fixture
 def beats(monkeypatch) -> Beats:
-    """The beats of the one lease that is held."""
-    made = Beats()
+    """The beats of the held lease."""
+    event = Beats()
     monkeypatch.setattr(
-        background, "threading", SimpleNamespace(**{**vars(threading), "Event": lambda: made})
+        background, "threading", SimpleNamespace(**{**vars(threading), "Event": lambda: event})
     )
-    return made
+    return event
 
 
 @pytest.fixture(params=["local", "object store"])
@@ -76,14 +76,14 @@ def folder(request, tmp_path) -> Storage:
 
 
 def elsewhere(folder: Storage, **more: object) -> None:
-    """Lets the lease come from another machine."""
+    """Rewrite the lease as if a different machine held it."""
     plain = folder.read_json(NAME)
     folder.write_json(NAME, {**plain, "machine": "another", "host": "node-7", "process": 12, **more})
 
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process of this machine that has the lease of tmp_path."""
+    """A second process of the same machine, with the lease of tmp_path."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -150,8 +150,8 @@ def test_of_two_that_take_it_at_once_one_has_it(fast, folder, monkeypatch):
     for thread in threads:
         thread.join()
     assert len(refused) == 5
-    (kept,) = (lease for lease in leases if lease not in refused)
-    kept.check()
+    (winner,) = (lease for lease in leases if lease not in refused)
+    winner.check()
 
 
 def test_a_driver_that_lost_its_lease_is_interrupted_and_writes_nothing_more(fast, folder, beats):

@@ -20,9 +20,9 @@ F1 = {"score_name": "f1", "score_label": "F1"}
 RUN = run_of({"student": {}, "objective": {"kind": "gold"}, "schedule": {"epochs": 2}})
 
 
-def result(own: Scores) -> RunResult:
-    """A run with these scores."""
-    return RunResult("run", own, 0, (), 1.0, 1, 10, 40)
+def result(run_scores: Scores) -> RunResult:
+    """The result of a run with the given scores."""
+    return RunResult("run", run_scores, 0, (), 1.0, 1, 10, 40)
 
 
 def test_all_teachers_are_served_but_each_sentence_is_labelled_by_one():
@@ -72,10 +72,12 @@ def test_each_language_is_scored_by_its_own_teacher():
 
 
 def test_members_of_an_ensemble_have_scores_and_no_cost_of_their_own():
-    own = result(scores(Score.from_languages({"en": 0.7}), Score.from_languages({"en": 0.7})))
-    seed = teacher_row("bilstm_crf seed 0", [own], (), **F1)
+    seed_result = result(scores(Score.from_languages({"en": 0.7}), Score.from_languages({"en": 0.7})))
+    seed = teacher_row("bilstm_crf seed 0", [seed_result], (), **F1)
     assert (seed.scores.mean("dev"), seed.cost) == (0.7, {})
-    assert teacher_row("bilstm_crf (mean of 1)", [own], TEACHERS[:1], members=[seed], **F1).members == (seed,)
+    assert teacher_row(
+        "bilstm_crf (mean of 1)", [seed_result], TEACHERS[:1], members=[seed], **F1
+    ).members == (seed,)
 
 
 def test_a_trial_keeps_its_seeds_own_scores_beside_their_mean():
@@ -109,15 +111,15 @@ def test_target_languages_are_kept_apart():
 
 
 def test_a_teacher_of_all_languages_shows_source_and_target():
-    own = scores(
+    teacher_scores = scores(
         Score.from_languages({"en": 0.9, "de": 0.7}),
         Score.from_languages({"en": 0.8, "de": 0.6}),
         Score.from_languages({"nl": 0.2}),
     )
     row = teacher_row(
-        "bilstm_crf", [result(own)], TEACHERS[:1], score_name="accuracy", score_label="accuracy"
+        "bilstm_crf", [result(teacher_scores)], TEACHERS[:1], score_name="accuracy", score_label="accuracy"
     )
-    assert row.scores == own
+    assert row.scores == teacher_scores
     assert (row.scores.mean("test"), row.scores.mean("test", "target")) == (pytest.approx(0.7), 0.2)
     assert (row.name, row.scores.targets, row.score_label) == ("bilstm_crf", ("nl",), "accuracy")
 
@@ -141,9 +143,11 @@ def staged(*stages: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_a_single_stage_sets_of_training_is_shown():
-    own = staged(stage(GOLD, {"epochs": 1}, training={"learning_rate": 0.5}, layers=["head"], select="loss"))
-    assert (own["training.learning_rate"], own["training.seed"]) == (0.5, 0)
-    assert (own["layers"], own["select"]) == (["head"], "loss")
+    settings = staged(
+        stage(GOLD, {"epochs": 1}, training={"learning_rate": 0.5}, layers=["head"], select="loss")
+    )
+    assert (settings["training.learning_rate"], settings["training.seed"]) == (0.5, 0)
+    assert (settings["layers"], settings["select"]) == (["head"], "loss")
 
 
 @pytest.mark.parametrize(("first", "second", "shared"), [(2, 2, 2), (2, 3, None), (None, None, None)])
@@ -152,9 +156,12 @@ def test_stages_are_numbered_and_show_the_schedule_of_all_together(first, second
         stage(HINTS, {"epochs": 2, "max_steps": 50, "patience": first, "anneal_rate": 1.0}),
         stage(GOLD, {"epochs": 3, "max_steps": 60, "patience": second}, training={"learning_rate": 0.5}),
     ]
-    own = staged(*stages)
-    assert [own[f"stages.{place}.objective.kind"] for place in range(2)] == ["structural", "gold"]
-    assert (own["stages.0.schedule.anneal_rate"], own["stages.1.training.learning_rate"]) == (1.0, 0.5)
-    assert (own["schedule.epochs"], own["schedule.patience"]) == (5, shared)
-    assert own["training.learning_rate"] == 0.1
-    assert "objective.kind" not in own
+    settings = staged(*stages)
+    assert [settings[f"stages.{place}.objective.kind"] for place in range(2)] == ["structural", "gold"]
+    assert (settings["stages.0.schedule.anneal_rate"], settings["stages.1.training.learning_rate"]) == (
+        1.0,
+        0.5,
+    )
+    assert (settings["schedule.epochs"], settings["schedule.patience"]) == (5, shared)
+    assert settings["training.learning_rate"] == 0.1
+    assert "objective.kind" not in settings

@@ -1,4 +1,4 @@
-"""How far a phase is and how long it still takes, by a clock that is given."""
+"""Progress of a phase and forecast of the remaining time, with a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from raykd.sweep.phase_progress import EARLIEST_S, EVENT_S, PhaseProgress
 
 
 def phase(total: int, *, done: int = 0, units: int = 0) -> PhaseProgress:
-    """A phase that began at 0, so many of whose units have begun."""
-    made = PhaseProgress("trials", total, done, 0.0)
+    """A phase begun at second 0, with a number of begun units."""
+    progress = PhaseProgress("trials", total, done, 0.0)
     for number in range(units):
-        made.start(Unit("trials", str(number), {f"run-{number}": f"#{number}"}), 0.0)
-    return made
+        progress.start(Unit("trials", str(number), {f"run-{number}": f"#{number}"}), 0.0)
+    return progress
 
 
 def test_the_start_of_processes_is_no_work():
@@ -64,9 +64,9 @@ def test_one_unit_has_a_forecast_from_what_it_says_of_itself():
     assert teachers.left_s(10.0 + EARLIEST_S / 2) is None, "too early to tell"
     teachers.within("run-0", 0.1, "epoch 1/3", 52.0)
     assert teachers.left_s(52.0) == pytest.approx(42.0 * 9)
-    shown = teachers.status(60.0)
-    assert (shown.done, shown.total, shown.within, shown.detail) == (0, 1, 0.1, "#0: epoch 1/3, 10 %")
-    assert shown.seconds == 60.0
+    status = teachers.status(60.0)
+    assert (status.done, status.total, status.within, status.detail) == (0, 1, 0.1, "#0: epoch 1/3, 10 %")
+    assert status.seconds == 60.0
 
 
 def test_it_runs_down_while_nothing_happens_and_never_grows():
@@ -74,8 +74,8 @@ def test_it_runs_down_while_nothing_happens_and_never_grows():
     trials.within("run-0", 0.0, "", 0.0)
     trials.end_unit("0", 10.0)
     trials.advance(1, "", 10.0)
-    left = [trials.left_s(10.0 + second) for second in range(0, 40, 5)]
-    assert left == [30.0, 25.0, 20.0, 15.0, 10.0, 5.0, None, None]
+    forecasts = [trials.left_s(10.0 + second) for second in range(0, 40, 5)]
+    assert forecasts == [30.0, 25.0, 20.0, 15.0, 10.0, 5.0, None, None]
 
 
 def test_a_run_that_goes_on_from_its_checkpoint_was_not_trained_now():

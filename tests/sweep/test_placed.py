@@ -1,4 +1,4 @@
-"""A file that a sweep file names, and that is not there, is reported like every other fault: with its line and key."""
+"""A missing file named in a sweep file is reported with line and key, as are all faults."""
 
 import pytest
 
@@ -31,8 +31,8 @@ def test_a_missing_file_is_named_with_its_line_and_key(tmp_path, monkeypatch, ca
     (tmp_path / "own.yaml").write_text(TEXT)
     with without_ray():
         assert code_of("plan", "own.yaml") == SpecError.exit_code
-    shown = f"own.yaml:9 student.contextual.0.vectors: {tmp_path}/cc.en.vec cannot be read"
-    assert shown in capsys.readouterr().err
+    message = f"own.yaml:9 student.contextual.0.vectors: {tmp_path}/cc.en.vec cannot be read"
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

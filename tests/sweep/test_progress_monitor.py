@@ -19,13 +19,13 @@ from tests.report.fake_sweep import fake_trials
 
 
 class Seen:
-    """A view that keeps what it is given."""
+    """A view recording all calls."""
 
     def __init__(self):
         self.lines = []
 
     def __getattr__(self, name):
-        return lambda what: self.lines.append((name, what if isinstance(what, str) else what.name))
+        return lambda event: self.lines.append((name, event if isinstance(event, str) else event.name))
 
 
 class Clock:
@@ -191,21 +191,21 @@ def test_a_status_is_read_back_as_it_was_written(monitor):
 
 def test_those_that_watch_are_called_while_it_runs_and_at_its_end(monitor, monkeypatch):
     monkeypatch.setattr(module, "EVERY_S", 0.001)
-    called, seen = threading.Event(), []
+    called, statuses = threading.Event(), []
 
     def fails(status):
         raise StoreError("somewhere", "out of reach", "")
 
     def looks(status):
-        seen.append(status)
+        statuses.append(status)
         called.set()
 
     with monitor.watched(), monitor.watched_by(fails), monitor.watched_by(looks):
         # One that fails does not keep the others from looking.
         assert called.wait()
-    number = len(seen)
+    number = len(statuses)
     monitor._show()
-    assert len(seen) == number, "it watches no more"
+    assert len(statuses) == number, "it watches no more"
 
 
 @pytest.fixture

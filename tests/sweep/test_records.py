@@ -1,4 +1,4 @@
-"""What stands in the store of a sweep, and which sweep may go on with it."""
+"""Records of a sweep in the store, and the check that a sweep may continue from them."""
 
 from __future__ import annotations
 
@@ -55,13 +55,18 @@ def test_a_sweep_of_another_store_format_is_refused_in_one_sentence(records, mon
 
 
 def test_the_keys_in_which_two_searches_differ():
-    one = {"name": "a", "student": {"kind": "bilstm", "hidden_dim": 8}, "search": {"trials": 3}, "store": "a"}
-    other = {
+    old_spec = {
+        "name": "a",
+        "student": {"kind": "bilstm", "hidden_dim": 8},
+        "search": {"trials": 3},
+        "store": "a",
+    }
+    new_spec = {
         "name": "a", "student": {"kind": "bilstm", "hidden_dim": {"choice": [8, 9]}},
         "search": {"trials": 4, "seed": 1}, "store": "b", "training": {"seed": 1},
     }  # fmt: skip
-    assert differing_keys(one, other) == ["student.hidden_dim", "search.seed", "training"]
-    assert differing_keys(one, one) == []
+    assert differing_keys(old_spec, new_spec) == ["student.hidden_dim", "search.seed", "training"]
+    assert differing_keys(old_spec, old_spec) == []
 
 
 def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
@@ -77,7 +82,7 @@ def test_trials_come_back_in_order_each_as_it_was_last_saved(records):
 
 
 class Held:
-    """A lease that is held."""
+    """A lease in force."""
 
     def check(self) -> None:
         return None
@@ -104,7 +109,7 @@ def test_who_holds_the_lease_reads_each_record_once_and_sees_what_is_stored(reco
 
 
 class Counting:
-    """A folder that notes what is read."""
+    """A folder recording the names of files read."""
 
     def __init__(self, folder: Storage, read: list[str]):
         self._folder, self._read = folder, read
@@ -138,12 +143,12 @@ def test_labels_to_train_on_are_those_of_the_trials_own_corpus(records):
         for cap in (100, 1000)
     ]
     records.save_teachers([], dev_labels=7, training=alternatives)
-    own = replace(trial(0), settings={"corpus.cap": 1000, "corpus.languages": ["en", "de"], "x": {}})
-    assert training_labels(records.training(), own) == {"en": 1000, "de": 500}
+    large_trial = replace(trial(0), settings={"corpus.cap": 1000, "corpus.languages": ["en", "de"], "x": {}})
+    assert training_labels(records.training(), large_trial) == {"en": 1000, "de": 500}
     assert training_labels(records.training(), trial(0)) == {}
     # Without alternatives all trials have the same corpus.
     records.save_teachers([], dev_labels=7, training=[TrainingLabels({}, {"en": 9})])
-    assert training_labels(records.training(), own) == {"en": 9}
+    assert training_labels(records.training(), large_trial) == {"en": 9}
 
 
 def test_runs_that_the_store_has_no_more_are_left_out(records, tmp_path):
@@ -152,27 +157,27 @@ def test_runs_that_the_store_has_no_more_are_left_out(records, tmp_path):
         folder = Storage(str(tmp_path)).child("runs", run.id)
         folder.write_json("model.json", run.to_plain())
         folder.write_json("result.json", result_of(run, 0.5).to_plain())
-    found = records.runs(replace(trial(0), run_ids=tuple(run.id for run in runs)))
-    assert found == [(run, result_of(run, 0.5)) for run in runs[::2]]
+    stored_runs = records.runs(replace(trial(0), run_ids=tuple(run.id for run in runs)))
+    assert stored_runs == [(run, result_of(run, 0.5)) for run in runs[::2]]
 
 
 def test_objectives_are_those_that_the_sweep_was_started_with(records):
-    own = {"f1": "max", "bytes": "min"}
-    records.open(sweep_id="sweep-1", text="{}", resume=False, objectives=own)
-    assert records.objectives == own
+    objectives = {"f1": "max", "bytes": "min"}
+    records.open(sweep_id="sweep-1", text="{}", resume=False, objectives=objectives)
+    assert records.objectives == objectives
 
 
 def test_sentences_are_those_of_all_the_trials_corpora(records, tmp_path):
     run = run_of({**TREE, "objective": {"kind": "gold"}})
-    own = replace(trial(0), run_ids=(run.id,))
+    finished = replace(trial(0), run_ids=(run.id,))
     folder = Storage(str(tmp_path)).child("runs", run.id)
     folder.write_json("model.json", run.to_plain())
     folder.write_json("result.json", result_of(run, 0.5).to_plain())
-    assert records.sentences(own) == {}, "the corpus was removed"
+    assert records.sentences(finished) == {}, "the corpus was removed"
     counts = {"train": {"en": 5, "de": 7}, "dev": {"en": 2, "de": 0}}
     manifest = {"report": {"sentences": counts}}
     Storage(str(tmp_path)).child("corpora", run.corpus_id).write_json("corpus.json", manifest)
-    assert records.sentences(own) == {"train": 12, "dev": 2}
+    assert records.sentences(finished) == {"train": 12, "dev": 2}
 
 
 def test_the_place_on_the_tracking_server_comes_back(records):

@@ -1,4 +1,4 @@
-"""`raykd list` and `raykd clean` on stores of real sweeps: what goes, what stays, and what a kill in between leaves."""
+"""`raykd list` and `raykd clean` on stores of real sweeps: files removed, files kept, and the store after a kill."""
 
 from __future__ import annotations
 
@@ -45,35 +45,37 @@ OBJECTIVES = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A folder with the store of two sweeps that have ended; they share all but the student of one objective."""
+    """A folder with the store of two ended sweeps; they share all but the student of one objective."""
     storage = Storage(str(tmp_path_factory.mktemp("removal") / "store"))
-    asked = {
+    recipes = {
         kind: recipe(objective=objective, schedule={"epochs": 1}) for kind, objective in OBJECTIVES.items()
     }
-    ready = prepared(storage.uri, *asked.values())
-    runs = {kind: student_runs(each, ready)[0] for kind, each in asked.items()}
+    ready = prepared(storage.uri, *recipes.values())
+    runs = {kind: student_runs(student_recipe, ready)[0] for kind, student_recipe in recipes.items()}
     for run in runs.values():
         executed(ready, run)
     for name, kinds in (("doctored", ("gold", "structural")), ("other", ("gold", "top_k"))):
         records = SweepRecords(storage, name)
         records.open(sweep_id=f"sweep-{name}", text="{}", resume=False)
         for number, kind in enumerate(kinds):
-            own = scores(score(0.5 + number / 10))
+            trial_scores = scores(score(0.5 + number / 10))
             cost = {"latency_ms": 1.0 + number, "parameters": 10.0}
-            trial = Trial(number, "COMPLETE", objective=kind, run_ids=(runs[kind].id,), scores=own, cost=cost)
+            trial = Trial(
+                number, "COMPLETE", objective=kind, run_ids=(runs[kind].id,), scores=trial_scores, cost=cost
+            )
             records.save(Record(trial, {}))
     return Path(storage.uri).parent
 
 
 @pytest.fixture
 def store(whole, tmp_path) -> Path:
-    """A copy of their store."""
+    """A copy of the store of both sweeps."""
     return Path(shutil.copytree(whole / "store", tmp_path / "store"))
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch) -> None:
-    """Leases count as soon as they are written."""
+    """Let a lease count from the moment of writing."""
     monkeypatch.setattr("raykd.sweep.lease.SETTLE_S", 0.0)
 
 
@@ -90,8 +92,8 @@ def runs_of(store: Path, name: str) -> set[str]:
 def test_every_file_of_a_store_is_known_by_its_name(store):
     storage = Storage(str(store))
     assert set(FILE_PATTERNS) == set(KINDS) - {"sweeps"}
-    own = {name for name in storage.names() if not name.startswith("sweeps/")}
-    assert {name for part in parts_of(storage) for name in part.files} == own
+    part_files = {name for name in storage.names() if not name.startswith("sweeps/")}
+    assert {name for part in parts_of(storage) for name in part.files} == part_files
 
 
 def test_the_list_has_every_sweep_with_its_trials_and_its_best(store, capsys):
@@ -142,11 +144,11 @@ def test_what_no_sweep_uses_goes_after_asking_and_only_what_raykd_wrote(store, c
         if run in json.loads(path.read_text())["trial"]["run_ids"]
     ]  # fmt: skip
     trial.unlink()
-    monkeypatch.setattr("typer.confirm", lambda asked: False)
+    monkeypatch.setattr("typer.confirm", lambda question: False)
     assert code_of("clean", str(store)) == 0
     output = said(capsys)
     assert f"runs/{run}: " in output
-    assert "clean: nothing is removed" in output
+    assert "clean: nothing was removed" in output
     assert (store / "runs" / run / "result.json").exists()
     assert code_of("clean", str(store), "--older-than", "1h", "--yes") == 0
     assert "no unused part is as old" in said(capsys)
@@ -175,11 +177,11 @@ def runs_of_unused(store: Path) -> set[str]:
 
 def test_a_sweep_goes_with_what_only_it_used_and_the_other_resumes_as_it_was(whole, store, capsys):
     storage = Storage(str(store))
-    mine, others = runs_of(store, "other"), runs_of(store, "doctored")
+    mine, doctored_runs = runs_of(store, "other"), runs_of(store, "doctored")
     assert code_of("clean", str(store), "--sweep", "other", "--yes") == 0
     assert not (store / "sweeps/other").exists()
-    assert {path.name for path in (store / "runs").iterdir()} == others
-    assert mine - others
+    assert {path.name for path in (store / "runs").iterdir()} == doctored_runs
+    assert mine - doctored_runs
     assert unused(storage) == []
     assert not examine_store(storage).damages
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*.arrow")}
@@ -198,8 +200,8 @@ def test_while_another_sweep_has_not_ended_only_runs_go_with_a_sweep(store, caps
     corpora = set((store / "corpora").iterdir())
     assert code_of("clean", str(store), "--sweep", "other", "--yes") == 0
     assert set((store / "corpora").iterdir()) == corpora
-    left = {path.name for path in (store / "runs").iterdir()}
-    assert len(left) == 1, "the run that neither removed sweep nor records name is left to raykd clean"
+    remaining = {path.name for path in (store / "runs").iterdir()}
+    assert len(remaining) == 1, "the run that neither removed sweep nor records name is left to raykd clean"
 
 
 def test_nothing_goes_while_a_driver_works(store, capsys, monkeypatch):
@@ -222,7 +224,7 @@ def test_nothing_goes_while_a_driver_works(store, capsys, monkeypatch):
 
 
 def computing(store: Path, verb: str) -> subprocess.Popen[str]:
-    """Another process that computes in the store without a sweep."""
+    """A second process computing in the store without a sweep."""
     process = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(store), verb],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -234,7 +236,7 @@ def computing(store: Path, verb: str) -> subprocess.Popen[str]:
 
 def test_nothing_goes_while_distill_or_precompute_computes_and_a_killed_one_does_not_stay(store, capsys):
     shutil.rmtree(store / "sweeps/other")
-    made = runs_of_unused(store)
+    unused_runs = runs_of_unused(store)
     first, second = computing(store, "distill"), computing(store, "precompute")
     try:
         for words in ((), ("--sweep", "doctored")):
@@ -245,30 +247,30 @@ def test_nothing_goes_while_distill_or_precompute_computes_and_a_killed_one_does
         first.wait()
         assert code_of("clean", str(store), "--yes") == 4
         assert "runs raykd precompute in this store" in said(capsys)
-        assert runs_of_unused(store) == made
+        assert runs_of_unused(store) == unused_runs
         second.communicate("")
     finally:
         first.kill()
         second.kill()
         second.wait()
     assert code_of("clean", str(store), "--yes") == 0
-    assert made
+    assert unused_runs
     assert not runs_of_unused(store)
     assert not (store / "working").exists()
 
 
 @pytest.mark.parametrize("verb", ["distill", "precompute"])
 def test_commands_without_a_sweep_have_a_lease_before_they_read_a_corpus(tmp_path, monkeypatch, verb):
-    seen = []
+    leases = []
 
     def at_work(sweep, address, *, plain):
-        seen.extend(sweep.storage.names("working/"))
+        leases.extend(sweep.storage.names("working/"))
         raise StoreError("here", "is far enough", "end")
 
     monkeypatch.setattr(f"raykd.cli.{verb}.at_work", at_work)
     file = Path("sweeps/quickstart.yaml")
     assert code_of(verb, str(file), "--set", f"store={tmp_path}/store") == 4
-    assert [name.split("/")[1].partition("-")[0] for name in seen] == [verb]
+    assert [name.split("/")[1].partition("-")[0] for name in leases] == [verb]
     assert Storage(f"{tmp_path}/store").names() == []
 
 
@@ -281,12 +283,12 @@ def test_a_kill_in_between_leaves_a_store_that_is_whole(store, monkeypatch, swee
     files = len(planned.records) + sum(len(part.files) for part in planned.parts)
     removed = Storage.remove
     for last in range(1, files, 3):
-        left = last
+        countdown = last
 
         def killed(self, name):
-            nonlocal left
-            left -= 1
-            if left < 0:
+            nonlocal countdown
+            countdown -= 1
+            if countdown < 0:
                 raise KeyboardInterrupt
             removed(self, name)
 

@@ -1,4 +1,4 @@
-"""bf16 on a processor that lacks it is noted, once; on one that has it, and on GPUs, it is not."""
+"""A note warns once of bf16 on a processor without support; processors with bf16 and GPUs get no note."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD, NEW, ARM = "flags\t\t: fpu sse2 avx2", "flags\t\t: fpu avx512f avx512_bf16"
 
 @pytest.fixture
 def notes(tmp_path, monkeypatch):
-    """The notes on a file on a processor with these flags."""
+    """Return a function giving the notes on a sweep file for the flags of a processor."""
 
     def notes_of(flags, *overrides):
         (tmp_path / "cpuinfo").write_text(f"model name\t: Old One\n{flags}\n" * 2)
@@ -70,5 +70,5 @@ def test_check_and_plan_say_it(notes, tmp_path, capsys):
     with without_ray():
         for verb in ("check", "plan"):
             call(verb, *words)
-            shown = capsys.readouterr()
-            assert (shown.out + shown.err).count("has no bf16") == 1
+            output = capsys.readouterr()
+            assert (output.out + output.err).count("has no bf16") == 1

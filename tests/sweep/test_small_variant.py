@@ -1,4 +1,4 @@
-"""What of the variant `small` is larger than the file."""
+"""Settings of the variant `small` larger than in the sweep file."""
 
 from __future__ import annotations
 

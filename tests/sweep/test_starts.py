@@ -1,4 +1,4 @@
-"""What a search tries first: written settings and those of an earlier sweep's front."""
+"""The first settings of a search: from the sweep file and from the front of an earlier sweep."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from raykd.sweep.starts import starts_of
 from raykd.sweep.study import Study
 from tests.sweep.samples import TREE, trial
 from tests.sweep.test_spec import GOOD, faults, written  # noqa: F401  (a fixture)
-from tests.sweep.test_study import DRAWN, asked, record_of
+from tests.sweep.test_study import DRAWN, record_of, suggest
 
 SPACE = {**TREE, "rate": {"float": [0.1, 0.5], "step": 0.1}}
 
@@ -71,20 +71,20 @@ def test_the_first_trials_are_those_that_are_given_and_the_sampler_draws_the_res
         {"student.embedding_dim": "16"},
         {"objective": "structural", "objective.structural.temperature": "4"},
     ]
-    study, seen = Study(TREE, SearchConfig(sampler=sampler), starts), []
+    study, earlier = Study(TREE, SearchConfig(sampler=sampler), starts), []
     for number in range(3):
-        suggestion = asked(study, number, seen=seen)
+        suggestion = suggest(study, number, earlier=earlier)
         assert {**suggestion.params, **(starts[number] if number < 2 else {})} == dict(suggestion.params)
         assert len(suggestion.params) >= 4
-        seen.append(record_of(suggestion, number))
+        earlier.append(record_of(suggestion, number))
     # One that was known already is drawn anew.
-    drawn = [asked(study, 1, attempt).params for attempt in range(1, 12)]
+    drawn = [suggest(study, 1, attempt).params for attempt in range(1, 12)]
     assert any(params["objective"] != "structural" for params in drawn)
 
 
 @pytest.fixture
 def earlier(tmp_path):
-    """The store of a sweep on another text, with two students on its front and one dominated."""
+    """The store of a sweep on a different corpus, with two students on the front and one dominated."""
     storage = Storage(str(tmp_path))
     records = SweepRecords(storage, "small")
     records.open(sweep_id="sweep-0", text=json.dumps({**TREE, "corpus": {"cap": 10}}), resume=False)

@@ -1,4 +1,4 @@
-"""Real sweeps whose trials are stopped early, in this process: what is recorded and shown, and what a kill changes."""
+"""Real sweeps with early stopping, in the process of the test: records, tables and pages, and the effect of a kill."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ search:
 
 
 class Held:
-    """A lease that no one takes."""
+    """A lease in force."""
 
     def check(self) -> None:
         return None
 
 
 class KilledError(Exception):
-    """The driver dies."""
+    """The driver is killed."""
 
 
 class Dying(Silent):
-    """A screen that kills the driver after so many epochs of students."""
+    """A listener killing the driver after a number of student epochs."""
 
     def __init__(self, after: int):
-        self._left = after
+        self._remaining = after
 
     def epoch(self, phase: str, epoch: RunEpoch) -> None:
         if phase == "trials":
-            self._left -= 1
-            if self._left < 0:
+            self._remaining -= 1
+            if self._remaining < 0:
                 raise KilledError
 
 
@@ -113,14 +113,16 @@ def test_stopped_trials_say_why_and_keep_their_epochs_and_are_on_no_front(whole)
 def test_a_killed_sweep_decides_as_the_undisturbed_one(whole, tmp_path):
     """Killed in the midst of trials, and between an epoch's checkpoint and its decision."""
     _, records = whole
-    again = swept(tmp_path / "killed", kills=(3, 4, 2))
-    shown = [(each.trial.state, each.trial.message, each.trial.scores.mean("dev")) for each in again]
-    assert shown == [
+    resumed = swept(tmp_path / "killed", kills=(3, 4, 2))
+    outcomes = [
+        (record.trial.state, record.trial.message, record.trial.scores.mean("dev")) for record in resumed
+    ]
+    assert outcomes == [
         (record.trial.state, record.trial.message, record.trial.scores.mean("dev")) for record in records
     ]
     lengths = [
-        [{run_id: len(own) for run_id, own in each.epochs.items()} for each in every]
-        for every in (again, records)
+        [{run_id: len(epochs) for run_id, epochs in record.epochs.items()} for record in sweep_records]
+        for sweep_records in (resumed, records)
     ]
     assert lengths[0] == lengths[1]
 
@@ -136,7 +138,7 @@ def test_table_and_page_show_what_was_stopped_and_why(whole, capsys):
 
 
 def planned(folder: Path, store: Path, capsys: Any) -> str:
-    """What `raykd plan` says of the time."""
+    """The line of `raykd plan` with the time."""
     with without_ray():
         assert code_of("plan", str(folder / "sweep.yaml"), "--set", f"store={store}") == 0
     return next(line for line in capsys.readouterr().out.splitlines() if line.startswith("time: "))

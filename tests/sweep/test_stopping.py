@@ -30,18 +30,18 @@ def curve(*scores: float, of: int = 4) -> tuple[Point, ...]:
 
 
 def course(
-    number: int, *seeds: Sequence[Point], cost: float = 1.0, done: bool = False, plan: str = ""
+    number: int, *seeds: Sequence[Point], cost: float = 1.0, complete: bool = False, plan: str = ""
 ) -> TrialCourse:
-    own = tuple((tuple(points),) for points in seeds)
-    final = float(np.mean([points[-1].score for points in seeds])) if done else None
-    return TrialCourse(number, (cost,), plan, own, final)
+    curves = tuple((tuple(points),) for points in seeds)
+    final = float(np.mean([points[-1].score for points in seeds])) if complete else None
+    return TrialCourse(number, (cost,), plan, curves, final)
 
 
-def reason(own: TrialCourse, *others: TrialCourse, config: StoppingConfig = ON, seed: int = 0) -> str:
-    return reason_to_stop(own, (seed, 0), others, config, ("min",), (2.0,))
+def reason(candidate: TrialCourse, *compared: TrialCourse, config: StoppingConfig = ON, seed: int = 0) -> str:
+    return reason_to_stop(candidate, (seed, 0), compared, config, ("min",), (2.0,))
 
 
-FAST = course(1, curve(0.5, 0.6, 0.7, 0.8), done=True)
+FAST = course(1, curve(0.5, 0.6, 0.7, 0.8), complete=True)
 
 
 @pytest.mark.parametrize(
@@ -95,65 +95,73 @@ def test_what_could_add_next_to_nothing_is_not_worth_its_epochs():
 
 
 def test_more_curves_leave_less_open():
-    slow = [course(n, curve(0.5, 0.6, 0.7, 0.8), done=True) for n in range(4)]
-    own = course(9, curve(0.3, 0.5))
-    assert not reason(own, FAST, config=NO_RUNGS)
-    assert reason(own, *slow, config=NO_RUNGS)
+    slow = [course(n, curve(0.5, 0.6, 0.7, 0.8), complete=True) for n in range(4)]
+    candidate = course(9, curve(0.3, 0.5))
+    assert not reason(candidate, FAST, config=NO_RUNGS)
+    assert reason(candidate, *slow, config=NO_RUNGS)
 
 
 def test_nothing_is_stopped_before_enough_trials_are_complete():
-    own, others = course(9, curve(0.0)), [course(n, curve(0.5, 0.6, 0.7, 0.8), done=True) for n in range(3)]
-    assert reason(own, *others, config=ON.model_copy(update={"complete_first": 3}))
-    assert not reason(own, *others, config=ON.model_copy(update={"complete_first": 4}))
+    candidate, completed = (
+        course(9, curve(0.0)),
+        [course(n, curve(0.5, 0.6, 0.7, 0.8), complete=True) for n in range(3)],
+    )
+    assert reason(candidate, *completed, config=ON.model_copy(update={"complete_first": 3}))
+    assert not reason(candidate, *completed, config=ON.model_copy(update={"complete_first": 4}))
 
 
 def test_curves_of_another_plan_say_nothing():
-    own = course(2, curve(0.0, 0.0), plan="staged")
-    assert not reason(own, FAST)
+    candidate = course(2, curve(0.0, 0.0), plan="staged")
+    assert not reason(candidate, FAST)
 
 
 def test_what_is_at_its_end_is_not_stopped():
-    own = course(2, curve(0.1, 0.1, 0.1, 0.1))
-    assert not reason(own, FAST)
+    candidate = course(2, curve(0.1, 0.1, 0.1, 0.1))
+    assert not reason(candidate, FAST)
 
 
 def test_the_best_of_a_rung_go_on():
     # One complete trial and three that run or were stopped have come to the first rung, a quarter.
-    others = [FAST, *(course(n, curve(score)) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
-    assert not reason(course(9, curve(0.75)), *others)
-    text = reason(course(9, curve(0.55)), *others)
+    compared = [FAST, *(course(n, curve(score)) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
+    assert not reason(course(9, curve(0.75)), *compared)
+    text = reason(course(9, curve(0.55)), *compared)
     assert text == (
         "at 25 % of its plan the trial was number 4 of 5, and 3 went on; "
         "it had 55.0, and #02, which costs no more, 80.0"
     )
-    assert not reason(course(9, curve(0.65, 0.66, 0.67)), *others), "no rung at three quarters"
+    assert not reason(course(9, curve(0.65, 0.66, 0.67)), *compared), "no rung at three quarters"
 
 
 def test_what_is_on_the_front_of_a_rung_goes_on_however_many_are():
-    others = [FAST, *(course(n, curve(score), cost=2 * score) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
-    assert not reason(course(9, curve(0.55), cost=1.05), *others, config=ON.model_copy(update={"eta": 100.0}))
+    compared = [
+        FAST,
+        *(course(n, curve(score), cost=2 * score) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6))),
+    ]
+    assert not reason(
+        course(9, curve(0.55), cost=1.05), *compared, config=ON.model_copy(update={"eta": 100.0})
+    )
 
 
 def test_a_cheap_trial_is_compared_by_its_cost_too():
-    others = [FAST, *(course(n, curve(score)) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
-    assert reason(course(9, curve(0.1)), *others)
-    assert not reason(course(9, curve(0.1), cost=0.1), *others)
+    compared = [FAST, *(course(n, curve(score)) for n, score in ((2, 0.8), (3, 0.7), (4, 0.6)))]
+    assert reason(course(9, curve(0.1)), *compared)
+    assert not reason(course(9, curve(0.1), cost=0.1), *compared)
 
 
 def test_seeds_are_compared_with_the_same_seeds_of_others():
     good, bad = curve(0.8, 0.8, 0.8, 0.8), curve(0.1, 0.1, 0.1, 0.1)
-    others = [course(n, good, bad, done=True) for n in range(1, 5)]
+    completed = [course(n, good, bad, complete=True) for n in range(1, 5)]
     # Beside the others' means its first seed would look fine.
-    assert reason(course(9, curve(0.6), ()), *others)
-    assert not reason(course(9, (), curve(0.2)), *others, seed=1)
+    assert reason(course(9, curve(0.6), ()), *completed)
+    assert not reason(course(9, (), curve(0.2)), *completed, seed=1)
 
 
 def test_the_languages_of_a_seed_are_awaited():
-    others = [TrialCourse(n, (1.0,), "", ((curve(0.8, 0.8, 0.8, 0.8),) * 2,), 0.8) for n in range(1, 5)]
+    completed = [TrialCourse(n, (1.0,), "", ((curve(0.8, 0.8, 0.8, 0.8),) * 2,), 0.8) for n in range(1, 5)]
     alone = TrialCourse(9, (1.0,), "", ((curve(0.0), ()),))
     both = TrialCourse(9, (1.0,), "", ((curve(0.0), curve(0.1)),))
-    assert not reason_to_stop(alone, (0, 0), others, ON, ("min",), (2.0,))
-    assert reason_to_stop(both, (0, 1), others, ON, ("min",), (2.0,))
+    assert not reason_to_stop(alone, (0, 0), completed, ON, ("min",), (2.0,))
+    assert reason_to_stop(both, (0, 1), completed, ON, ("min",), (2.0,))
 
 
 tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=7)
@@ -178,20 +186,23 @@ unit = st.integers(0, 10).map(lambda tenth: tenth / 10)
 @untimed
 @given(st.lists(st.tuples(st.lists(unit, min_size=4, max_size=4), st.integers(0, 3)), min_size=1, max_size=5),
        st.lists(unit, min_size=1, max_size=3), st.integers(0, 3))  # fmt: skip
-def test_what_is_stopped_as_out_of_reach_is_dominated_at_its_reach(done, own, cost):
+def test_what_is_stopped_as_out_of_reach_is_dominated_at_its_reach(complete_trials, scores_so_far, cost):
     """By the definition, on whatever curves: a complete trial is no dearer and better than the best that could come."""
-    best_so_far = [np.maximum.accumulate(scores) for scores, _ in done]
-    others = [
-        course(n, curve(*map(float, best)), cost=price, done=True)
-        for n, (best, (_, price)) in enumerate(zip(best_so_far, done, strict=True))
+    best_so_far = [np.maximum.accumulate(scores) for scores, _ in complete_trials]
+    courses = [
+        course(n, curve(*map(float, best)), cost=price, complete=True)
+        for n, (best, (_, price)) in enumerate(zip(best_so_far, complete_trials, strict=True))
     ]
-    now = float(max(own))
+    now = float(max(scores_so_far))
     text = reason(
-        course(9, curve(*map(float, np.maximum.accumulate(own))), cost=cost), *others, config=NO_RUNGS
+        course(9, curve(*map(float, np.maximum.accumulate(scores_so_far))), cost=cost),
+        *courses,
+        config=NO_RUNGS,
     )
-    gains = [float(best[-1] - best[len(own) - 1]) for best in best_so_far]
+    gains = [float(best[-1] - best[len(scores_so_far) - 1]) for best in best_so_far]
     reach = min(1.0, now + reachable_gain(gains))
     beaten = any(
-        best[-1] > reach and price <= cost for best, (_, price) in zip(best_so_far, done, strict=True)
+        best[-1] > reach and price <= cost
+        for best, (_, price) in zip(best_so_far, complete_trials, strict=True)
     )
     assert bool(text) == beaten

@@ -1,6 +1,6 @@
-"""The sweep files that are shipped: every variant is valid, and the small form of each runs from end to end.
+"""The shipped sweep files: all variants are valid, and the small form of each file runs from end to end.
 
-The files of `sweeps/base` are not sweeps: they are checked through the files that extend them.
+The files of `sweeps/base` are no sweeps; the files extending them are checked instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Teachers that learnt nothing: the sweep stops before anything is computed from them, or says where they did not."""
+"""Teachers without training success: the sweep stops before using them, or warns with the languages concerned."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ search: {sampler: grid}
 
 
 class Warnings(Silent):
-    """Keeps the warnings."""
+    """A listener recording warnings."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def warn(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
 
 @pytest.fixture
 def opened(tmp_path):
-    """Opens the sweep of this file with overrides, in a store of its own."""
+    """Return a function opening the sweep of TEXT with overrides, in a fresh store."""
 
     def open_sweep(*overrides: str) -> Sweep:
         (tmp_path / "sweep.yaml").write_text(TEXT)
@@ -69,7 +69,7 @@ def taught(sweep: Sweep) -> list[str]:
     listener = Warnings()
     context = PhaseContext(sweep, Topology.of({"CPU": 1.0}), listener)
     run_phases(context, [Teachers(context), Precompute(context)])
-    return listener.said
+    return listener.messages
 
 
 def give_scores(sweep: Sweep, **dev: float) -> None:
@@ -79,13 +79,13 @@ def give_scores(sweep: Sweep, **dev: float) -> None:
         language = name[-2:]
         result = find_result(sweep.storage, run)
         assert result is not None
-        own = replace(
+        changed_result = replace(
             result,
             scores=scores(
                 Score.from_languages({language: dev[language]}), Score.from_languages({language: 0.5})
             ),
         )
-        sweep.storage.child(*run.folder).write_json(RESULT, own.to_plain())
+        sweep.storage.child(*run.folder).write_json(RESULT, changed_result.to_plain())
 
 
 def test_nothing_is_computed_from_teachers_that_learnt_nothing(opened):
@@ -105,8 +105,8 @@ def test_nothing_is_computed_from_teachers_that_learnt_nothing(opened):
 def test_a_setting_goes_on_with_a_warning(opened):
     sweep = opened("teachers_must_learn=false")
     give_scores(sweep, en=0.0, de=0.0)
-    (said,) = taught(sweep)
-    assert said.startswith(
+    (warning,) = taught(sweep)
+    assert warning.startswith(
         "no more than the most frequent label is predicted by bilstm_crf × 2 (en dev F1 0.0, de"
     )
     assert sweep.storage.names("transfer/")
@@ -115,15 +115,15 @@ def test_a_setting_goes_on_with_a_warning(opened):
 def test_one_language_of_several_is_named(opened):
     sweep = opened()
     give_scores(sweep, en=0.1, de=0.0)
-    (said,) = taught(sweep)
-    assert "by bilstm_crf × 2 (de dev F1 0.0)" in said
+    (warning,) = taught(sweep)
+    assert "by bilstm_crf × 2 (de dev F1 0.0)" in warning
 
 
 def test_a_dev_of_few_labels_proves_nothing(opened):
     sweep = opened("corpus.dev=2")
     give_scores(sweep, en=0.0, de=0.0)
-    (said,) = taught(sweep)
-    assert "labels there, too few to be sure)" in said
+    (warning,) = taught(sweep)
+    assert "labels there, too few to be sure)" in warning
 
 
 def test_teachers_that_nobody_reads_may_be_as_bad_as_they_are(opened):

@@ -1,4 +1,4 @@
-"""What a sweep logs of its front: every student exported, logged once, and what cannot be exported is named."""
+"""Models of the front in MLflow: all students are exported and logged once; failed exports are named."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SENTENCES = [["Ada", "Lovelace", "lives", "in", "London"], ["Berlin", "."]]
 
 
 class Listener:
-    """Keeps what it is told."""
+    """A listener recording all calls."""
 
     def __init__(self):
         self.lines = []
@@ -46,8 +46,8 @@ class Listener:
 
 def finished(store: Storage, scope: str) -> list[Run]:
     """The runs of one setting with two seeds, seed by seed."""
-    asked = recipe(objective={"kind": "gold"}, student={"scope": scope}, schedule={"epochs": 1})
-    runs = student_runs(asked, prepare(asked, store))
+    student_recipe = recipe(objective={"kind": "gold"}, student={"scope": scope}, schedule={"epochs": 1})
+    runs = student_runs(student_recipe, prepare(student_recipe, store))
     seeds = [with_seed_offset(run, offset) for offset in range(2) for run in runs]
     for run in seeds:
         execute_run(store.uri, run, worker=Worker(), report=lambda _: None)
@@ -60,7 +60,7 @@ def database(empty_mlflow, tmp_path):
 
 
 def logged(store: Storage, runs: list[Run], database: str, listener: Listener, scratch: Path) -> list[Path]:
-    """What is downloaded of the models of a front of one trial."""
+    """Log the front of one trial; return the folders of the downloaded models."""
     records = SweepRecords(store, "sweep")
     trial = Trial(3, "COMPLETE", run_ids=tuple(run.id for run in runs), scores=scores(0.5))
     if not records.exists():
@@ -89,8 +89,8 @@ def test_a_logged_model_is_the_export_of_the_first_seed_and_made_once(database, 
     assert raykd.load(student).label(SENTENCES) == expected
     assert (student / "README.md").read_text() == f"3 {runs[0].id}"
     assert ("end", "models", "1 exported, 0 found in MLflow") in listener.lines
-    (again,) = logged(store, runs, database, listener, tmp_path / "again")
-    assert again == folder
+    (known_folder,) = logged(store, runs, database, listener, tmp_path / "again")
+    assert known_folder == folder
     assert listener.lines[-1] == ("end", "models", "0 exported, 1 found in MLflow")
     assert not (tmp_path / "again").exists()
 
@@ -101,10 +101,10 @@ def test_one_student_for_each_language_is_one_model_with_a_folder_for_each(datab
     assert len(runs) == 4
     (folder,) = logged(store, runs, database, Listener(), tmp_path / "scratch")
     student = folder / "artifacts/student"
-    assert {each.name for each in student.iterdir()} == {"en", "de"}
+    assert {path.name for path in student.iterdir()} == {"en", "de"}
     for language, run in zip(("en", "de"), runs, strict=False):
-        own = raykd.load(Path(store.uri).joinpath(*run.folder))
-        assert raykd.load(student / language).label(SENTENCES) == own.label(SENTENCES)
+        model = raykd.load(Path(store.uri).joinpath(*run.folder))
+        assert raykd.load(student / language).label(SENTENCES) == model.label(SENTENCES)
 
 
 def test_what_cannot_be_exported_is_named_and_the_sweep_goes_on(database, tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_the_student_to_ship_is_a_model_also_where_it_is_not_on_the_front(monkey
     ship = next((trial for trial in trials if trial.number == number), None)
     monkeypatch.setattr(
         track, "export_students",
-        lambda records, publisher, front, scratch, **_: dict.fromkeys(each.number for each in front),
+        lambda records, publisher, front, scratch, **_: dict.fromkeys(trial.number for trial in front),
     )  # fmt: skip
     publisher: Any = MagicMock()
     track.publish_end(
@@ -191,8 +191,8 @@ def test_a_sweep_that_ships_nothing_says_what_the_alias_names_still(database, tm
 
 
 def test_an_address_from_the_environment_is_looked_at_as_what_it_stands_for():
-    for uri, shown in (
+    for uri, hint in (
         ("http://me:word@host:1", "open LINK"),
         ("sqlite:///a.db", "mlflow ui --backend-store-uri ${MLFLOW}   and open LINK"),
     ):
-        assert _mlflow_hint("${MLFLOW}", SimpleNamespace(uri=uri, link="LINK")) == shown
+        assert _mlflow_hint("${MLFLOW}", SimpleNamespace(uri=uri, link="LINK")) == hint

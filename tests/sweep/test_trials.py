@@ -31,7 +31,7 @@ EPOCH = {"epoch": 0, "dev": 0.1, "tokens": 100, "tokens_per_second": 10.0}
 
 
 class Tracked:
-    """Pages that write down what is logged."""
+    """A tracker keeping all logged epochs and ended trials."""
 
     def __init__(self) -> None:
         self.epochs: list[tuple[int, int, str]] = []
@@ -45,16 +45,18 @@ class Tracked:
 
 
 class Fixed:
-    """A search that proposes a list of settings, and writes down for which trials it was asked with what it saw."""
+    """A search with a fixed list of proposals; `calls` holds the arguments of all requests."""
 
     exhaustive = False
 
     def __init__(self, *trees: dict[str, Any], forever: bool = False, learns: bool = False):
         self._study = Study(TREE, SearchConfig())
-        self.trees, self.forever, self.learns, self.asked = list(trees), forever, learns, []
+        self.trees, self.forever, self.learns, self.calls = list(trees), forever, learns, []
 
-    def ask(self, number, attempt, seen):
-        self.asked.append((number, attempt, [(each.trial.number, each.trial.state) for each in seen]))
+    def ask(self, number, attempt, earlier):
+        self.calls.append(
+            (number, attempt, [(record.trial.number, record.trial.state) for record in earlier])
+        )
         if not self.trees:
             return None
         tree = self.trees[0] if self.forever else self.trees.pop(0)
@@ -121,15 +123,23 @@ def test_trials_are_recorded_as_they_begin_and_as_they_end(records, tracked):
     assert states(records) == ["RUNNING", "RUNNING"]
     trials.ended(second.key, Outcome("FAILED", message="its process died"))
     trials.ended(first.key, complete(first.runs, 0.5))
-    done, failed = (record.trial for record in records.load())
-    assert (done.state, done.scores.mean("dev"), done.cost, done.wall_s) == (
+    complete_trial, failed = (record.trial for record in records.load())
+    assert (
+        complete_trial.state,
+        complete_trial.scores.mean("dev"),
+        complete_trial.cost,
+        complete_trial.wall_s,
+    ) == (
         "COMPLETE",
         0.5,
         COST.figures,
         2.0,
     )
-    assert done.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
-    assert (done.settings["student.embedding_dim"], done.settings["corpus.cap"]) == (8, 500)
+    assert complete_trial.scores.by_language("dev") == pytest.approx({"en": 0.4, "de": 0.6})
+    assert (complete_trial.settings["student.embedding_dim"], complete_trial.settings["corpus.cap"]) == (
+        8,
+        500,
+    )
     assert (failed.state, failed.message, failed.scores.mean("dev")) == ("FAILED", "its process died", None)
     assert tracked.ended == [1, 0]
 
@@ -138,11 +148,14 @@ def test_one_run_asked_for_twice_is_done_once(records, tracked):
     # Annealing has no effect on gold: the three gold settings are one run.
     search = Fixed(setting("gold"), setting("gold", rate=0.5), setting(), setting("gold", rate=2.0))
     trials = scheduler(records, tracked, search)
-    gold, other = trials.next(), trials.next()
-    assert [job.runs[0].stages[0]["objective"]["kind"] for job in (gold, other)] == ["gold", "structural"]
+    gold, structural = trials.next(), trials.next()
+    assert [job.runs[0].stages[0]["objective"]["kind"] for job in (gold, structural)] == [
+        "gold",
+        "structural",
+    ]
     trials.ended(gold.key, complete(gold.runs, 0.4))
     assert trials.next() is None
-    assert [each[:2] for each in search.asked] == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert [call[:2] for call in search.calls] == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
     assert len(records.load()) == 2
 
 
@@ -151,7 +164,7 @@ def test_a_sampler_that_only_repeats_itself_comes_to_an_end(records, tracked):
     trials = scheduler(records, tracked, search)
     assert trials.next() is not None
     assert trials.next() is None
-    assert len(search.asked) == 1 + MOST_REPEATS
+    assert len(search.calls) == 1 + MOST_REPEATS
     assert re.match(
         r"the sampler found no new setting in 100 proposals .*; set search.sampler: grid", trials.ended_by
     )
@@ -166,11 +179,11 @@ def test_a_list_that_is_through_needs_no_reason(records, tracked):
 
 def test_interrupted_trials_come_first_and_keep_their_number(records, tracked):
     before = scheduler(records, tracked, Fixed(setting(), setting("gold")))
-    done, open_ = before.next(), before.next()
-    before.ended(done.key, complete(done.runs, 0.5))
-    own = records.load()
-    again = Fixed(setting(), setting("gold"), setting("posterior"))
-    trials = scheduler(records, tracked, again, earlier_records=own, limit=1)
+    finished, open_ = before.next(), before.next()
+    before.ended(finished.key, complete(finished.runs, 0.5))
+    earlier = records.load()
+    search = Fixed(setting(), setting("gold"), setting("posterior"))
+    trials = scheduler(records, tracked, search, earlier_records=earlier, limit=1)
     resumed, new = trials.next(), trials.next()
     assert (resumed.key, resumed.runs) == (open_.key, open_.runs)
     assert new.runs[0].stages[0]["objective"]["kind"] == "posterior"
@@ -188,13 +201,13 @@ def test_failed_trials_are_tried_again_by_the_next_driver(records, tracked):
     assert first.next() is None, "not by the same driver"
 
     search = Fixed()
-    again = scheduler(records, tracked, search, earlier_records=records.load(), limit=0)
-    job = again.next()
+    second = scheduler(records, tracked, search, earlier_records=records.load(), limit=0)
+    job = second.next()
     assert (job.key, job.runs) == (failing.key, failing.runs)
     (trial, _) = (record.trial for record in records.load())
     assert (trial.number, trial.state, trial.message) == (0, "RUNNING", "")
-    again.ended(job.key, complete(job.runs, 0.4))
-    assert again.next() is None
+    second.ended(job.key, complete(job.runs, 0.4))
+    assert second.next() is None
     assert states(records) == ["COMPLETE", "COMPLETE"]
 
 
@@ -207,14 +220,14 @@ def test_no_trial_begins_when_most_fail_and_the_next_driver_judges_anew(records,
     assert states(records) == ["FAILED"] * 4
 
     # Corrected: what the first left failed does not count against the ones that are tried again.
-    again = scheduler(records, tracked, Fixed(*dims(8)[4:]), earlier_records=records.load(), limit=4)
-    job = again.next()
-    again.ended(job.key, Outcome("FAILED", message="no file"))
+    second = scheduler(records, tracked, Fixed(*dims(8)[4:]), earlier_records=records.load(), limit=4)
+    job = second.next()
+    second.ended(job.key, Outcome("FAILED", message="no file"))
     for _ in range(7):
-        job = again.next()
-        again.ended(job.key, complete(job.runs, 0.5))
-    assert again.next() is None
-    assert not again.given_up
+        job = second.next()
+        second.ended(job.key, complete(job.runs, 0.5))
+    assert second.next() is None
+    assert not second.given_up
     assert states(records) == ["FAILED"] + ["COMPLETE"] * 7
 
 
@@ -229,8 +242,8 @@ def test_a_trial_that_is_stopped_is_pruned(records, tracked):
 
 
 def test_no_trial_starts_when_the_budget_is_spent(records, tracked):
-    def spent(seen):
-        return "the budget is spent" * (len(list(seen)) > 1)
+    def spent(all_trials):
+        return "the budget is spent" * (len(list(all_trials)) > 1)
 
     trials = scheduler(records, tracked, Fixed(setting(), setting("gold"), setting(dim=16)), spent=spent)
     jobs = [trials.next() for _ in range(3)]
@@ -258,7 +271,7 @@ def test_several_seeds_are_one_trial_with_mean_and_spread(records, tracked):
 
 
 def test_a_path_that_names_the_seed_shows_as_it_was_written_and_without_a_checksum(records, tracked):
-    """That of the first seed would name one of the students, and two settings differ in the path alone."""
+    """The path of the first seed would name only one student, and two settings may differ in their paths alone."""
     resolved = {"kind": "pretrained", "path": "encoders/small_0", "checksum": "ab" * 32}
     written = {**setting(), "student": {"kind": "pretrained", "path": "encoders/small_{seed}"}}
 
@@ -268,8 +281,10 @@ def test_a_path_that_names_the_seed_shows_as_it_was_written_and_without_a_checks
 
     scheduler(records, tracked, Fixed(written), resolve=resolve).next()
     (record,) = records.load()
-    found = {path: value for path, value in record.trial.settings.items() if path.startswith("student.")}
-    assert found == {"student.kind": "pretrained", "student.path": "encoders/small_{seed}"}
+    student_settings = {
+        path: value for path, value in record.trial.settings.items() if path.startswith("student.")
+    }
+    assert student_settings == {"student.kind": "pretrained", "student.path": "encoders/small_{seed}"}
 
 
 def test_what_the_search_must_know_survives_the_store(records, tracked):
@@ -294,7 +309,7 @@ def test_a_search_that_learns_sees_the_same_trials_whichever_end_first(records, 
     assert trials.next() == "wait", "trial 3 depends on trial 0, which runs"
     trials.ended(jobs[0].key, Outcome("FAILED", message="no space"))
     assert isinstance(trials.next(), Job)
-    assert search.asked == [(0, 0, []), (1, 0, []), (2, 0, []), (3, 0, [(0, "FAILED")])]
+    assert search.calls == [(0, 0, []), (1, 0, []), (2, 0, []), (3, 0, [(0, "FAILED")])]
 
 
 @pytest.mark.parametrize("sampler", mostly_slow(["tpe", "nsga2", "random"], quick=["random"]))
@@ -310,10 +325,10 @@ def test_a_search_is_the_same_in_whatever_order_its_trials_end_and_wherever_it_i
     def search(name: str, order: Random, killed_at: Sequence[int] = ()) -> list[Any]:
         records, kills = SweepRecords(Storage(str(tmp_path)), name), list(killed_at)
         while True:
-            own, ended = records.load(), 0
+            earlier, ended = records.load(), 0
             trials = scheduler(
                 records, Tracked(), Study(tree, SearchConfig(sampler=sampler)),
-                earlier_records=own, limit=30 - len(own), at_once=at_once,
+                earlier_records=earlier, limit=30 - len(earlier), at_once=at_once,
             )  # fmt: skip
             running: list[Job] = []
             while True:
@@ -344,14 +359,14 @@ def test_schedulers_take_their_turns_and_a_later_one_sees_how_the_earlier_ones_e
         after.append(states(records))
 
     both = InTurn(phases())
-    one, other = both.next(), both.next()
-    assert isinstance(one, Job)
-    assert isinstance(other, Job)
+    first, second = both.next(), both.next()
+    assert isinstance(first, Job)
+    assert isinstance(second, Job)
     assert both.next() == "wait"
-    both.ended(other.key, complete(other.runs, 0.5))
+    both.ended(second.key, complete(second.runs, 0.5))
     assert both.next() == "wait"
     assert after == []
-    both.ended(one.key, complete(one.runs, 0.5))
+    both.ended(first.key, complete(first.runs, 0.5))
     third = both.next()
     assert isinstance(third, Job)
     assert after == [["COMPLETE"] * 2]

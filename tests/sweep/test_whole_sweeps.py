@@ -54,11 +54,11 @@ baseline: gold
 
 @dataclass(frozen=True)
 class Swept:
-    """A sweep that ended, and the runs that were done for it."""
+    """An ended sweep and the executed runs."""
 
     path: Path
     tree: dict[str, Any]
-    done: list[Run]
+    runs: list[Run]
     client: MlflowClient
 
     @property
@@ -71,21 +71,21 @@ class Swept:
 
     def runs_of(self, trial: Trial) -> list[Run]:
         """The runs of a trial, in the order of their ids."""
-        by_id = {run.id: run for run in self.done}
+        by_id = {run.id: run for run in self.runs}
         return [by_id[run_id] for run_id in trial.run_ids]
 
-    def shown(self) -> dict[int, MlflowRun]:
-        """The trials in MLflow by their numbers."""
+    def mlflow_trials(self) -> dict[int, MlflowRun]:
+        """Runs of the trials in MLflow, by trial number."""
         experiment = self.client.get_experiment_by_name(self.tree["name"])
         assert experiment is not None
-        found = self.client.search_runs([experiment.experiment_id])
-        trials = [run for run in found if "raykd.trial" in run.data.tags]
+        mlflow_runs = self.client.search_runs([experiment.experiment_id])
+        trials = [run for run in mlflow_runs if "raykd.trial" in run.data.tags]
         return {int(run.data.tags["raykd.trial"].split("/")[1]): run for run in trials}
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Iterator[Callable[..., Swept]]:
-    """Sweeps a file through `raykd check` and `raykd sweep`."""
+    """Return a function running `raykd check` and `raykd sweep` on a text."""
 
     def sweep(name: str, text: str, *overrides: str) -> Swept:
         folder = tmp_path_factory.mktemp(name)
@@ -93,10 +93,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory, empty_mlflow: Path) -> Itera
         shutil.copy(empty_mlflow, database)
         tracking = f"tracking: {{uri: 'sqlite:///{database}'}}"
         path.write_text(f"name: {name}\nstore: {folder}/store\n{tracking}\n{SHARED}{text}")
-        with without_ray() as done:
+        with without_ray() as runs:
             call("check", str(path), *overrides)
             call("sweep", str(path), *overrides)
-        return Swept(path, load(path).tree, list(done), MlflowClient(f"sqlite:///{database}"))
+        return Swept(path, load(path).tree, list(runs), MlflowClient(f"sqlite:///{database}"))
 
     return sweep
 
@@ -126,18 +126,18 @@ def test_stages_follow_each_other_in_one_run(stages):
 
 
 def test_each_stage_has_its_own_curves_and_no_epoch_is_missing(stages):
-    shown = stages.shown()
+    mlflow_trials = stages.mlflow_trials()
     for number, names in ((0, ("stage1_structural+top_1/", "stage2_gold/")), (2, ("",))):
         (run,) = stages.runs_of(stages.trials[number])
         result = find_result(stages.storage, run)
         assert result is not None
         for stage, name in enumerate(names):
             key = f"epoch/{name}loss".replace("+", "_")
-            points = stages.client.get_metric_history(shown[number].info.run_id, key)
+            points = stages.client.get_metric_history(mlflow_trials[number].info.run_id, key)
             assert {point.step: point.value for point in points} == {
                 epoch["epoch"]: epoch["loss"] for epoch in result.epochs if epoch["stage"] == stage
             }
-        assert ("epoch/loss" in shown[number].data.metrics) is (len(names) == 1)
+        assert ("epoch/loss" in mlflow_trials[number].data.metrics) is (len(names) == 1)
 
 
 def test_the_page_shows_the_curves_of_every_student_and_the_labels_of_each_language(stages):
@@ -150,9 +150,9 @@ def test_the_page_shows_the_curves_of_every_student_and_the_labels_of_each_langu
         run, *_ = stages.runs_of(trial)
         result = find_result(stages.storage, run)
         assert result is not None
-        own = data["students"][str(trial.number)]
-        shown, *_ = own["curves"]["runs"]
-        assert shown["dev"] == pytest.approx([100 * epoch["dev"] for epoch in result.epochs], rel=1e-3)
+        student = data["students"][str(trial.number)]
+        curve, *_ = student["curves"]["runs"]
+        assert curve["dev"] == pytest.approx([100 * epoch["dev"] for epoch in result.epochs], rel=1e-3)
         corpus = open_corpus(stages.storage, run.corpus_id)
         train = corpus.parts["train"].to_pylist()
         tags = {
@@ -160,17 +160,17 @@ def test_the_page_shows_the_curves_of_every_student_and_the_labels_of_each_langu
             for language in ("en", "de")
         }
         spans = {
-            language: sum(corpus.tag_set.tags[tag][0] in "BS" for tag in own_tags)
-            for language, own_tags in tags.items()
+            language: sum(corpus.tag_set.tags[tag][0] in "BS" for tag in language_tags)
+            for language, language_tags in tags.items()
         }
-        labels = data["languages"]["labels"][own["labels"]]
+        labels = data["languages"]["labels"][student["labels"]]
         assert dict(zip(data["languages"]["names"], labels, strict=True)) == spans
     assert f"sentences: train {len(train):,}" in page
 
 
 def test_the_sweep_knows_its_run_on_the_tracking_server(stages):
     records = SweepRecords(stages.storage, "stages")
-    (parent,) = {run.data.tags["mlflow.parentRunId"] for run in stages.shown().values()}
+    (parent,) = {run.data.tags["mlflow.parentRunId"] for run in stages.mlflow_trials().values()}
     assert f"/runs/{parent}?" in records.run_place()
     assert records.run_place().startswith("#/experiments/")
 
@@ -196,7 +196,7 @@ def test_the_front_shows_stages(stages, capsys, monkeypatch):
 
 @pytest.fixture(scope="module")
 def languages(swept):
-    """One student for each language, two seeds."""
+    """A sweep with one student per language and two seeds."""
     text = "objective: {choice: [{kind: structural}, {kind: gold}]}\n"
     return swept("languages", text, "--set", "student.scope=language", "--set", "search.runs_per_setting=2")
 
@@ -226,16 +226,18 @@ def test_each_student_learns_from_the_teacher_of_its_language(languages):
 
 
 def test_curves_are_named_by_seed_and_language(languages):
-    for number, shown in languages.shown().items():
+    for number, mlflow_trial in languages.mlflow_trials().items():
         names = [f"epoch/seed {seed} {language}" for seed in range(2) for language in ("en", "de")]
         for name, run in zip(names, languages.runs_of(languages.trials[number]), strict=True):
-            points = languages.client.get_metric_history(shown.info.run_id, f"{name}/dev_f1")
+            points = languages.client.get_metric_history(mlflow_trial.info.run_id, f"{name}/dev_f1")
             result = find_result(languages.storage, run)
             assert result is not None
             assert [(point.step, point.value) for point in sorted(points, key=lambda point: point.step)] == [
                 (epoch["epoch"], epoch["dev"]) for epoch in result.epochs
             ]
-        curves = {key.rsplit("/", 1)[0] for key in shown.data.metrics if key.endswith("/learning_rate")}
+        curves = {
+            key.rsplit("/", 1)[0] for key in mlflow_trial.data.metrics if key.endswith("/learning_rate")
+        }
         assert curves == set(names)
 
 
@@ -261,10 +263,10 @@ def strategies(swept):
 @pytest.mark.slow
 def test_a_searched_strategy_brings_its_own_searches_and_its_scope(strategies):
     searched = [trial for trial in strategies.trials if trial.role == "search"]
-    named = [(trial.settings["strategy.name"], trial.objective, trial.method) for trial in searched]
-    assert named == [("D0", "gold", "D0"), *[("D2", "D2", "D2")] * 2, ("D4.2", "D4.2", "D4.2")]
-    shown = SweepRecords(strategies.storage, strategies.tree["name"]).trials()
-    assert [trial.method for trial in shown if trial.role == "search"] == [
+    methods = [(trial.settings["strategy.name"], trial.objective, trial.method) for trial in searched]
+    assert methods == [("D0", "gold", "D0"), *[("D2", "D2", "D2")] * 2, ("D4.2", "D4.2", "D4.2")]
+    recorded = SweepRecords(strategies.storage, strategies.tree["name"]).trials()
+    assert [trial.method for trial in recorded if trial.role == "search"] == [
         "D0",
         "D2 weight=0.5",
         "D2 weight=2",
@@ -283,7 +285,7 @@ def test_a_searched_strategy_brings_its_own_searches_and_its_scope(strategies):
 def test_both_precisions_of_a_layer_are_stored_once(strategies):
     sources = {
         name
-        for run in strategies.done
+        for run in strategies.runs
         if run.role == "student"
         for source in run.sources
         for name in source.signals
@@ -308,7 +310,7 @@ def sizes(swept):
 
 def test_every_size_is_a_trial_and_teachers_are_trained_once(sizes):
     assert [trial.settings["corpus.unlabelled_cap"] for trial in sizes.trials] == [3, 6]
-    assert [run.role for run in sizes.done] == ["teacher"] * 2 + ["student"] * 2
+    assert [run.role for run in sizes.runs] == ["teacher"] * 2 + ["student"] * 2
     small, large = (sizes.runs_of(trial)[0] for trial in sizes.trials)
     assert [source.teacher_id for source in small.sources] == [source.teacher_id for source in large.sources]
     assert small.id != large.id
@@ -347,16 +349,16 @@ def students(swept):
 @pytest.mark.slow
 def test_students_of_all_kinds_start_from_the_teacher_that_was_trained_before(students):
     trials = students.trials
-    assert [run.role for run in students.done] == ["teacher"] + ["student"] * 6
+    assert [run.role for run in students.runs] == ["teacher"] + ["student"] * 6
     assert len({trial.run_ids for trial in trials}) == 6
     assert {trial.state for trial in trials} == {"COMPLETE"}
     assert len({trial.cost["parameters"] for trial in trials}) == 5, "where embeddings start costs nothing"
 
 
 def test_what_students_start_from_is_used(students):
-    """Though no signal of their teacher is."""
+    """The store keeps embeddings in use even if no signal of the teacher is."""
     assert students.storage.names("embeddings/")
-    assert not any(run.sources for run in students.done)
+    assert not any(run.sources for run in students.runs)
     assert unused(students.storage) == []
     assert not examine_store(students.storage).damages
 
@@ -370,24 +372,24 @@ student={kind: encoder, embedding_dim: {choice: [4, 8]}, layers: 1, heads: 2, vo
 
 
 def test_pretraining_sweeps_without_teachers_or_labels(swept, capsys):
-    found = swept("pretraining", "objective: {kind: gold}\n", *(
+    pretraining = swept("pretraining", "objective: {kind: gold}\n", *(
         word for line in PRETRAINING.splitlines() for word in ("--set", line)
     ))  # fmt: skip
-    assert [run.role for run in found.done] == ["student"] * 2
-    assert SweepRecords(found.storage, found.tree["name"]).dev_labels() is None
-    said = "".join(capsys.readouterr())
-    assert "one seed a setting" in said
-    assert "labels, so its" not in said
-    assert "not logged as a model" not in said
-    assert all(trial.scores.get("dev").beside["perplexity"].mean > 1 for trial in found.trials)
+    assert [run.role for run in pretraining.runs] == ["student"] * 2
+    assert SweepRecords(pretraining.storage, pretraining.tree["name"]).dev_labels() is None
+    output = "".join(capsys.readouterr())
+    assert "one seed a setting" in output
+    assert "labels, so its" not in output
+    assert "not logged as a model" not in output
+    assert all(trial.scores.get("dev").beside["perplexity"].mean > 1 for trial in pretraining.trials)
 
 
 def test_each_corpus_is_read_once(tmp_path, monkeypatch):
-    read, seen = settings_module.read_corpus, []
+    read, caps = settings_module.read_corpus, []
 
-    def counted(config, *given):
-        seen.append(config.unlabelled_cap)
-        return read(config, *given)
+    def counted(config, *arguments):
+        caps.append(config.unlabelled_cap)
+        return read(config, *arguments)
 
     monkeypatch.setattr(settings_module, "read_corpus", counted)
     (tmp_path / "sweep.yaml").write_text(f"name: read\nobjective: {{kind: structural}}\n{SHARED}")
@@ -395,4 +397,4 @@ def test_each_corpus_is_read_once(tmp_path, monkeypatch):
         "corpus.unlabelled_cap={choice: [3, 6]}", "teachers.hidden_dim={choice: [4, 6, 8]}", f"store={tmp_path}/store"
     ]  # fmt: skip
     assert len(Sweep(load(tmp_path / "sweep.yaml", overrides)).preparations) == 6
-    assert seen == [3, 6]
+    assert caps == [3, 6]
