@@ -167,7 +167,7 @@ def test_what_lies_near_an_export_says_what_to_write(student, tmp_path, capsys):
     (tmp_path / "both/de").symlink_to(student)
     assert code_of("predict", str(tmp_path / "both"), "a.txt") == 4
     message = " ".join(capsys.readouterr().err.split())
-    assert f"holds one model for each language (de); write raykd predict {tmp_path}/both/de a.txt" in message
+    assert f"holds one model for each language (de); run raykd predict {tmp_path}/both/de a.txt" in message
 
 
 def test_a_file_is_not_written_over_and_never_over_itself(student, tmp_path, capsys):

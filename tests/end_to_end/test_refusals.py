@@ -135,7 +135,7 @@ def test_a_job_refuses_paths_that_vanish_with_it(raykd, monkeypatch, tmp_path, w
     assert code == (2 if refused else 0)
     for message in refused:
         assert message in output
-    assert ("throw-away copy" in output) == bool(refused)
+    assert ("is deleted at its end" in output) == bool(refused)
 
 
 def test_the_front_of_a_sweep_that_was_never_run(raykd, tmp_path):
