@@ -91,7 +91,7 @@ def _cpus() -> int:
 
 @contextmanager
 def _watched(died: Callable[[str], None]) -> Iterator[None]:
-    """Call `died` when one of Ray's two vital processes on this machine dies."""
+    """Call `died` when one of Ray's two vital processes on the local machine dies."""
     node = cast(Any, ray_worker._global_node)
 
     def watch() -> bool:

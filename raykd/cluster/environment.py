@@ -17,8 +17,8 @@ TELEMETRY_OFF: Mapping[str, str] = MappingProxyType(
         "HF_UPDATE_DOWNLOAD_COUNTS": "0",
     }
 )
-"""Switch off what libraries report to their makers; SECURITY.md says of each what it reports. They read these when they
-are imported. `serving/labeller/session.py` has ONNX Runtime's once more, because it also runs without raykd."""
+"""Switch off the reports of libraries to their makers; SECURITY.md lists them. Libraries read the variables when
+they are imported. `serving/labeller/session.py` has ONNX Runtime's once more, because it also runs without raykd."""
 
 RAY: Mapping[str, str] = MappingProxyType(
     {
@@ -35,7 +35,8 @@ RAY: Mapping[str, str] = MappingProxyType(
         "TUNE_DISABLE_SIGINT_HANDLER": "1",
         "TUNE_GLOBAL_CHECKPOINT_S": "3600",
         "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-        # Who was given no GPU sees them all, so that a node can be asked for its own; `device.py` says who uses one.
+        # A process without an assigned GPU sees all GPUs, so that a node can be asked for its own; `device.py` decides
+        # which process uses one.
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
         # PyTorch and oneDNN each keep a plan with its buffers for each shape of a matrix product, by default 1,024,
         # and batches have many: they grow to gigabytes while a teacher reads a corpus.
@@ -47,7 +48,7 @@ RAY: Mapping[str, str] = MappingProxyType(
 
 
 def set_defaults(variables: Mapping[str, str]) -> None:
-    """Set environment variables of this process, except those already set.
+    """Set environment variables of the present process, except those already set.
 
     Args:
         variables: Name to value.

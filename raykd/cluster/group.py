@@ -39,10 +39,10 @@ from raykd.training.execute import execute_run, find_result, launcher_report
 from raykd.training.worker import Worker
 
 CLOSING_S = 8.0
-"""A slot is killed ten seconds after it was asked to end."""
+"""Seconds for which a closing slot waits for its workers; a slot is killed ten seconds after it is asked to end."""
 
 
-class Group:
+class TrainWorkers:
     """The workers of one slot; the constructor starts them."""
 
     def __init__(self, store_uri: str, resources: Resources, avoid: tuple[str, ...] = ()):
@@ -160,7 +160,7 @@ def _worker(config: PlainObject) -> None:
 
 
 class _StoppedError(Exception):
-    """Another run has replaced the run in hand."""
+    """The current run was replaced by the next one."""
 
 
 def _execute(store_uri: str, run: Run, worker: Worker, mailbox: Any, number: int) -> None:

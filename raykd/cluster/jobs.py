@@ -41,7 +41,7 @@ Wait = Literal["wait"]
 
 
 class Scheduler(Protocol):
-    """Proposes jobs and is informed of their progress. It lives in the driver."""
+    """Proposes jobs, and is informed of their progress. Lives in the driver."""
 
     def next(self) -> Job | Wait | None:
         """Return the next job, "wait" if it depends on an unfinished one, or None if there are no more."""
@@ -120,7 +120,7 @@ class OpenJobs:
 
     @property
     def avoid(self) -> tuple[str, ...]:
-        """Ids of nodes on which no further run is begun."""
+        """Ids of the nodes without further runs."""
         return self._nodes.avoid if self._nodes is not None else ()
 
     def upcoming(self) -> Literal["run"] | Wait | None:
@@ -144,7 +144,7 @@ class OpenJobs:
         return self.open[key].job.runs[place]
 
     def begun(self, trial_id: str) -> None:
-        """Note the begin by a slot of the run of this attempt."""
+        """Note that a slot has begun the run of an attempt."""
         self._begun.add(trial_id)
 
     def failed(self, trial_id: str, error: str, *, node: str) -> None:

@@ -21,14 +21,14 @@ from raykd.training.execute import execute_run, find_result, launcher_report
 from raykd.training.worker import Worker
 
 if TYPE_CHECKING:
-    from raykd.cluster.group import Group
+    from raykd.cluster.group import TrainWorkers
 
 
 class Launcher:
     """Executes one run after another inside a slot, and keeps the workers between runs."""
 
     def __init__(self) -> None:
-        self._group: Group | None = None
+        self._group: TrainWorkers | None = None
 
     def launch(
         self,
@@ -65,9 +65,9 @@ class Launcher:
                     store_uri, run, worker=worker, report=lambda epoch: report(launcher_report(run, epoch))
                 )
         if self._group is None or not self._group.lives:
-            from raykd.cluster.group import Group  # a single worker starts sooner without Ray Train
+            from raykd.cluster.group import TrainWorkers  # a single worker starts sooner without Ray Train
 
-            self._group = Group(store_uri, resources, avoid)
+            self._group = TrainWorkers(store_uri, resources, avoid)
         return self._group.do(run, report)
 
     def close(self) -> None:
@@ -78,4 +78,4 @@ class Launcher:
 
 
 LAUNCHER = Launcher()
-"""That of this process: a slot."""
+"""The launcher of this process, which is a slot."""

@@ -21,18 +21,20 @@ class RunEpoch:
     """A finished epoch of one run of a job."""
 
     job: str
-    """The same of all runs of a trial."""
+    """Key of the job: all runs of a trial have the same."""
     name: str
     about: str
-    """What is trained, in short; empty where the name says it."""
+    """Method and shape of the model; empty if the name says enough."""
     number: int
-    """Counted from 1."""
+    """Number of the epoch, from 1."""
     last_number: int | None
-    """How many there may be; None where only optimiser steps or patience end it."""
+    """Largest number of epochs; None if only optimiser steps or patience end the run."""
     dev: float
+    """Dev score, 0 to 1."""
     label: str
-    """What the score is called."""
+    """Readable name of the score."""
     tokens: int
+    """Tokens trained on in the epoch."""
     tokens_per_second: float
 
     def __str__(self) -> str:
@@ -47,15 +49,15 @@ class Unit:
 
     phase: str
     key: str
-    """Its id; that of a job."""
+    """Id of the unit: that of its job, if it is one."""
     parts: Mapping[str, str]
-    """The id of each part, which says how far it is by this id, and what it is called."""
+    """Id of a part → its name; a part reports its progress by its id."""
     about: str = ""
-    """What is done, in short; empty where the names of the parts say it."""
+    """Method and shape of the model, or empty if the names of the parts say enough."""
     counts: int = 1
-    """The number of units of the phase that it stands for."""
+    """Units of the phase for which this one stands."""
     trains: bool = False
-    """True where its parts are runs, which have epochs."""
+    """True if the parts are runs, which have epochs."""
 
 
 class Listener(Protocol):
@@ -80,8 +82,8 @@ class Listener(Protocol):
 
         Args:
             part: Id of the part.
-            share: Finished share, from 0 to 1; None: as before. See in `raykd.progress.Hear`.
-            doing: Current activity, as in `raykd.progress.Hear`.
+            share: Finished share, from 0 to 1; None: as before. See in `raykd.progress.ProgressListener`.
+            doing: Current activity, as in `raykd.progress.ProgressListener`.
             first: Share that was done before: a run may go on from a checkpoint.
         """
         ...
@@ -146,7 +148,7 @@ class Listener(Protocol):
         ...
 
     def warn(self, text: str) -> None:
-        """A lasting warning on the screen."""
+        """Show a lasting warning on the screen."""
         ...
 
     def end(self, phase: str, summary: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Messages between a slot and its workers: runs in one direction, epochs and ends in the other."""
+"""Messages between slot and workers: runs in one direction, epochs and ends in the other."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from raykd.errors import RaykdError, RunError
 from raykd.identity import PlainObject
 
 TOGETHER_S = 10.0
-"""How long a worker whose run failed waits for the others: they fail at the same place, or wait for it for ever."""
+"""Seconds for which a worker with a failed run waits for the rest: they fail too, or would wait for ever."""
 
 Message = tuple[Literal["epoch"], PlainObject] | tuple[Literal["end"], RaykdError | None]
-"""An epoch's report; or the end of a run, with what went wrong."""
+"""The report of an epoch; or the end of a run, with the error if it failed."""
 
 
 class Mailbox:
-    """Passes messages between a slot and its workers; runs as a separate actor that computes nothing.
+    """Passes messages between slot and workers; runs as a separate actor that computes nothing.
 
     Its methods wait for each other, so all of them are coroutines. One run is in hand at a time, and has a number. A
     new run replaces it, and the workers leave the old one at the end of their epoch. Callers pass the last number they
@@ -36,9 +36,9 @@ class Mailbox:
         self._messages: list[Message] = []
         self._dealt_with = 0
         self._reports: dict[int, int] = {}
-        """Epoch → how many messages there are with it."""
+        """Epoch → number of messages up to and including its report."""
         self._finished_ranks: set[int] = set()
-        """The ranks of the workers that have come to the end of the run."""
+        """Ranks of the workers that have reached the end of the run."""
 
     async def give(self, run: PlainObject) -> None:
         """Put a run in place of the one in hand."""
@@ -121,7 +121,7 @@ class Mailbox:
             return True
         self._finished_ranks.add(rank)
         if error is None:
-            if rank == 0:  # which writes the result
+            if rank == 0:  # the worker that writes the result
                 self._end(None)
             await self._notify()
             return True

@@ -28,14 +28,14 @@ from raykd.storage.store import Storage
 from raykd.training.node_check import WRITTEN_BYTES, find_node_fault
 
 ANSWER_S = 60.0
-"""How long nodes have for their answer: one that is asked first starts a process."""
+"""Seconds for the answers of all nodes; a node that is asked for the first time starts a process."""
 LOOK_S = 5.0
-"""Seconds between two looks for nodes that have come."""
+"""Seconds between two looks for new nodes."""
 STRIKES = 3
-"""So many runs in a row end by a fault of the place on a node that is then left out."""
+"""Number of runs in a row ended by faults of a node, after which the node is left out."""
 NODE_LABEL = "ray.io/node-id"
 FOLDER = "nodes"
-"""In the store, while nodes are asked."""
+"""Folder of the store for files of the check; removed afterwards."""
 
 
 def elsewhere(avoid: Iterable[str]) -> dict[str, str]:
@@ -54,7 +54,7 @@ class _Strikes:
 
     count: int = 0
     meanwhile: set[str] = field(default_factory=set)
-    """The nodes on which a run has ended well since then."""
+    """Other nodes on which a run has ended well since then."""
 
 
 class Nodes:
@@ -72,7 +72,7 @@ class Nodes:
         """
         self._store, self._gpus, self.warn = store, gpus, warn
         self.left_out: dict[str, str] = {}
-        """Id of a node that gets no more work → why."""
+        """Id of a node that gets no more work → reason."""
         self._checked: set[str] = set()
         self._names: dict[str, str] = {}
         self._strikes: dict[str, _Strikes] = {}
@@ -144,7 +144,7 @@ class Nodes:
         try:
             if self.ask(all_nodes=True) or node in self.left_out:
                 return True
-        except StoreError:  # the driver cannot reach it either
+        except StoreError:  # the driver cannot reach the store either
             return False
         if not of_place or not node:
             return False
@@ -176,9 +176,9 @@ class Nodes:
             raise PlacementError(f"one run takes {group}; the nodes {cluster} are left, and {reasons}")
 
     def _answers(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """Id of each faulty node with its fault; nodes that go away meanwhile have none."""
+        """Check nodes, and return id → fault of the faulty ones; nodes that go away meanwhile have none."""
         sign = f"{FOLDER}/{uuid.uuid4().hex}"
-        self._store.write(sign, bytes(WRITTEN_BYTES))  # as much as each of them writes
+        self._store.write(sign, bytes(WRITTEN_BYTES))  # as many bytes as each node writes in its check
         try:
             questions = {self._question(row, sign): row["NodeID"] for row in rows}
             answered, late = ray.wait(list(questions), num_returns=len(questions), timeout=ANSWER_S)
@@ -202,7 +202,7 @@ class Nodes:
             "num_cpus": 0,
             "max_retries": 1,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(row["NodeID"], soft=False),
-            # A process that has looked at all GPUs would go on with these when Ray gives it one.
+            # A process that has seen all GPUs would keep seeing them when Ray later assigns it one: end it.
             "max_calls": 1 if gpus else 0,
         }
         question: Any = find_node_fault

@@ -14,16 +14,16 @@ from raykd.errors import PlacementError
 from raykd.recipes.resources import LatencyTarget, Resources, RunRole, latency_resources, worker_resources
 
 DRIVER_CPUS = 0.1
-"""The process that starts a run of several workers computes nothing itself."""
+"""CPUs of the process that starts a run of several workers; it computes nothing itself."""
 ASLEEP_BYTES, ASLEEP_SHARE = 450 * 2**20, 0.125
-"""What a worker holds that has nothing to do, and the share of the node's memory that all of them may hold."""
+"""Bytes of memory held by an idle worker, and the share of the node's memory that all of them may hold."""
 PROBE = "raykd_probe"
 """A custom resource: a node that has it is kept quiet for measurements."""
 
 
 @dataclass(frozen=True)
 class Placements:
-    """The number of runs or actors of each phase at the same time."""
+    """Number of simultaneous runs, or actors, in every phase."""
 
     teachers: int
     precompute: int
@@ -31,7 +31,7 @@ class Placements:
 
 
 def preflight(resources: Resources, cluster: Topology) -> Placements:
-    """Count the runs and actors that fit for each phase, on present nodes and on nodes that may be added.
+    """Count the runs and actors that fit in every phase, on present nodes and on nodes that may be added.
 
     Args:
         resources: Resources of the sweep.
@@ -134,7 +134,7 @@ def readers(resources: Resources, cluster: Topology) -> int:
 
 
 def keeps_slots(resources: Resources, cluster: Topology) -> bool:
-    """Return True if the slots that train teachers stay for the trials.
+    """Return True if the slots of the teachers' phase are kept for the trials.
 
     They sleep while signals are computed and latency is measured; starting a slot again takes 5 processor seconds.
     Sleeping slots hold their CPUs, and Ray would place nothing else there. On a single node these CPUs are used
@@ -187,7 +187,7 @@ def check_target(target: LatencyTarget | None, cluster: Topology) -> None:
 
 
 def latency_node(target: LatencyTarget | None, cluster: Topology) -> Node | None:
-    """Return the node on which latency is measured, the same one for the same cluster.
+    """Return the node for measuring latency, the same one for the same cluster.
 
     Args:
         target: Resources and labels of the node; None: any node, best one with the resource `raykd_probe`.

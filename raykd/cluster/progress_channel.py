@@ -20,11 +20,12 @@ from raykd.progress import listen_to_progress
 EVERY_S = 1.0
 """Seconds between two reports of a worker, and between two looks of the driver."""
 LAST_LOOK_S = 2.0
-"""So long the driver waits for a look that hangs, because Ray's head is out of reach."""
+"""Seconds for which the driver waits at the end for a look that hangs, because Ray's head is out of reach."""
 NAMESPACE = b"raykd-progress"
 
 HearPart = Callable[[str, float | None, str, float], None]
-"""Takes the id of a part (that of a run, say), what `raykd.progress.Hear` takes, and the share with which it began."""
+"""Called with the id of a part (such as a run), the arguments of `raykd.progress.ProgressListener`, and the share that
+was finished when the work on the part began."""
 
 
 class Reports:
@@ -83,7 +84,7 @@ def reported(part: str) -> Iterator[None]:
 
 @contextmanager
 def received(hear: HearPart) -> Iterator[None]:
-    """Receive progress from the workers of this driver while the body runs; without Ray, do nothing.
+    """Receive progress from the workers of the present driver while the body runs; without Ray, do nothing.
 
     Args:
         hear: Called with each new report.
@@ -95,7 +96,7 @@ def received(hear: HearPart) -> Iterator[None]:
     inbox = Inbox(lambda: _all_below(prefix), hear)
 
     def look() -> None:
-        # As above.
+        # As in `Reports`: no error of Ray may reach the work.
         while not ended.wait(EVERY_S):
             with suppress(Exception):
                 inbox.look()

@@ -25,11 +25,11 @@ from raykd.recipes.run import Run
 from raykd.redact import redact
 
 PAUSES_S = (2.0, 20.0)
-"""Seconds before a run is tried again here after a fault of the place (no space, storage out of reach)."""
+"""Seconds before a run is tried again on the same node after a fault of the node: no space, store out of reach."""
 IDLE, IDLE_S = "idle", 0.2
-"""What a slot reports that has nothing to do, and the seconds between two reports."""
+"""Key of the reports of a slot without a run, and the seconds between two of them."""
 AVOID = "avoid"
-"""In what Tune proposes: the nodes on which the run is not to be done."""
+"""Key in Tune's configuration of a trial: ids of the nodes on which the run may not be done."""
 
 
 def _job(config: PlainObject) -> None:
@@ -51,7 +51,7 @@ def _job(config: PlainObject) -> None:
             raise
         end["error"] = redact(str(error))
     except RayActorError:
-        raise  # what the slot had started: another slot does the run
+        raise  # an actor started by the slot died: another slot does the run
     except Exception as error:
         end["error"] = redact(f"{type(error).__name__}: {error}")
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
@@ -59,18 +59,18 @@ def _job(config: PlainObject) -> None:
 
 
 class Slot(wrap_function(_job)):
-    """The actor that does one Tune trial after the other."""
+    """The actor of a slot; does one Tune trial after another."""
 
     @classmethod
     def default_resource_request(cls, config: PlainObject) -> tune.PlacementGroupFactory:
-        """Resources of the slot, and the nodes that it may use; workers under Ray Train take theirs separately."""
+        """Return the resources and allowed nodes of the slot; workers under Ray Train take theirs separately."""
         resources, selector = Resources(**config["resources"]), elsewhere(config.get(AVOID, ()))
         takes = {"CPU": DRIVER_CPUS} if resources.uses_ray_train else worker_resources(resources)
         options: dict[str, Any] = {"bundle_label_selector": [selector]} if selector else {}
         return tune.PlacementGroupFactory([takes], **options)
 
     def cleanup(self) -> None:
-        """End the workers of the slot when Tune ends its actor."""
+        """End the workers of the slot when Tune ends the actor."""
         try:
             super().cleanup()
         finally:

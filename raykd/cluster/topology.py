@@ -14,11 +14,11 @@ Amounts = Mapping[str, float]
 """Resource, by its name in Ray (CPU, GPU, accelerator_type:A100, a custom one) → amount."""
 
 TINY = 1e-6
-"""A quotient such as 9.999999999999998 is 10; Ray counts ten-thousandths."""
+"""Tolerance of quotients: 9.999999999999998 is 10. Ray counts ten-thousandths."""
 MOST_NODES = 10_000
-"""Where a cluster may grow without a limit."""
+"""Number of nodes assumed for a cluster that may grow without a limit."""
 OF_THE_NODE = ("node:", "memory", "object_store_memory")
-"""Resources that every node has of its own, which are of no use in a message."""
+"""Beginnings of resources that Ray gives to all nodes; messages leave them out."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Node:
     id: str = ""
 
     def places(self, bundle: Amounts) -> int:
-        """Capacity of the node for a bundle."""
+        """Return the number of bundles that fit on the node while nothing else runs there."""
         needs = [(name, amount) for name, amount in bundle.items() if amount > 0]
         return min(_places(name, self.resources.get(name, 0.0), amount) for name, amount in needs)
 
@@ -45,7 +45,10 @@ class NodeType:
 
 @dataclass(frozen=True)
 class Group:
-    """Workers with a common placement: `workers` equal bundles, and the CPUs of their driver."""
+    """Workers with a common placement: `workers` equal bundles, and the CPUs of their driver.
+
+    `group.py` starts such workers.
+    """
 
     worker_bundle: Amounts
     workers: int = 1
@@ -76,12 +79,12 @@ class Topology:
     nodes: tuple[Node, ...] = ()
     may_add: tuple[NodeType, ...] = ()
     slots_asleep: bool = False
-    """Whether slots sleep that hold CPUs (`placement.keeps_slots`): what is computed meanwhile uses these, and asks Ray
-    for none."""
+    """True while sleeping slots hold CPUs (`placement.keeps_slots`): other work then uses these CPUs without asking
+    Ray."""
     left_out: bool = False
-    """Whether nodes of it were left out (`nodes.py`): as many at once as are asked for are then the most."""
+    """True if nodes were left out (`nodes.py`): a requested number of simultaneous runs is then only an upper bound."""
     dashboard: bool = True
-    """True where Ray's dashboard runs, for which Ray Train waits where a run has several workers."""
+    """True if Ray's dashboard runs: Ray Train would wait for it."""
 
     @staticmethod
     def of(*nodes: Amounts) -> Topology:
@@ -106,7 +109,7 @@ class Topology:
         return sum(node.resources.get(name, 0.0) for node in self.nodes)
 
     def fits(self, group: Group) -> int:
-        """Number of groups that fit on the present nodes at the same time."""
+        """Return the number of groups that fit on the present nodes together."""
         full = [node.places(group.worker_bundle) for node in self.nodes]
         workers = sum(full)
         if not group.driver_cpus:
@@ -157,7 +160,7 @@ def shown(amounts: Amounts) -> str:
 
 
 def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
-    """The living nodes in a table of `ray.nodes()`."""
+    """Return the living nodes in a table of `ray.nodes()`."""
     return tuple(
         Node(dict(row["Resources"]), dict(row.get("Labels") or {}), row["NodeID"])
         for row in table
@@ -166,7 +169,7 @@ def nodes_of(table: Iterable[PlainObject]) -> tuple[Node, ...]:
 
 
 def types_of(groups: Iterable[tuple[Amounts, int]], nodes: Iterable[Node]) -> tuple[NodeType, ...]:
-    """Nodes that an autoscaler may still add to `nodes`.
+    """Return the kinds of nodes that an autoscaler may still add.
 
     Args:
         groups: Resources of a node, and the largest number of such nodes; below 0: any number.

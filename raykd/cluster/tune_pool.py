@@ -1,4 +1,4 @@
-"""A pool of slots for jobs, built on Ray Tune. No other module has to know: Tune is used here in an unusual way.
+"""A pool of slots for jobs, built on Ray Tune in an unusual way that no other module needs to know.
 
 Tune places runs on nodes, reuses their actors and restarts dead actors; it serves for this alone. The search is
 elsewhere (`sweep/study.py`). Results are kept in the store, not in Tune's snapshots, which lag behind: resuming a sweep
@@ -38,7 +38,7 @@ from raykd.storage.store import Storage
 from raykd.training.execute import result_is_visible
 
 ACTOR_ID = re.compile(r"actor_id[=:] ?([0-9a-f]{16,})")
-"""In Ray's errors."""
+"""The id of an actor in Ray's errors."""
 
 
 def work(
