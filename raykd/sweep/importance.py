@@ -12,7 +12,7 @@ from raykd.identity import PlainObject
 from raykd.spec import FloatRange, IntRange, MisfitError, fit_setting, resolve
 from raykd.sweep.records import Record
 from raykd.sweep.spec import searched_tree
-from raykd.sweep.starts import said_of_searched
+from raykd.sweep.starts import values_of_searched_keys
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -75,7 +75,7 @@ def compute_importance(tree: PlainObject, records: Sequence[Record], objectives:
 def _drawn_values(space: PlainObject, resolved: PlainObject) -> PlainObject:
     """Return name of the search → the trial's value."""
     try:
-        return fit_setting(space, said_of_searched(resolved, space)).params
+        return fit_setting(space, values_of_searched_keys(resolved, space)).params
     except MisfitError:
         return {}
 

@@ -66,7 +66,7 @@ def starts_of(source: str | Sequence[PlainObject], space: PlainObject, storage: 
     for record in records.load():
         if record.trial.number in front:
             try:
-                params = fit_setting(space, said_of_searched(record.resolved, space)).params
+                params = fit_setting(space, values_of_searched_keys(record.resolved, space)).params
             except MisfitError as error:
                 misfits.append(f"{record.trial.name}: {error}")
                 continue
@@ -75,7 +75,7 @@ def starts_of(source: str | Sequence[PlainObject], space: PlainObject, storage: 
     return Starts(settings, misfits)
 
 
-def said_of_searched(resolved: PlainObject, space: PlainObject) -> PlainObject:
+def values_of_searched_keys(resolved: PlainObject, space: PlainObject) -> PlainObject:
     """Values of a setting for the searched keys of a space; fixed keys keep the values of the space."""
     searched = searched_paths(space)
     return {

@@ -72,13 +72,13 @@ class Study:
             study.enqueue_trial(dict(self._starts[number]))
         optuna_trial = study.ask()
         tree = next(self._grid, None) if self._grid else resolve(self._tree, _Suggest(optuna_trial))
-        # What the sampler notes it notes when it is asked for the first value.
         if tree is None:
             return None
         distributions = {
             name: distribution_to_json(distribution)
             for name, distribution in optuna_trial.distributions.items()
         }
+        # The sampler writes its attributes when the first value is drawn, so they are read only here.
         return Suggestion(tree, optuna_trial.params, distributions, dict(study.trials[-1].system_attrs))
 
     def _values(self, trial: Trial) -> list[float] | None:

@@ -44,7 +44,7 @@ def sweep_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         + _export_faults(sweep)
         + _constraint_faults(sweep)
         + _confirm_faults(sweep)
-        + _unforeseen(sweep)
+        + _wall_time_faults(sweep)
     )
 
 
@@ -91,7 +91,7 @@ def objective_faults(objectives: Directions, score_name: str) -> list[tuple[KeyP
 
 
 def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """A score of target languages on dev although their dev is not read."""
+    """Fault of a figure for the dev score of target languages, although `corpus.zero_shot_dev` leaves dev unread."""
     name = TARGET_DEV.full_name(sweep.task_entry.score_name)
     objectives = {
         ("search", "objectives"): sweep.objectives,
@@ -104,7 +104,7 @@ def _target_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
 
 
 def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """Figures of the export although the student, or in a ratio the teacher, has none."""
+    """Faults of export figures although the student, or in a ratio the teacher, has no export."""
     faults: list[tuple[KeyPath, str]] = []
     constrained = constrained_figures(sweep)
     for figure in EXPORTED:
@@ -117,12 +117,12 @@ def _export_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
         for side, config in compared.items():
             if reason := config.no_export_reason:
                 message = f"{figure.name} is of the export, and the {side} has none: it {reason}"
-                faults.append((path, f"{message}; {_instead(figure, side)}"))
+                faults.append((path, f"{message}; {_replacement_hint(figure, side)}"))
     return faults
 
 
-def _instead(figure: Figure, side: str) -> str:
-    """A hint: the figure to search for in place of a figure of the export."""
+def _replacement_hint(figure: Figure, side: str) -> str:
+    """Return a hint: the figure to search for in place of an export figure."""
     if figure.name.startswith("compression"):
         return "search bytes_torch or parameters"
     if figure.against and side == "teacher":
@@ -131,11 +131,11 @@ def _instead(figure: Figure, side: str) -> str:
     return f"search {base}_torch"
 
 
-def _unforeseen(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
-    """Costs known only at the end, although trials are stopped by their costs."""
+def _wall_time_faults(sweep: SweepFile) -> list[tuple[KeyPath, str]]:
+    """Fault of wall time as an objective: it is known only at the end, but trials are stopped by their costs."""
     if not sweep.search.stopping.stops_trials or WALL_S.name not in sweep.objectives:
         return []
-    message = f"{WALL_S.name} is known when a trial has ended; without it, or with search.stopping.kind: none"
+    message = f"{WALL_S.name} is known when a trial has ended; remove it, or set search.stopping.kind: none"
     return [(("search", "objectives", WALL_S.name), message)]
 
 
@@ -149,10 +149,10 @@ def check_sweep(document: Document) -> None:
         SpecError: all faults together, in the order of the file.
     """
     # What is written wrongly has no size, and what is too large is not gone through.
-    faults = _faults(document) or _too_large(document) or _combined(document)
-    faults += _not_searchable(document) + _with_passwords(document)
+    faults = _faults(document) or _size_faults(document) or _alternative_faults(document)
+    faults += _section_faults(document) + _password_faults(document)
     # What is written wrongly has no space.
-    faults = faults or _not_started(document)
+    faults = faults or _start_faults(document)
     if faults:
         raise SpecError(document.ordered(faults))
 
@@ -165,8 +165,8 @@ def _faults(document: Document) -> list[Fault]:
     return []
 
 
-def _combined(document: Document) -> list[Fault]:
-    """Alternatives of corpus and teachers that do not fit the other sections, or each other."""
+def _alternative_faults(document: Document) -> list[Fault]:
+    """Faults of further alternatives of corpus and teachers: some do not fit the other sections, or each other."""
     trees = preparation_trees(document.tree)
     if len(trees) == 1:
         return []  # checked already
@@ -174,8 +174,8 @@ def _combined(document: Document) -> list[Fault]:
     return [fault for tree in fixed for fault in _faults(tree)]
 
 
-def _not_searchable(document: Document) -> list[Fault]:
-    """Searches in sections that cannot be searched; `check` reports malformed ones."""
+def _section_faults(document: Document) -> list[Fault]:
+    """Faults of sections with a search although they cannot be searched; `check` reports malformed searches."""
     faults = []
     for section, value in document.tree.items():
         try:
@@ -187,8 +187,8 @@ def _not_searchable(document: Document) -> list[Fault]:
     return faults
 
 
-def _not_started(document: Document) -> list[Fault]:
-    """Settings of `search.start_from` outside the space, or given to a sampler that takes none."""
+def _start_faults(document: Document) -> list[Fault]:
+    """Faults of `search.start_from`: settings outside the space, or a sampler that takes none."""
     search, path = document.tree.get("search", {}), ("search", "start_from")
     start_from = search.get("start_from", ())
     if start_from and search.get("sampler") == "grid":
@@ -202,8 +202,8 @@ def _not_started(document: Document) -> list[Fault]:
     return [document.fault((*path, place), message) for place, message in faults if message is not None]
 
 
-def _with_passwords(document: Document) -> list[Fault]:
-    """Passwords in URIs that are stored with every trial."""
+def _password_faults(document: Document) -> list[Fault]:
+    """Faults of URIs with passwords: every trial would store them."""
     message = (
         "holds a password, which every trial would store; write ${NAME}, and set NAME in the environment"
     )
@@ -215,7 +215,7 @@ def _with_passwords(document: Document) -> list[Fault]:
 
 
 def leaves(value: PlainValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, PlainValue]]:
-    """The values of a tree that are neither mappings nor lists, by key path."""
+    """Yield (key path, value) for all values of a tree except mappings and lists."""
     items = (
         value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
     )
@@ -226,8 +226,8 @@ def leaves(value: PlainValue, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Pla
         yield from leaves(inner, (*path, key))
 
 
-def _too_large(document: Document) -> list[Fault]:
-    """Spaces with too many settings to be computed one by one."""
+def _size_faults(document: Document) -> list[Fault]:
+    """Faults of spaces with too many settings to be computed one by one."""
     tree, faults = document.tree, []
     shapes = grid_size(tree["student"])
     if shapes is None or shapes > MOST_SHAPES:
