@@ -311,7 +311,7 @@ def _print(exported: Export) -> None:
 
 
 def _differing(agreement: Agreement, name: str) -> str:
-    """Return number and share of the labels in which a file ⟪and the model⟫⟪base labels that⟫⟪mine differing⟫ labels; empty for the model itself."""
+    """Return number and share of the labels in which a file and the model differ; empty for the model itself."""
     if name not in agreement.differing:
         return ""
     number = agreement.differing[name]

@@ -117,7 +117,7 @@ def show_verdict(judged: Judgement) -> None:
 
 
 def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float | None) -> None:
-    """Print a ⟪message: no student⟫⟪base that comes closest⟫⟪mine closest⟫ meets ⟪the⟫⟪base a⟫⟪mine meeting a⟫ condition⟪; the closest one is named⟫⟪base  that no student meets⟫⟪mine ⟫."""
+    """Print a message: no student meets the condition; the closest one is named."""
     closest = condition.closest(rows, teacher) if condition is not None else None
     hint = "" if closest is None else f"; the closest is {closest[0].trial.name}: {closest[1]}"
     stdout.print(
@@ -126,7 +126,7 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
 
 
 def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
-    """Print the requested ⟪but⟫⟪base costs that were⟫⟪mine but unmeasured⟫ ⟪unmeasured costs⟫⟪base not measured⟫⟪mine costs⟫, and the command for measuring them."""
+    """Print the requested but unmeasured costs, and the command for measuring them."""
     unknown = [
         figure.name
         for figure in COSTS

@@ -120,7 +120,7 @@ def _print_parts(kind: str, rows: Sequence[Row]) -> None:
 
 
 def _table(*titles: str) -> Table:
-    """A table with ⟪the ⟫⟪base these ⟫⟪mine ⟫columns `titles`; numbers stand below titles that end in `>`."""
+    """A table with the columns `titles`; numbers stand below titles that end in `>`."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in titles:
         name = title.removesuffix(">")

@@ -73,7 +73,7 @@ class StatusView:
 
 
 class _ResizableLive(Live):
-    """A live drawing, ⟪for⟫⟪base that erases the⟫⟪mine erased as a⟫ terminals ⟪of changing⟫⟪base of its last drawing after the terminal has⟫⟪mine after the terminal has⟫ width.
+    """A live drawing for terminals of changing width.
 
     A terminal that becomes narrower breaks each line of the last drawing into several; all of them are erased.
     """
@@ -102,7 +102,7 @@ def drawing(view: StatusView) -> Iterator[None]:
 
 
 class LiveView:
-    """A progress view ⟪for⟫⟪base that draws on a⟫⟪mine for a⟫ terminals; messages stand above the drawing."""
+    """A progress view for terminals; messages stand above the drawing."""
 
     def __init__(self, status: Callable[[], Status]):
         self._view = StatusView(status)

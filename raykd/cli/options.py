@@ -66,7 +66,7 @@ Plain = Annotated[bool, typer.Option("--plain", help="Print lines as in a log, a
 def load_document(
     path: Path, overrides: list[str] | None, variants: list[str] | None = None, small: bool = False
 ) -> Document:
-    """Load a sweep file, and ⟪apply ⟫⟪base its ⟫⟪mine ⟫variants and overrides.
+    """Load a sweep file, and apply variants and overrides.
 
     Raises:
         SpecError: The file cannot be read, or it has relative paths in a Ray job, whose files are lost at its end.
@@ -90,7 +90,7 @@ def refuse_existing(out: Path | None, overwrite: bool) -> None:
 def file_arguments(
     file: str | Path, variants: list[str] | None, small: bool, overrides: list[str] | None = None
 ) -> str:
-    """Return file⟪,⟫⟪base  with its⟫⟪mine , the⟫ variants and the overrides as arguments for the next command."""
+    """Return file, variants and overrides as arguments for the next command."""
     options = [
         f"--{SMALL}" if name == SMALL else f"--variant {shlex.quote(name)}"
         for name in _names(variants, small)
@@ -100,7 +100,7 @@ def file_arguments(
 
 
 def where_argument(teachers: Sequence[object], score_name: str) -> str:
-    """Return the option ⟪`--where` for⟫⟪base that selects⟫⟪mine for⟫ students close to the teacher's score; empty without a teacher."""
+    """Return the option `--where` for students close to the teacher's score; empty without a teacher."""
     return f"--where '{score_name} >= 0.95 * teacher' " if teachers else ""
 
 

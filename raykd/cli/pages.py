@@ -1,4 +1,4 @@
-"""The report of a sweep as files in the sweep's folder: the page during ⟪trials⟫⟪base it⟫⟪mine the⟫ ⟪run⟫⟪base runs⟫⟪mine sweep⟫, all files at the end."""
+"""The report of a sweep as files in the sweep's folder: the page while trials run, all files at the end."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def provenance(records: SweepRecords, students: list[Trial]) -> Provenance:
 
 
 class RunningPage:
-    """A watcher⟪:⟫⟪base  that⟫⟪mine  for⟫ rewriting the page after trials have ended, for at most `SHARE` of the time."""
+    """A watcher: rewrites the page after trials have ended, for at most `SHARE` of the time."""
 
     def __init__(self, records: SweepRecords, *, clock: Callable[[], float] = time.monotonic):
         self._records, self._clock = records, clock

@@ -137,7 +137,7 @@ def _workers(sweep: Sweep) -> Iterator[str]:
 
 
 def _gpus(sweep: Sweep, cluster: Topology) -> Iterator[str]:
-    """Yield a line ⟪for every⟫⟪base that train⟫⟪mine slower⟫ ⟪model with slower⟫⟪base more⟫⟪mine to⟫ ⟪training⟫⟪base slowly⟫⟪mine train⟫ on GPUs than on the cluster's processors."""
+    """Yield a line for every model with slower training on GPUs than on the cluster's processors."""
     for gain in gpu_gains(sweep, cluster):
         if not gain.pays:
             key = f"resources.{gain.role}.gpus_per_worker"
@@ -187,7 +187,7 @@ def _vocabularies(sweep: Sweep) -> Iterator[str]:
 
 
 def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
-    """⟪Yield a⟫⟪base A⟫⟪mine One⟫ line per frozen encoder on the missing features⟪ of every frozen encoder⟫⟪base  of each frozen encoder⟫⟪mine ⟫."""
+    """Yield a line on the missing features of every frozen encoder."""
     for reading in expected.readings:
         planned = feature_plan(sweep.storage, [reading])
         missing = estimate(planned).missing_bytes / 2**20 if planned else 0.0
@@ -198,7 +198,7 @@ def _features(sweep: Sweep, expected: Forecast) -> Iterator[str]:
 
 
 def _signals(estimated: Estimate | None) -> Iterator[str]:
-    """⟪Yield a⟫⟪base A⟫⟪mine One⟫ line per signal on the size ⟪of every signal, ⟫⟪base of each signal, ⟫⟪mine ⟫and ⟪on the⟫⟪base on its⟫⟪mine the⟫ missing part."""
+    """Yield a line on the size of every signal, and on the missing part."""
     for name, signal in estimated.signals.items() if estimated else ():
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
         of = "once per teacher"
@@ -225,7 +225,7 @@ def _live(sweep: Sweep) -> Iterator[str]:
 def _next(
     sweep: Sweep, file: Path, overrides: list[str] | None, variants: list[str] | None, small: bool
 ) -> str:
-    """Return a ⟪sentence⟫⟪base that⟫⟪mine for⟫ ⟪with⟫⟪base starts⟫⟪mine starting⟫ the command for starting or continuing the sweep."""
+    """Return a sentence with the command for starting or continuing the sweep."""
     if sweep.resumable:
         return f"Next: raykd sweep {file_arguments(file, variants, small, overrides)} --resume"
     name, reason = sweep.file.name, ""

@@ -152,7 +152,7 @@ def _run_all_phases(
 
 
 def _mlflow_hint(uri: str, publisher: Publisher) -> str:
-    """Return the command or address ⟪for looking at⟫⟪base that shows⟫⟪mine for⟫ the sweep in MLflow; `uri` is the address in the sweep file."""
+    """Return the command or address for looking at the sweep in MLflow; `uri` is the address in the sweep file."""
     # `uri`, as the publisher's URI has expanded variables, which may hold passwords.
     if publisher.uri.startswith(("http://", "https://")):
         return f"open {publisher.link}"
