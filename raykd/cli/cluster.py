@@ -90,9 +90,7 @@ def _monitor(*, plain: bool) -> Iterator[Monitor]:
 def restart(problem: str) -> None:
     """Start the command again in place of the process; after two restarts, end with an error.
 
-    Finished work is in the store.
-
-    Nothing of this process is closed: with Ray dead, closing may wait for ever. The next driver finds the store as
+    Finished work is in the store. Nothing of the present process is closed: with Ray dead, closing may wait for ever. The next driver finds the store as
     after `kill -9`, which leaves it whole.
     """
     command = resumed_command(sys.argv)

@@ -92,7 +92,7 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
     """
     shapes, on, forms = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
     if set(forms) & set(GPU_RUNTIMES):
-        return False  # which GPU they are timed on, the cluster decides
+        return False  # the GPU for timing is known only after the cluster is joined
     costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep, shapes))
     if not all(cost is not None and not cost.loaded for cost in costs):
         return False
@@ -108,11 +108,11 @@ def _timed_runs(sweep: Sweep, shapes: Sequence[Run]) -> list[Run]:
 
 
 def _runtimes(sweep: Sweep, requested: Sequence[Runtime]) -> list[Runtime]:
-    return list(dict.fromkeys([*requested, *extra_runtimes(_wanted(sweep))]))
+    return list(dict.fromkeys([*requested, *extra_runtimes(_searched_figures(sweep))]))
 
 
 def cost_of(sweep: Sweep, setting: Setting) -> Cost:
-    """Cost of a setting's student, absolute and relative to its teachers."""
+    """Return the cost of a setting's student, absolute and relative to its teachers."""
     teachers = [sweep.cost(teacher.run) for teacher in setting.prepared.preparation.teachers]
     return with_teacher_ratios(setting.cost(sweep.storage, sweep.timed_on), teachers)
 
@@ -131,14 +131,14 @@ def cost_of_runs(sweep: Sweep, runs: Sequence[Run]) -> Cost:
     )
 
 
-def _wanted(sweep: Sweep) -> set[str]:
-    """Figures searched for or constrained by the sweep."""
+def _searched_figures(sweep: Sweep) -> set[str]:
+    """Return the names of the figures searched for or constrained by the sweep."""
     return {*sweep.file.objectives, *constrained_figures(sweep.file)}
 
 
 def refuse_unknown(sweep: Sweep, shapes: Sequence[Run]) -> None:
     """Raise RunError if a figure of the export is searched for or constrained, and a model has no export."""
-    required = _wanted(sweep)
+    required = _searched_figures(sweep)
     figures = [figure for figure in EXPORTED if figure.name in required]
     compared = [run for _, run in sweep.teachers] if any(figure.against for figure in figures) else []
     for run in [*shapes, *compared] if figures else []:

@@ -111,7 +111,7 @@ def note_unused_text(sweep: Sweep, listener: Listener) -> None:
 
 
 def stopper_of(sweep: Sweep, records: Iterable[Record]) -> EarlyStopper | None:
-    """The early stopper of the search, informed of finished trials; None if nothing is stopped early."""
+    """Return the early stopper of the search, informed of finished trials; None if nothing is stopped early."""
     config = sweep.file.search.stopping
     if not config.stops_trials:
         return None

@@ -26,7 +26,7 @@ class RunsPhase(Phase):
         super().__init__(context)
         self.groups = groups
         self.trained = self.missing(groups[0])
-        """Those of the first group that this phase does."""
+        """Runs of the first group without a result: the phase does them."""
 
     def missing(self, runs: NamedRuns) -> list[tuple[str, Run]]:
         """Return the runs without a result in the store."""
