@@ -297,8 +297,8 @@ def test_names_that_do_not_exist_are_found(tmp_path):
     keys = [re.findall(r" ([a-z.]+): unknown key", fault) for fault in wrong_settings(page, tmp_path)]
     assert keys == [["schedule.epoch"], ["search.trial"]]
     rooms = "| room | holds | |\n|---|---|---|\n| `cli/` | `live.py`, `dead.py` | |\n\n"
-    answers = "## Which file answers which question\n`sweep/study.py` (`Study.ask`, `tell`), `other.py`, `budget.py`"
-    assert unknown_modules(f"{rooms}{answers}") == ["dead.py", "sweep/study.py (tell)", "other.py"]
+    answers = "## Which file answers which question\n`sweep/study.py` (`Study.ask`, `tells`), `other.py`, `budget.py`"
+    assert unknown_modules(f"{rooms}{answers}") == ["dead.py", "sweep/study.py (tells)", "other.py"]
 
 
 def test_the_readme_is_read_in_five_minutes():
