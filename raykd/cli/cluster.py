@@ -90,8 +90,8 @@ def _monitor(*, plain: bool) -> Iterator[Monitor]:
 def restart(problem: str) -> None:
     """Start the command again in place of the process; after two restarts, end with an error.
 
-    Finished work is in the store. Nothing of the present process is closed: with Ray dead, closing may wait for ever. The next driver finds the store as
-    after `kill -9`, which leaves it whole.
+    Finished work is in the store. Nothing of the present process is closed: with Ray dead, closing may wait for
+    ever. The next driver finds the store as after `kill -9`, which leaves it whole.
     """
     command = resumed_command(sys.argv)
     stdout.show_cursor()  # hidden by the live drawing
