@@ -1,6 +1,7 @@
-"""Files of columns: a word in a line, an empty line after a sentence. Lines are cut, and faults are reported.
+"""Files of columns: one word per line, an empty line after each sentence.
 
-The formats with columns say what the columns hold (`conll.py`, `conllu.py`, `word_columns.py`).
+The functions cut lines into cells and report faulty lines. The formats with columns say what the columns hold
+(`conll.py`, `conllu.py`, `word_columns.py`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _STARTS_DOCUMENT = re.compile(rf"(?:[0-9]+[\t ]+)?{DOCUMENT_START}").match
 _NAMED_VALUE = re.compile(r"\S\s+[\w.]+\s*=").match
 """A comment like `# sent_id = 5`."""
 NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
-"""Id of a line of CoNLL-U that is no word: a multi-word token, whose words follow, or an empty node."""
+"""Id of a CoNLL-U line that is not a word: `3-4` of a multi-word token, whose words follow; `8.1` of an empty node."""
 HEAD_SENTENCES = 100
-"""Number of first sentences that are checked together."""
+"""Number of sentences at the beginning of a file that are read ahead and checked together."""
 HEAD_LINES = 4000
 """Number of first lines that decide how all lines of a file are cut."""
 LONGEST = 1000
-"""Most words of a sentence; longer ones have lost their empty lines."""
+"""Maximum number of words of an unlabelled sentence; a longer one is a document without empty lines, and is cut."""
 SENTENCE_ENDS = frozenset(".!?…。！？।")
 _NAMES = """
 # chunk chunk_tag chunks deprel deps entities entity feats form forms head id idx index iob iob_tag label labels lemma
@@ -36,7 +37,7 @@ lemmas misc ner ner_tag ner_tags pos pos_tag pos_tags sent_id sentence sentence#
 token_id tokens upos upostag word word_id words xpos xpostag
 """
 COLUMN_NAMES = frozenset(_NAMES.split())
-"""Usual names of columns, in small letters and without spaces."""
+"""Usual names of columns in a header, in lower case and without spaces."""
 Cells = list[str]
 Separator = Literal["tab", "space", "auto"]
 
@@ -57,7 +58,7 @@ def cut_at_spaces(line: str) -> Cells:
 
 
 def starts_document(line: str) -> bool:
-    """Return True if a line only marks the beginning of a document, also behind an index."""
+    """Return True if a line marks the beginning of a document; an index may stand before the mark."""
     return DOCUMENT_START in line and _STARTS_DOCUMENT(line) is not None
 
 
@@ -67,8 +68,8 @@ class Beginning(NamedTuple):
     Attributes:
         lines: The first lines.
         cut: Function that cuts a line into cells.
-        width: Number of columns of most lines with a word; 0 without such lines.
-        number: First line with a word and that number of columns, from 1.
+        width: Most frequent number of columns in lines with a word; 0 without such lines.
+        number: Line number (from 1) of the first line with a word and `width` columns.
     """
 
     lines: list[str]
@@ -83,7 +84,7 @@ class Beginning(NamedTuple):
 
     @property
     def separator(self) -> str:
-        """Sign between two columns."""
+        """Character between two columns: a tab or a space."""
         return "\t" if self.cut is cut_at_tabs else " "
 
 
@@ -109,15 +110,15 @@ class Layout(NamedTuple):
     hint: str = "correct the line, or set corpus.columns or corpus.separator"
 
     def word(self, row: Cells) -> str:
-        """Return the word of a row without spaces around; a word that is a space stays."""
+        """Return the word of a row without spaces around it; a word of nothing but spaces is returned as it is."""
         return row[self.token].strip(" ") or row[self.token]
 
     def is_comment(self, line: str) -> bool:
         """Return True if a line is a comment and not the word `#` with further columns."""
         if not self.comment or not line.startswith(self.comment):
             return False
-        # With an index column first, no word line begins with the comment sign; without, a comment differs from the
-        # word "#" in its number of columns, in what is between them, or by the space behind its sign.
+        # With an index column first, no word line begins with the comment sign. Otherwise a comment differs from
+        # the word "#" in its number of columns, in its separator, or by a space after the sign.
         if self.token > 0 or ("\t" in line) != (self.cut is cut_at_tabs) or _NAMED_VALUE(line):
             return True
         cells = self.cut(line)
@@ -173,9 +174,13 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
             )
             faults.append(CorpusError(file, number, problem, layout.hint))
         elif not row[layout.token]:
-            faults.append(CorpusError(file, number, "the word is empty", "correct the line"))
+            faults.append(
+                CorpusError(file, number, "the word is empty", "write the word, or remove the line")
+            )
         elif layout.tag is not None and not row[layout.tag]:
-            faults.append(CorpusError(file, number, f"{row[layout.token]!r} has no tag", "correct the line"))
+            faults.append(
+                CorpusError(file, number, f"the word {row[layout.token]!r} has no tag", "write the tag")
+            )
     return tuple(faults)
 
 
@@ -202,7 +207,7 @@ def read_beginning(lines: Iterator[str], comment: str, separator: Separator = "a
 
 
 def is_header(cells: Cells) -> bool:
-    """Return True if a line has the names of columns, not a word."""
+    """Return True if all cells of a line are names of columns."""
     return len(cells) > 1 and all(cell.lower().replace(" ", "") in COLUMN_NAMES for cell in cells)
 
 
@@ -211,12 +216,12 @@ def refuse_header(start: Beginning, file: str, comment: str = "#") -> None:
     lines = ((place, line) for place, line in enumerate(start.lines) if _may_be_word(line))
     place = next((n for n, line in lines if not (comment and line.startswith(comment))), None)
     if place is not None and is_header(start.cut(start.lines[place])):
-        problem = f"the line has the names of columns, not a word: {start.lines[place][:60]!r}"
+        problem = f"the line has names of columns, not a word: {start.lines[place][:60]!r}"
         raise CorpusError(file, place + 1, problem, "remove the line")
 
 
 def cut_document(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Cut a document without empty lines into pieces of at most `LONGEST` words, where possible behind a full stop.
+    """Cut a document without empty lines into pieces of at most `LONGEST` words, after a full stop if there is one.
 
     Args:
         words: Words of the document.
@@ -236,7 +241,7 @@ def cut_document(words: Sequence[str]) -> Iterator[tuple[int, int]]:
 def unlabelled_sentences(
     words: Sequence[str], language: str, file: str, numbers: Sequence[int]
 ) -> Iterator[Sentence | ReadingNote]:
-    """Yield a sentence without tags, or the pieces of a document without empty lines, after a note.
+    """Yield one sentence without tags; for a document without empty lines, yield a note and then the pieces.
 
     Args:
         words: Words of the sentence.

@@ -1,4 +1,4 @@
-"""Content of the columns in a file with one word in a line, judged by some of the lines."""
+"""The likely content of each column in a file with one word per line, judged by the first lines."""
 
 from __future__ import annotations
 
@@ -16,25 +16,29 @@ from raykd.forms.tree.codes import UPOS
 from raykd.metrics.bioes import OUTSIDE
 
 Kind = Literal["index", "words", "spans", "runs", "flat", "sentence", "constant", "other"]
+"""Content of a column. `spans`: tags with letters (B-PER); `runs`: the type alone on each word of a span (PER PER O);
+`flat`: one tag per word; `sentence`: the same value in all lines of a sentence; `constant`: one value in the file.
+"""
 Rows = list[list[str]]
 
 WORD_ID = re.compile(r"[0-9]+([-.][0-9]+)?")
 _CHUNKS = "NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP PC NC VC"
 CHUNKS = frozenset(_CHUNKS.split())
 MOST_FLAT, MOST_TYPES = 300, 60
+"""Maximum number of different tags in a `flat` column, and of different types in a `runs` column."""
 ALMOST = 0.98
-"""Share of values that decides about a column: some lines of real files are faulty, and the reader reports them."""
+"""Share of the values that must be of one kind: real files have some faulty lines, which the reader reports."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column and the likely content.
+    """A column and its likely content.
 
     Attributes:
         place: Number of the column, from 0.
         kind: Kind of content.
-        distinct: Number of different values; of spans, of types.
-        examples: The most frequent values; of spans, types.
+        distinct: Number of different values; for spans, of different types.
+        examples: The most frequent values; for spans, the most frequent types.
         inside: Share of words inside spans; 0 for other columns.
     """
 
@@ -66,7 +70,7 @@ def classify_columns(start: Beginning) -> list[Column]:
         start: Beginning of the file.
 
     Returns:
-        The columns; an empty list if the lines are not words with empty lines between sentences.
+        All columns; an empty list if the file does not have one word per line and empty lines between sentences.
     """
     sentences, lines = _sentences(start), start.lines
     rows = [row for sentence in sentences for row in sentence]
@@ -75,8 +79,8 @@ def classify_columns(start: Beginning) -> list[Column]:
         return []
     width = len(rows[0])
     spaces = [sum(len(row[place].split()) for row in rows) / len(rows) for place in range(width)]
-    # Words of Vietnamese corpora have spaces inside; texts have more.
-    # Lines between empty ones are words of sentences, or else names and short texts.
+    # Words of Vietnamese corpora have a few spaces inside; cells with more are texts.
+    # With fewer than two lines between empty lines, the lines are names or short texts, not words.
     short = len(rows) < 2 * len(sentences) and (width == 1 or start.separator == " ")
     if max(spaces) > 3 or short:
         return []
@@ -85,11 +89,16 @@ def classify_columns(start: Beginning) -> list[Column]:
         for place in range(width)
     ]
     words = _find_word_column(columns)
-    return [_describe_words(column, sentences) if column.place == words else column for column in columns]
+    return [_as_word_column(column, sentences) if column.place == words else column for column in columns]
 
 
 def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> str:
-    """Describe the columns in words; the column read as tags is marked."""
+    """Describe the columns in words.
+
+    Args:
+        columns: Columns of a file.
+        tag: Number of the column read as tags, which is marked; None marks no column.
+    """
     return "; ".join(
         f"{column.place} {column.describe()}{', taken as the tags' if column.place == tag else ''}"
         for column in columns
@@ -97,10 +106,10 @@ def describe_columns(columns: Sequence[Column], *, tag: int | None = None) -> st
 
 
 def tag_columns(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns with possible tags, the likeliest first.
+    """Return the columns that may hold tags, the likeliest first.
 
-    Spans of names come before chunks, spans before flat tags, and columns with more words in spans first. Of equals,
-    the last column of spans and the first of flat tags come first.
+    Columns of spans come before those of flat tags. Among columns of spans, names come before chunks, then columns
+    with more words in spans, then later columns. Columns of flat tags begin with universal parts of speech.
     """
     flat = [column for column in columns if column.kind == "flat"]
     flat.sort(key=lambda column: not set(column.examples) <= UPOS)
@@ -108,13 +117,13 @@ def tag_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 def span_columns(columns: Sequence[Column]) -> list[Column]:
-    """Return the columns of spans, the likeliest first.
+    """Return the columns of kind `spans`, then those of kind `runs`, each the likeliest first.
 
     Args:
         columns: All columns of a file.
     """
     spans = [column for column in reversed(columns) if column.kind == "spans"]
-    # Of nested names, as in GermEval, the outer ones are more.
+    # In files with nested names, as GermEval, the column of the outer names has more words in spans.
     spans.sort(key=lambda column: (bool(CHUNKS & set(column.examples)), -round(column.inside, 2)))
     return [*spans, *(column for column in columns if column.kind == "runs")]
 
@@ -132,7 +141,7 @@ def _classify_column(place: int, sentences: list[list[str]]) -> Column:
     spans = {value: name for value, name in read.items() if name and has_span_form(name)}
     inside = sum(counts[value] for value in spans)
     outside = sum(counts[value] for value, name in read.items() if name == OUTSIDE)
-    # Of files with tags of several forms the reader names those that are few.
+    # A file that mixes forms of tags is still one of spans: the reader then reports the rare forms by line.
     mixed = counts["O"] > 0.4 * total and {"B", "I"} <= {name[0] for name in spans.values()}
     if spans and (mixed or inside + outside >= ALMOST * total):
         types = Counter[str]()
@@ -154,7 +163,7 @@ def _classify_column(place: int, sentences: list[list[str]]) -> Column:
     if len(long) > 2 and len(counts) < len(sentences) and all(len(set(values)) == 1 for values in long):
         return Column(place, "sentence", len(counts), frequent)
     numbers = sum(count for value, count in counts.items() if value.isdigit())
-    # `_` and `-` stand where there is nothing.
+    # `_` and `-` mark an empty cell.
     varied = counts.most_common(1)[0][1] < 0.95 * total and len(set(counts) - {"_", "-"}) > 1
     if varied and len(counts) <= min(MOST_FLAT, max(5, total / 3)) and numbers < total / 2:
         return Column(place, "flat", len(counts), frequent)
@@ -175,7 +184,7 @@ def _is_index(sentences: list[list[str]]) -> bool:
             value for value in values if not ("-" in value or "." in value) or not WORD_ID.fullmatch(value)
         ]
         numbers = [[str(first + i) for i in range(len(plain))] for first in (0, 1)]
-        running += bool(plain) and plain in numbers  # decimals alone are none
+        running += bool(plain) and plain in numbers  # a sentence of ids like 8.1 alone has no running numbers
     return running >= ALMOST * len(sentences)
 
 
@@ -189,14 +198,14 @@ def _find_word_column(columns: Sequence[Column]) -> int | None:
     return first.place if 3 * first.distinct >= richest.distinct else richest.place
 
 
-def _describe_words(column: Column, sentences: Sequence[Rows]) -> Column:
+def _as_word_column(column: Column, sentences: Sequence[Rows]) -> Column:
     counts = Counter(row[column.place] for rows in sentences for row in rows)
     letters = [word for word, _ in counts.most_common() if word.isalpha() and len(word) > 2][:5]
     return Column(column.place, "words", len(counts), tuple(letters) or column.examples)
 
 
 def _sentences(start: Beginning) -> list[Rows]:
-    """Return the cells of sentences without comments, a header, and lines of another width."""
+    """Return the cells of each sentence, without comments, header, and lines that have too few columns."""
     layout = Layout(start.cut, start.width, 0, None, exact=False, comment="#")
     blocks = [
         [row[: start.width] for row in rows if type(row) is not BrokenLine and len(row) >= start.width]

@@ -32,13 +32,13 @@ from raykd.progress import report_progress
 
 SCHEMA = pa.schema({"tokens": pa.list_(pa.string()), "tags": pa.list_(pa.int16()), "language": pa.string()})
 TREES = pa.schema([*SCHEMA, pa.field("heads", pa.list_(pa.int16())), pa.field("pos", pa.list_(pa.int16()))])
-"""Schema of a treebank, with heads and parts of speech (numbers in `ConvertedCorpus.pos`); null where unknown.
-"""
+"""Schema of a treebank, with heads and parts of speech (numbers in `ConvertedCorpus.pos`); null where unknown."""
 RAW = (pa.field("text", pa.string()), pa.field("offsets", pa.list_(pa.int32())))
 """Further columns of a source with raw text; `offsets` has start and end of all words. Null where unknown."""
-READ = ("tokens", "tags", "heads", "pos", "text", "offsets")
-READ_OF_TEXT = ("tokens", "pos", "text", "offsets")
-"""Columns read from the pool for labelled sentences (`READ`), and for others."""
+LABELLED_COLUMNS = ("tokens", "tags", "heads", "pos", "text", "offsets")
+"""Columns read from the pool for labelled parts."""
+UNLABELLED_COLUMNS = ("tokens", "pos", "text", "offsets")
+"""Columns read from the pool for the part `unlabelled`."""
 
 
 @dataclass
@@ -46,12 +46,12 @@ class ConvertedCorpus:
     """Tables by part, with the tag set of their numbers and the counts of the conversion.
 
     Attributes:
-        tag_set: The tags of all parts.
+        tag_set: The tags of train, dev and test.
         tables: Part → table.
         schemes: Language → scheme of the files.
-        repaired: Tags that were not valid in the scheme of the files.
-        nested: Spans left out because they are inside other spans.
-        unit: The unit of a tag.
+        repaired: Number of tags that were not valid in the scheme of the files, with examples.
+        nested: Number of spans left out because they are inside other spans, with examples.
+        unit: The unit of a tag: word or sentence.
         pos: Parts of speech of a treebank, in the order of their numbers; empty without trees.
         raw: True if the tables have raw text.
     """
@@ -134,9 +134,9 @@ def _find_unit(pool: Pool, rows: np.ndarray) -> Unit:
     different = np.flatnonzero(by_sentence != (first == "sentence"))
     if len(different):
         unit = units[int(by_sentence[different[0]])]
-        problem = f"the tags before it are one per {first}, and here they are one per {unit}"
+        problem = f"one tag per {unit}, where earlier files have one tag per {first},"
         raise fault_at(
-            pool, int(rows[different[0]]), problem, "use one kind of tags in a corpus: remove these files"
+            pool, int(rows[different[0]]), problem, "use one kind of tags in a corpus: remove the other files"
         )
     return first
 
@@ -153,8 +153,10 @@ def _pos_names(
     if len(without) == len(labelled):
         return ()
     if len(without):
-        problem = "other sentences have trees, and here is none"
-        raise fault_at(pool, int(without[0]), problem, "use files of trees alone, or none of them")
+        problem = "no tree, where other sentences have trees,"
+        raise fault_at(
+            pool, int(without[0]), problem, "use files with trees only, or files without trees only"
+        )
     used: set[int] = set()
     for rows in selected.values():
         for _, batch in pool.batches(rows, ["pos"]):
@@ -214,32 +216,36 @@ class _Conversion:
         self._cache: dict[tuple[str, bytes], _Tags] = {}
         self.schema = converted.schema
         numbers = {name: number for number, name in enumerate(converted.pos)}
-        # What was read and not selected has no number, and is not looked up.
+        # Parts of speech that only unselected sentences have get no number; 0 is a placeholder that is never read.
         self._pos = np.array([numbers.get(name, 0) for name in pool.pos], np.int16)
 
     def batches(self, rows: np.ndarray, *, labelled: bool) -> Iterator[pa.RecordBatch]:
         """Yield the converted sentences of `rows`."""
         names = pa.array(self.pool.columns.languages, pa.string())
-        columns_read = [name for name in self.schema.names if name in (READ if labelled else READ_OF_TEXT)]
+        columns_read = [
+            name
+            for name in self.schema.names
+            if name in (LABELLED_COLUMNS if labelled else UNLABELLED_COLUMNS)
+        ]
         for pool_rows, batch in self.pool.batches(rows, columns_read):
             nulls = pa.nulls(len(pool_rows), SCHEMA.field("tags").type)
             columns = {
                 "tokens": batch["tokens"],
-                "tags": self._converted(pool_rows, batch["tags"]) if labelled else nulls,
+                "tags": self._tag_column(pool_rows, batch["tags"]) if labelled else nulls,
                 "language": names.take(pa.array(self.pool.columns.language[pool_rows])),
             }
             if "pos" in columns_read:
                 columns["heads"] = batch["heads"] if labelled else nulls
-                columns["pos"] = self._parts_of_speech(batch["pos"])
+                columns["pos"] = self._pos_column(batch["pos"])
             columns |= {field.name: batch[field.name] for field in RAW if field.name in columns_read}
             yield pa.record_batch([*columns.values()], schema=self.schema)
 
-    def _parts_of_speech(self, column: pa.ListArray) -> pa.Array:
+    def _pos_column(self, column: pa.ListArray) -> pa.Array:
         values = pa.array(self._pos[column.flatten().to_numpy()])
         bounds = pa.array(list_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, values, mask=column.is_null())
 
-    def _converted(self, rows: np.ndarray, column: pa.ListArray) -> pa.Array:
+    def _tag_column(self, rows: np.ndarray, column: pa.ListArray) -> pa.Array:
         parts = [np.zeros(0, np.int16)]
         labelled = self.pool.labelled[rows]
         languages = [self.pool.columns.languages[code] for code in self.pool.columns.language[rows].tolist()]
@@ -247,7 +253,7 @@ class _Conversion:
             rows.tolist(), languages, labelled.tolist(), number_rows(column), strict=True
         ):
             if has_tags:
-                converted = self._one(row, language, numbers)
+                converted = self._convert_cached(row, language, numbers)
                 parts.append(converted.numbers)
                 if converted.repairs:
                     self.repaired.add(self.part, language, converted.example, converted.repairs)
@@ -256,15 +262,15 @@ class _Conversion:
         bounds = pa.array(list_bounds(column).astype(np.int32))
         return pa.ListArray.from_arrays(bounds, pa.array(np.concatenate(parts)), mask=pa.array(~labelled))
 
-    def _one(self, row: int, language: str, numbers: np.ndarray) -> _Tags:
+    def _convert_cached(self, row: int, language: str, numbers: np.ndarray) -> _Tags:
         key = (language, numbers.tobytes())
         tags_of_sentence = self._cache.get(key)
         if tags_of_sentence is None:
             if len(self._cache) == MAX_CACHED_SEQUENCES:
                 self._cache.clear()
             notation = self.notations[language]
-            places: list[int] = numbers.tolist()
-            tags = [notation.names[place] for place in places]
+            pool_numbers: list[int] = numbers.tolist()
+            tags = [notation.names[number] for number in pool_numbers]
             tags_of_sentence = self._cache[key] = self._convert_one(row, language, notation, tags)
         return tags_of_sentence
 

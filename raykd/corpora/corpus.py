@@ -46,7 +46,7 @@ FORMAT = 2
 """Version of the content from which the id of a corpus is computed."""
 
 READ = 0.6
-"""Approximate share of reading in the time for making a corpus."""
+"""Approximate share of the time for making a corpus that reading takes, for the progress."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def read_corpus(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -
 
     Args:
         config: Configuration of the corpus.
-        open_model: Opens models of parts of speech.
+        open_model: Function that opens a model of parts of speech; the default refuses every model.
 
     Raises:
         CorpusError: A file is missing, empty or malformed, a tag does not fit its scheme, no sentence is left for
@@ -213,7 +213,7 @@ def corpus_id(corpus: Corpus) -> str:
 
     The identity depends on words, tags, languages and their order in all parts, the tag set, the target languages and
     those outside of the mean, and the unit of the tags; of a treebank also on heads and parts of speech, and of a
-    source with raw text also on the text. The files' places and formats do not matter.
+    source with raw text also on the text. Names, folders and formats of the files do not matter.
 
     Args:
         corpus: The corpus.
@@ -266,7 +266,7 @@ def open_corpus(storage: Storage, name: str) -> Corpus:
     folder = storage.child("corpora", name)
     opened = folder.find_json(CORPUS, lambda manifest: _from_manifest(folder, manifest))
     if opened is None:
-        raise StoreError(f"corpora/{name}", "no such corpus is stored", "read and write it first")
+        raise StoreError(f"corpora/{name}", "no corpus with this id is stored", "store the corpus first")
     return opened
 
 
@@ -310,7 +310,7 @@ def _refuse_without_labels(
     if converted.tag_set.tags != (OUTSIDE,) or converted.unit != "word":
         return
     row = next(int(row) for rows in selected.values() for row in rows if pool.labelled[row])
-    problem = f"nothing but the tag {OUTSIDE} is in train, dev and test, first"
+    problem = f"train, dev and test have no tag but {OUTSIDE}, first"
     raise fault_at(pool, row, problem, "set corpus.columns to the column of the tags, or label some words")
 
 

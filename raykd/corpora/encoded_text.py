@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class TokenBatch:
     """B sentences as input of a model; all tensors of numbers are int64.
 
-    After the end of a sentence, pieces are the vocabulary's padding id and everything else is 0, character lengths too.
-    Inputs from frozen encoders are either stored vectors of words (`features_BTD`), or the same sentences in the pieces
+    After the end of a sentence, pieces are the vocabulary's padding id and everything else is 0,
+    also the lengths of characters. Inputs from frozen encoders are either stored vectors of words (`features_BTD`), or the same sentences in the pieces
     of the encoders (`context`).
 
     Attributes:
@@ -217,7 +217,7 @@ def _sentence_pieces(pieces: Ragged, words: Ragged, special: Special) -> tuple[R
     bounds = pieces_of_words.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
     starts = pieces_of_words.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
-    starts -= pieces_of_words.lengths == 0  # such a word is read at the piece before it
+    starts -= pieces_of_words.lengths == 0  # a word without pieces takes the place of the piece before it
     first = Ragged(starts.astype(np.int32), words.offsets)
     if not around:
         return Ragged(pieces_of_words.values, bounds), first

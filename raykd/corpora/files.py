@@ -31,12 +31,12 @@ PACKED = MappingProxyType(
     {b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7-zip"}
     | {b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)}
 )
-"""First bytes of packed files other than gzip → name of the form."""
+"""First bytes of packed files that are not read → name of the format."""
 BROKEN = (
     ("\r", "a carriage return is inside the line", "end lines with LF or CR LF, not with CR alone"),
     ("\0", "a zero byte is inside the line", "restore the file: a part of it is lost, or it is not text"),
 )
-"""Signs that no line of text has, with problem and hint."""
+"""Character that no line of text has, problem and hint."""
 BYTE_ORDER_MARK = "\ufeff"
 """The byte-order mark as a character; it is part of no word."""
 HEAD_BYTES = 2**20
@@ -92,17 +92,17 @@ def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
 def find_files(storage: Storage, pattern: str) -> list[str]:
     """Return the matches of a pattern below `storage`, sorted.
 
-    A file named like the pattern is that file, also with `*`, `?` or `[` in its name.
+    A file whose name is exactly the pattern is the only match, even if the name has `*`, `?` or `[`.
 
     Args:
         storage: The folder.
         pattern: Pattern below the folder.
 
     Raises:
-        CorpusError: No file matches; the hint gives the nearest names.
+        CorpusError: No file matches; the hint has the most similar names.
     """
     wild = any(sign in pattern for sign in WILD)
-    # An object store is asked once less: names with such signs are not usual there.
+    # On an object store this saves a request: file names with wildcards are rare there.
     if (storage.is_local or not wild) and storage.exists(pattern):
         return [pattern]
     present = _names_below(storage, pattern)
@@ -110,7 +110,7 @@ def find_files(storage: Storage, pattern: str) -> list[str]:
     if matches:
         return matches
     near = nearest_words(pattern, present, limit=3, cutoff=0.5) or present[:3]
-    hint = f"nearest files: {', '.join(near)}" if near else f"{storage.address} has no files: set corpus.root"
+    hint = f"use one of {', '.join(near)}" if near else f"set corpus.root: {storage.address} has no files"
     raise CorpusError(
         file_address(storage, pattern), None, "no file matches" if wild else "no such file", hint
     )
@@ -163,11 +163,12 @@ def unpack(file: BufferedReader, name: str) -> Iterator[BufferedIOBase]:
         name: Name of the file, for errors.
 
     Raises:
-        CorpusError: The file is packed in another form, or, also later, cannot be read.
+        CorpusError: The file is packed in another format, or cannot be read; the second may also happen while the
+            stream is read.
     """
     begins = file.peek(max(map(len, PACKED)))
     if packed := next((form for sign, form in PACKED.items() if begins.startswith(sign)), None):
-        raise CorpusError(name, None, f"it is packed with {packed}", "unpack it, or pack it with gzip")
+        raise CorpusError(name, None, f"the file is packed with {packed}", "unpack it, or pack it with gzip")
     with _read_errors(name):
         yield gzip.GzipFile(fileobj=file) if begins.startswith(GZIP) else file
 
@@ -177,7 +178,9 @@ def _read_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, StoreError) as error:
-        raise CorpusError(name, None, f"cannot be read ({error})", "correct the file") from None
+        raise CorpusError(
+            name, None, f"the file cannot be read ({error})", "check that it is complete"
+        ) from None
 
 
 def read_lines(
@@ -205,7 +208,7 @@ def read_lines(
                 yield from blank
                 yield from lines
                 return
-    raise CorpusError(file, None, "the file is empty", "fill it, or remove its part")
+    raise CorpusError(file, None, "the file is empty", "add sentences, or leave the file out")
 
 
 def file_head(storage: Storage, name: str) -> bytes:
@@ -224,9 +227,9 @@ def decoded_lines(
 ) -> Iterator[str]:
     """Yield the lines of a stream of bytes, without line ends and without byte-order marks at their beginnings.
 
-    Files with a mark each, joined to one, have marks in the middle. Only line feeds end a line (also after a carriage
-    return): Unicode has further separators, which occur inside words of real corpora. A line with bytes that are not
-    text, a carriage return or a zero byte is a `BrokenLine`.
+    A file joined from several files may have byte-order marks in the middle. A line ends with a line feed, or with a
+    carriage return and a line feed: the further separators of Unicode occur inside words of real corpora. A line
+    with bytes that are not text, a carriage return or a zero byte is a `BrokenLine`.
 
     Args:
         source: The bytes.
@@ -244,7 +247,7 @@ def _blocks(
     source: BinaryIO | BufferedIOBase, file: str, advice: EncodingAdvice, keep_marks: bool
 ) -> Iterator[list[str]]:
     number, encoding = 1, advice.encoding
-    # A pipe gives what it has, not as much as is asked for.
+    # With `read1`, lines from a pipe are read as they come; `read` waits for a whole block.
     read = getattr(source, "read1", source.read)
     texts = codecs.iterdecode(iter(lambda: read(BLOCK), b""), encoding, errors="surrogateescape")
     try:
@@ -267,11 +270,11 @@ def _blocks(
         problem = f"byte 0x{error.object[error.start]:02x} is not {encoding}"
         raise CorpusError(file, line, problem, advice.hint()) from None
     except UnicodeError as error:  # UTF-16 without its mark
-        raise CorpusError(file, number, f"it is not {encoding} ({error})", advice.hint()) from None
+        raise CorpusError(file, number, f"the file is not {encoding} ({error})", advice.hint()) from None
 
 
 def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
-    """Yield some lines at a time from pieces of a text, and whether they ended with a line feed."""
+    """Yield lists of lines from pieces of a text; the flag is False for a last line without a line feed."""
     rest: list[str] = []
     for text in texts:
         lines = text.split("\n")
@@ -285,12 +288,12 @@ def _lines(texts: Iterable[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 class EncodingAdvice:
-    """Hints for a file that is not text of the given encoding; the bytes are looked at only when needed.
+    """Hints for a file that is not text of the given encoding; its first bytes are read only when a hint is needed.
 
     Args:
         encoding: Encoding of the text.
         may_be_set: True if the source has the setting `corpus.encoding`, for hints.
-        head: Returns the first bytes, if they can be read again.
+        head: Function that returns the first bytes; the default returns none, for a stream that is read once.
     """
 
     def __init__(self, encoding: str, may_be_set: bool, head: Callable[[], bytes] = bytes):
@@ -301,20 +304,20 @@ class EncodingAdvice:
         return self._read_head()
 
     def likely(self, line: bytes = b"") -> str | None:
-        """Return the likely encoding of the file; `line` is one of its lines."""
+        """Return the likely encoding of the file; None if none fits. `line` is a further line to judge by."""
         return likely_encoding(self._head + b"\n" + line)
 
     def hint(self, line: bytes = b"") -> str:
-        """Return a hint with the likely encoding and the line as decoded with it."""
+        """Return a hint that has the likely encoding, and `line` decoded with it."""
         encoding = self.likely(line)
         if encoding and same_encoding(encoding, self.encoding):
             return "correct the line: the rest of the file is in this encoding"
         if not self._may_be_set:
             return f"write the file in UTF-8{f': it looks like {encoding}' if encoding else ''}"
         if encoding is None:
-            return "set corpus.encoding to that of the file, or write it in UTF-8"
+            return "set corpus.encoding to the encoding of the file, or write the file in UTF-8"
         text = line.decode(encoding, "replace")
-        return f"set corpus.encoding: {encoding}{f'; the line is {text[:60]!r} then' if line else ''}"
+        return f"set corpus.encoding: {encoding}{f'; the line then reads {text[:60]!r}' if line else ''}"
 
 
 def _check_line(line: str, advice: EncodingAdvice) -> str:

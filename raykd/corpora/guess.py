@@ -1,4 +1,4 @@
-"""Guesses of file formats: the beginning of a file, and the way in which a format would read it.
+"""Guesses of file formats: the beginning of a file, and the settings with which a format would read it.
 
 Each format has a function `guess(head) -> Guess | None` in its file. The guess with the highest confidence wins.
 """
@@ -19,15 +19,20 @@ from raykd.identity import PlainObject
 from raykd.storage.store import Storage
 
 LINES = 4000
-"""Number of first lines that are looked at."""
-CHECK_ENCODING = "look at the example, and set corpus.encoding where it is wrong"
+"""Number of first lines from which a format is recognised."""
+CHECK_ENCODING = "look at the example, and set corpus.encoding if it is wrong"
 CERTAIN, LIKELY, POSSIBLE, FALLBACK = 1.0, 0.8, 0.5, 0.1
-"""How sure a format is: nothing else looks like this; most files like this are of it; some are; where nothing fits."""
+"""Confidence of a guess: no other format looks like this; most such files have this format; some have; none fits."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Labels of one kind in a file that may have several kinds: settings that read them, and some of the labels."""
+    """One kind of labels in a file that may have several kinds.
+
+    Attributes:
+        settings: Settings of the source that read these labels.
+        labels: Some of the labels.
+    """
 
     settings: Mapping[str, Any]
     labels: tuple[str, ...]
@@ -39,7 +44,7 @@ class Guess:
 
     Attributes:
         source: Name of the format in a sweep file.
-        reason: Evidence for the format; for a file that is not readable, the reason.
+        reason: Evidence for the format; for an unreadable file, the reason why it cannot be read.
         confidence: From 0 to 1.
         readable: False if the file cannot be read.
         labelled: True if the file has labels.
@@ -48,7 +53,7 @@ class Guess:
         trees: Settings that read trees; empty if there are none.
         columns: Content of the columns, if the format does not fix it.
         languages: Languages named in a column of the file.
-        doubts: Doubts, for the user.
+        doubts: Points that the user should check, as messages.
         name: Name of the file.
         encoding: Encoding of the text; `ascii` if all encodings read the same.
     """
@@ -78,9 +83,9 @@ class Head:
 
     @cached_property
     def encoded(self) -> tuple[str | None, str]:
-        """Encoding of the whole file and an oddity, or None and the reason why there is no text."""
+        """Encoding of the whole file and a doubt about it ("" for none), or None and the reason why it is not text."""
         if not self.data.strip():
-            return None, "nothing but white space in its beginning"
+            return None, "its beginning has nothing but white space"
         wide = likely_encoding(self.data)
         if wide is not None and wide.startswith(("utf-16", "utf-32")):
             return (
@@ -90,7 +95,7 @@ class Head:
         undecoded, first, whole = bytearray(), "", 0
         for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
             if "\0" in line:
-                return None, f"a zero byte in line {number}: no text"
+                return None, f"a zero byte in line {number}: not text"
             if line.isascii():
                 continue
             lost = lost_bytes(line)
@@ -102,10 +107,10 @@ class Head:
         if not undecoded:
             return ("utf-8" if whole else "ascii"), ""
         if whole > len(lost_bytes(undecoded.decode("utf-8", "surrogateescape"))):
-            return "utf-8", f"{first}, and the rest is: correct the line"
+            return "utf-8", f"{first}, but the rest of the file is: correct the line"
         encoding = likely_encoding(bytes(undecoded))
         if encoding is None or encoding == "utf-8":
-            return None, f"{first}, and its encoding is not recognised: write it in UTF-8"
+            return None, f"{first}, and the encoding is not recognised: write the file in UTF-8"
         return encoding, f"{first}: taken as {encoding}; {CHECK_ENCODING}"
 
     @property
@@ -115,14 +120,14 @@ class Head:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The first lines; empty if the file is no text."""
+        """The first lines; empty if the file is not text."""
         if self.encoded[0] is None:
             return []
         text = self.data.decode(self.encoding.replace("ascii", "utf-8"), "replace").lstrip(BYTE_ORDER_MARK)
-        # Places of characters, of which JSON may have some, count marks.
+        # JSON keeps its byte-order marks: offsets of characters in it count them.
         text = text if text.lstrip()[:1] in ("{", "[") else text.replace(BYTE_ORDER_MARK, "")
         lines = [line.removesuffix("\r").lstrip(BYTE_ORDER_MARK) for line in islice(text.split("\n"), LINES)]
-        # The last line may be cut off, and after a line feed there is none.
+        # The last line may be incomplete; after a final line feed it is empty.
         cut = len(lines) > 1 and (len(self.data) == HEAD_BYTES or not lines[-1])
         return lines[:-1] if cut else lines
 
@@ -162,13 +167,20 @@ def no_guess(head: Head) -> Guess | None:
 
 
 def merge_values(values: PlainObject) -> Any:
-    """Return one value for all languages, or a mapping from languages."""
+    """Return the value that all languages share; if they differ, return the mapping of languages to values."""
     first = next(iter(values.values()))
     return first if all(value == first for value in values.values()) else dict(values)
 
 
 def combine_guesses(by_language: Mapping[str, list[Guess]]) -> tuple[PlainObject, list[str]]:
-    """Combine the settings of labelled files, by language, into settings of a corpus; there are no doubts."""
+    """Combine settings of labelled files into settings of a corpus.
+
+    Args:
+        by_language: Language → guesses of its files; the settings of the first file are taken.
+
+    Returns:
+        Settings of the corpus, and an empty list of doubts.
+    """
     first = {language: files[0].settings for language, files in by_language.items()}
     corpus_settings: dict[str, Any] = {}
     for key in sorted({key for settings in first.values() for key in settings}):

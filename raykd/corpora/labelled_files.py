@@ -44,7 +44,7 @@ READING = (
     "encoding", "on_error", "most_skipped", "nested", "labels", "part_values", "spoken", "offsets", "ends", "several",
     "form",
 )  # fmt: skip
-"""Settings of a corpus for the reading of a file; the others select sentences."""
+"""Settings of a corpus that affect how a file is read; all others select sentences."""
 FIXED_SCHEME = ("conllu", "tsv", "spans", *UTTERANCES)
 """Sources whose labels need no scheme."""
 TABLES = ("parquet", "jsonl")
@@ -115,13 +115,13 @@ def read_labelled(
 
     Args:
         files: The files.
-        unit: The unit of a label, for files that do not tell.
+        unit: The unit of a label, for files whose format or columns are not recognised.
         scheme: Scheme of spans in the files.
-        labels: Expected labels; of several columns of tags the one with most of them is read.
-        settings: Settings of the corpus source that replace recognised ones: `tag: tree` reads trees.
+        labels: Expected labels; of several columns of tags, the one with the largest share of expected labels is read.
+        settings: Settings of the corpus source that replace recognised ones, as `{"tag": "tree"}` to read trees.
         overrides: Settings of the corpus source as in a sweep file, `corpus.columns.token=1`, laid over the recognised
             ones.
-        open_model: Opens models of parts of speech.
+        open_model: Function that opens a model of parts of speech; the default refuses every model.
 
     Raises:
         SpecError: An override is no setting of the source, or has no effect on the reading of a file.
@@ -193,7 +193,7 @@ def _refuse_without_effect(overrides: Sequence[str]) -> None:
     for override in overrides:
         section, _, key = override.partition("=")[0].strip().partition(".")
         if section != "corpus" or not key or key.partition(".")[0] in other_settings:
-            problem = f"it has no effect on how labelled files are read; --set takes {takes}"
+            problem = f"the setting has no effect on how labelled files are read; set one of {takes}"
             faults.append(Fault(f"--set {override}", None, "", problem))
     if faults:
         raise SpecError(tuple(faults))
@@ -237,7 +237,9 @@ def _describe_reading(file: LabelledFile, config: Any) -> str:
     """Describe the reading of a file, as in `test.conll: conll, columns token 1, tag 3`."""
     columns = getattr(config, "columns", None)
     columns_read = columns.model_dump(exclude_none=True) if isinstance(columns, Frozen) else {}
-    if columns_read.get("text"):  # of a table the other columns are not read
+    if columns_read.get(
+        "text"
+    ):  # a table with a column of texts is read without the columns of words and tags
         columns_read = {key: value for key, value in columns_read.items() if key not in ("token", "tag")}
     elif "token" in columns_read:
         columns_read.pop("label", None)

@@ -1,6 +1,6 @@
 """All sentences of a source, before selection: words, tags and origins in a temporary file, a few numbers in memory.
 
-N sentences in the order in which they were read; a row is a sentence's place in it.
+Shapes: N sentences in reading order; the row of a sentence is its number in this order, from 0.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SCHEMA = pa.schema(
 """Columns of the temporary file.
 
 Tags are numbers in `Pool.tags`, not yet those of a tag set; parts of speech are numbers in `Pool.pos`. Offsets are
-start
-and end of each word, one after the other."""
+start and end of each word, one after the other.
+"""
 ROWS, WORDS = 4096, 2**16
 """Maximum number of sentences, and approximate number of words, that are Python objects at once."""
 
@@ -53,7 +53,7 @@ class Columns:
     sentence: np.ndarray
     """Number of the text, int32: equal for equal words."""
     group: np.ndarray
-    """Number of the class, int32, where sentences have one class."""
+    """Number of the class, int32; the same for all sentences whose words have tags."""
     languages: tuple[str, ...]
 
     def of_part(self, part: str) -> np.ndarray:
@@ -79,13 +79,13 @@ class Pool:
     Attributes:
         columns: Numbers for the selection.
         labelled: Sentences with tags, bool [N].
-        by_sentence: Sentences with one tag for the whole, bool [N].
+        by_sentence: Sentences with one tag for the whole sentence, bool [N].
         tags: Distinct tags, as the files write them.
         path: The temporary file.
         bounds: First row of each batch of the file, and N.
         trees: Sentences with heads, bool [N].
         pos: Distinct parts of speech.
-        raw: True if some sentence has its raw text.
+        raw: True if at least one sentence has raw text.
     """
 
     columns: Columns
@@ -101,7 +101,7 @@ class Pool:
     def batches(
         self, rows: np.ndarray, columns: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
-        """Return columns of some rows, in batches.
+        """Yield columns of some rows, in batches.
 
         Args:
             rows: Rows in the order of the result.
@@ -137,7 +137,7 @@ class Pool:
         )
 
     def origin(self, row: int) -> tuple[str, int | None]:
-        """Return the file and the first line of a sentence."""
+        """Return the file and the first line of a sentence; without a file, a description of the sentence and None."""
         sentence = self.sentence(row)
         return sentence.origin or (f"a sentence of {sentence.language}", None)
 

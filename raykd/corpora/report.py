@@ -58,7 +58,7 @@ class SpacedWords:
         share, examples = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
         return (
             f"{share:.1f} % of the words of {language} have a space inside (for example {examples}): served text is "
-            "split at white space, so these words are not found in it; where words are known, give them as a list"
+            "split at white space, so these words are not found in it; if you know the words, give them as a list"
         )
 
 
@@ -75,7 +75,7 @@ class PosReport:
     compared: Counts = field(default_factory=dict)
     """Words with both a part of speech of the files and a predicted one, used or not."""
     agreeing: Counts = field(default_factory=dict)
-    """Words for which both are the same."""
+    """Words of `compared` whose two parts of speech are the same."""
 
     @property
     def accuracy(self) -> dict[str, dict[str, float]]:
@@ -89,7 +89,7 @@ class PosReport:
         }
 
     def message(self) -> str:
-        """Return the origin, the number of predicted ones and their accuracy in words."""
+        """Return a message: origin of the parts of speech, number of predicted sentences, and accuracy."""
         several = max(map(len, (*self.sentences.values(), *self.predicted.values())), default=0) > 1
         phrases = [f"parts of speech: {self.origin}"]
         if self.predicted:
@@ -112,6 +112,7 @@ class CorpusReport:
     """The report on a corpus, as plain data."""
 
     sentences: Counts
+    """Sentences of the corpus."""
     schemes: Mapping[str, str]
     """Language → scheme of its files."""
     repairs: Counts
@@ -129,6 +130,7 @@ class CorpusReport:
     skipped: Counts = field(default_factory=dict)
     """Sentences left out because of a fault."""
     overlaps_kept: bool = False
+    """True if the `overlaps` were kept."""
     spaced: Mapping[str, SpacedWords] = field(default_factory=dict)
     """Language → words with white space inside, if any."""
     examples: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(default_factory=dict)
@@ -265,7 +267,7 @@ class CorpusReport:
             )
             reason = f"{pronoun} also in dev or test{self._shares('overlaps', part, languages)}"
             if languages and self.overlaps_kept:
-                yield f"{noun} of {part} {were} kept, and {reason}; scores of these are too high"
+                yield f"{noun} of {part} {were} kept, and {reason}; the scores of these sentences are too high"
             elif languages:
                 yield f"{noun} {were} dropped from {part}: {reason}; {keep}"
         keep = "set corpus.duplicates: keep to keep them"
@@ -355,7 +357,8 @@ def long_sentence_messages(counts: Counts, examples: Mapping[str, Mapping[str, S
             quoted = "; ".join(examples.get(part, {}).get(language, ()))
             messages.append(
                 f"{pluralise(count, 'sentence')} of {part} {language} {'has' if count == 1 else 'have'} more than "
-                f"{MANY_WORDS:,} words ({quoted}): end each sentence with an empty line, in tables give it a row"
+                f"{MANY_WORDS:,} words ({quoted}): end each sentence with an empty line; "
+                "in tables, give each sentence a row"
             )
     return messages
 

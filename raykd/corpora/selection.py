@@ -112,7 +112,10 @@ class _Selection:
         return {"train": train, "unlabelled": unlabelled, **held_out}, self.dropped
 
     def _by_role(self) -> dict[str, Rows]:
-        """Rows by part, as far as the roles of languages allow. A drawn split takes targets' train too."""
+        """Rows by part, for languages whose role allows the part.
+
+        With a drawn split, the train part has unlabelled and zero-shot languages too: their parts are drawn from it.
+        """
         labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
         train = self.columns.of_part("train")
         text = self._in_languages(self.columns.of_part("unlabelled"), labelled | text_only)

@@ -217,7 +217,7 @@ def _labels_json(tagger: Tagger) -> bytes:
 def _tree_settings(labels: TreeLabels, report: CorpusReport | None) -> Trees:
     if labels.encoding not in READ_POS:
         return Trees(labels.encoding, None, None)
-    # Files of universal parts of speech may have one or the other of their own.
+    # Corpora with universal parts of speech may have a few further ones.
     universal = sum(name in labeller.UPOS for name in labels.pos)
     column: Pos = "upos" if 2 * universal > len(labels.pos) else "xpos"
     return Trees(labels.encoding, column, report.pos.origin if report and report.pos else None)
@@ -240,7 +240,7 @@ def _comparison_sentences(corpus: Corpus) -> tuple[str, pa.Table] | None:
 def _find_tokenizer(tagger: Tagger, words: Sequence[str]) -> str:
     """Return `own` if the labeller splits `words` as in training, else `package`, for the package `tokenizers`."""
     pieces = tagger.vocabulary.pieces
-    if pieces.special.separator:  # which the labeller knows
+    if pieces.special.separator:  # the labeller handles the separator itself
         words = [word for word in words if word != SEPARATOR]
     try:
         split = labeller.splitter(pieces.to_json(), unknown=pieces.special.unknown)
@@ -273,7 +273,7 @@ def _compare(
     task = tagger.task
     gold = task.form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
     answers: dict[str, Sequence[Any]] = {WEIGHTS: model_labels, **file_labels}
-    if task.form.has_student_labels:  # what these mean is scored
+    if task.form.has_student_labels:  # the labellings that these labels stand for are scored
         decode = partial(task.form.best_labellings, gold)
         answers = {WEIGHTS: predict(tagger.model, text, decode, worker=worker)}
         answers |= {name: _parse_sentences(session, text, decode) for name, session in sessions.items()}
@@ -301,7 +301,7 @@ def _count_differences(labels: Sequence[np.ndarray], other_labels: Sequence[np.n
 def _count_ties(
     tagger: Tagger, text: EncodedText, model_labels: Sequence[np.ndarray], float32: Sequence[np.ndarray]
 ) -> int:
-    """Count the sentences with wrong labels in float32; ExportError if one of them has a single best labelling."""
+    """Count the sentences with ties whose float32 labels differ; ExportError if labels differ without a tie."""
     rows = np.array(
         [row for row, (a, b) in enumerate(zip(model_labels, float32, strict=True)) if (a != b).any()], int
     )

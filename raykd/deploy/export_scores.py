@@ -79,7 +79,7 @@ class LoadedExport:
             else {card.parent.name: card.parent for card in sorted(folder.glob(f"*/{CARD}"))}
         )
         try:
-            # Without any the folder itself says what it lacks.
+            # A folder without models is loaded itself: the error then states what it lacks.
             self._models = {
                 name: load(place, file=file, threads=threads)
                 for name, place in (folders or {"": folder}).items()
@@ -280,25 +280,31 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
     file, line = text.origins[0]
     if task.form.reads_heads:
         if not text.heads:
-            raise CorpusError(file, line, "it has no trees", "give a file of CoNLL-U with HEAD and DEPREL")
+            raise CorpusError(
+                file, line, "the file has no trees", "give a file of CoNLL-U with HEAD and DEPREL"
+            )
         return
     if text.unit != task.unit:
-        problem = (
-            f"it has one label per {text.unit}, and the model (task {task.name}) gives one per {task.unit}"
-        )
+        problem = f"the file has one label per {text.unit}, and the model (task {task.name}) gives one per {task.unit}"
         raise CorpusError(
             file, line, problem, "give files with such labels, or set the columns: --set corpus.columns…"
         )
     pairs = SEPARATOR in text.sentences[0]
     if pairs != task.reads_pairs:
         forms = ("single texts", "pairs of texts")
-        problem = f"it has {forms[pairs]}, and the model (task {task.name}) labels {forms[task.reads_pairs]}"
+        problem = (
+            f"the file has {forms[pairs]}, and the model (task {task.name}) labels {forms[task.reads_pairs]}"
+        )
         columns = "--set corpus.columns.text=1 --set corpus.columns.second=2 --set corpus.columns.label=4"
-        hint = f"say where they are: --set corpus.source=tsv {columns}" if task.reads_pairs else "give others"
+        hint = (
+            f"set the columns of the texts: --set corpus.source=tsv {columns}"
+            if task.reads_pairs
+            else "give files with single texts"
+        )
         raise CorpusError(file, line, problem, hint)
-    # Outside alone is the same in every form.
+    # A file with no tag but O fits every form.
     if text.form != task.form and any(label != OUTSIDE for labels in text.labels for label in labels):
-        problem = f"its tags are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
+        problem = f"the tags of the file are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
         column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
         hint = f"the tags begin with {_frequent_labels(text.labels)}: give {column}, or --set corpus.scheme=…"
         if text.form.words_in_front or task.form.words_in_front:

@@ -166,17 +166,17 @@ def _recognised_form(file: str, guess: Guess, labeller: Labeller) -> FileForm:
         return OBJECTS
     if name.endswith(COLUMN_ENDS):
         return COLUMNS
-    # What no format recognises, for want of text, its lines say when they are read.
+    # A file without text is recognised by no format; an error follows when its lines are read.
     if (labeller.pairs and not name.endswith((".tsv", ".csv", ".json"))) or not guess.source:
         return TEXT
     hint = 'write JSON Lines, {"text": "…"} in each, or give --format'
     if not guess.readable:
-        raise CorpusError(file, None, f"it is not read: {guess.reason.partition(':')[0]}", hint)
+        raise CorpusError(file, None, f"the file is not read: {guess.reason.partition(':')[0]}", hint)
     if (form := FORM_OF_SOURCE.get(guess.source)) is None:
         raise CorpusError(file, None, f"the file is {guess.source}", hint)
     if name.endswith(".tsv"):
         return TABLE if form is TEXT else form
-    # Lines of one word each may be texts: columns are known by there being several.
+    # Lines with one word each may be texts: only a file with several columns is surely one of columns.
     return TEXT if form is COLUMNS and not guess.labelled and len(guess.columns) < 2 else form
 
 

@@ -54,7 +54,7 @@ def float32_file(model: Model) -> bytes:
     """
     graph = model.to_onnx()
     if (size := graph.ByteSize()) > _MAX_BYTES:
-        raise ExportError(f"its weights are {size / 2**30:.1f} GiB, and one ONNX file holds 2")
+        raise ExportError(f"the weights are {size / 2**30:.1f} GiB, and one ONNX file holds at most 2")
     return graph.SerializeToString()
 
 

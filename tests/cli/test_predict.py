@@ -311,12 +311,12 @@ def test_the_texts_of_a_table(student, tmp_path, name, written, texts):
         (
             "a.json",
             '[\n {"text": "London"}\n]\n',
-            "a.json: it is not read: JSON, and not one object per line",
+            "a.json: the file is not read: JSON, and not one object per line",
         ),
         ("a.conll", "token\tlabel\nAda\tO\n", "a.conll:1: the line has the names of columns, not a word"),
         ("a.jsonl", '{"text": "x"}\n{"text": "\\ud800"}\n', "a.jsonl:2: half of a surrogate pair"),
         ("a.jsonl", '{"text": "x"}\n{"text": "x", "id": NaN}\n', "a.jsonl:2: the line is not JSON"),
-        ("a.csv", "id,text\n1,one two\n2,three, four\n", "a.csv: it is not read: CSV"),
+        ("a.csv", "id,text\n1,one two\n2,three, four\n", "a.csv: the file is not read: CSV"),
     ],
 )
 def test_what_predict_refuses(student, tmp_path, capsys, name, written, message):

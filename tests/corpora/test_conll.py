@@ -81,7 +81,7 @@ def test_comments_between_spaces(tmp_path):
     """They have as many columns as words, and are told by their sign, or by what is between their columns."""
     written = "# sent_id = 5\nPeter NNP X B-PER\n# id a\tdomain=en\nwent VBD X O\n\n# # # O\nHome NN X O\n"
     assert train(tmp_path, written) == [(["Peter", "went"], ["B-PER", "O"]), (["#", "Home"], ["O", "O"])]
-    with pytest.raises(CorpusError, match="t:2: the line has the names of columns"):
+    with pytest.raises(CorpusError, match="t:2: the line has names of columns"):
         train(tmp_path, "# my corpus\nword\ttag\nPeter\tB-PER\n")
 
 
@@ -148,8 +148,8 @@ def test_patterns_find_files_per_language(tmp_path):
             "2 columns where at least 3",
             "correct the line",
         ),
-        ("A\tO\n\tO\n", {}, 2, "the word is empty", "correct the line"),
-        ("A\tO\nB\t\n", {}, 2, "'B' has no tag", "correct the line"),
+        ("A\tO\n\tO\n", {}, 2, "the word is empty", "write the word, or remove the line"),
+        ("A\tO\nB\t\n", {}, 2, "the word 'B' has no tag", "write the tag"),
         ("A O\nB O\n", {"separator": "tab"}, 1, "one column cannot be both word and tag", "corpus.separator"),
         (
             "A\tO\n",
@@ -171,7 +171,7 @@ def test_patterns_find_files_per_language(tmp_path):
             {},
             2,
             "byte 0xfc is not utf-8",
-            "set corpus.encoding: latin-1; the line is 'Müller\\tO' then",
+            "set corpus.encoding: latin-1; the line then reads 'Müller\\tO'",
         ),
         ("A\tO\n", {"encoding": "utf-9"}, None, "there is no text encoding 'utf-9'", "corpus.encoding"),
         ("A\tO\rB\tO\r\rC\tO\r", {}, 1, "a carriage return is inside the line", "end lines with LF or CR LF"),
@@ -193,11 +193,11 @@ def test_faults_are_reported_with_file_line_and_hint(tmp_path, data, settings, l
 def test_a_missing_file_names_the_nearest(tmp_path):
     (tmp_path / "de").mkdir()
     (tmp_path / "de" / "train.txt").write_text("A\tO\n")
-    with pytest.raises(CorpusError, match=r"de/trian.txt: no such file; nearest files: de/train.txt"):
+    with pytest.raises(CorpusError, match=r"de/trian.txt: no such file; use one of de/train.txt"):
         read(source(tmp_path, train="de/trian.txt"))
-    with pytest.raises(CorpusError, match=r"no file matches; nearest files: de/train.txt"):
+    with pytest.raises(CorpusError, match=r"no file matches; use one of de/train.txt"):
         read(source(tmp_path, train="de/*.conll"))
-    with pytest.raises(CorpusError, match=r"no such file; .* has no files: set corpus.root"):
+    with pytest.raises(CorpusError, match=r"no such file; set corpus.root: .* has no files"):
         read(source(tmp_path / "nowhere"))
 
 

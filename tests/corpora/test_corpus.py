@@ -265,7 +265,7 @@ def test_a_corpus_interrupted_before_its_manifest_is_none(tmp_path):
     store = Storage(str(tmp_path))
     name = write_corpus(small(), store)
     (tmp_path / "corpora" / name / "corpus.json").unlink()
-    with pytest.raises(StoreError, match="no such corpus is stored"):
+    with pytest.raises(StoreError, match="no corpus with this id is stored"):
         open_corpus(store, name)
     assert write_corpus(small(), store) == name
     assert corpus_id(open_corpus(store, name)) == name

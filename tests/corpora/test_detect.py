@@ -364,7 +364,7 @@ def test_a_broken_byte_is_no_other_encoding(tmp_path):
     detected = detect(str(tmp_path))
     assert "encoding" not in detected.settings
     assert (
-        "en/train.conll: byte 0xff in line 2 is not UTF-8, and the rest is: correct the line"
+        "en/train.conll: byte 0xff in line 2 is not UTF-8, but the rest of the file is: correct the line"
         in detected.notes
     )
 

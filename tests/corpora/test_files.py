@@ -89,5 +89,7 @@ def test_what_is_packed_is_told_by_its_bytes(tmp_path):
         ("xz", lzma.compress(b"a\n")),
         ("zip", b"PK\x03\x04rest"),
     ):
-        with pytest.raises(CorpusError, match=f"it is packed with {form}; unpack it, or pack it with gzip"):
+        with pytest.raises(
+            CorpusError, match=f"the file is packed with {form}; unpack it, or pack it with gzip"
+        ):
             lines_of(tmp_path, packed, 64)

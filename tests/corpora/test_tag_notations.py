@@ -265,7 +265,7 @@ def test_no_more_than_the_share_that_is_allowed_is_left_out(tmp_path):
 
 
 def test_nothing_but_o_is_refused(tmp_path):
-    with pytest.raises(CorpusError, match=r"train.conll:1: nothing but the tag O is in train, dev and test"):
+    with pytest.raises(CorpusError, match=r"train.conll:1: train, dev and test have no tag but O, first"):
         corpus(tmp_path, tag=lambda tag: "O")
 
 

@@ -66,14 +66,14 @@ def config(folder, **settings):
 @pytest.mark.parametrize(
     ("data", "line", "hint"),
     [
-        ("naïve\tO\n“Ada”\tO\n".encode("cp1252"), 1, r"set corpus.encoding: cp1252; the line is 'naïve\tO' then"),
-        ("na\tO\n“Ada”\tO\n".encode("cp1252"), 2, r"set corpus.encoding: cp1252; the line is '“Ada”\tO' then"),
-        (columns("ru").encode("cp1251"), 1, r"set corpus.encoding: cp1251; the line is 'Владимир\tO' then"),
-        (columns("zh").encode("gb18030"), 1, r"set corpus.encoding: gb18030; the line is '北京\tO' then"),
+        ("naïve\tO\n“Ada”\tO\n".encode("cp1252"), 1, r"set corpus.encoding: cp1252; the line then reads 'naïve\tO'"),
+        ("na\tO\n“Ada”\tO\n".encode("cp1252"), 2, r"set corpus.encoding: cp1252; the line then reads '“Ada”\tO'"),
+        (columns("ru").encode("cp1251"), 1, r"set corpus.encoding: cp1251; the line then reads 'Владимир\tO'"),
+        (columns("zh").encode("gb18030"), 1, r"set corpus.encoding: gb18030; the line then reads '北京\tO'"),
         (columns("de").encode("utf-16"), 1, "the file is utf-16, not utf-8; set corpus.encoding: utf-16"),
         (columns("de").encode("utf-16-le"), 1, "the file is utf-16-le, not utf-8; set corpus.encoding: utf-16-le"),
         ("Zoé\tO\n".encode() * 9 + b"Ber\xff\tO\n", 10, "correct the line: the rest of the file is in this encoding"),
-        (b"\x81\xfe\xff\x9d\tO\n", 1, "set corpus.encoding to that of the file, or write it in UTF-8"),
+        (b"\x81\xfe\xff\x9d\tO\n", 1, "set corpus.encoding to the encoding of the file, or write the file in UTF-8"),
     ],
 )  # fmt: skip
 def test_an_error_names_the_line_and_the_encoding_to_set(tmp_path, data, line, hint):
@@ -86,7 +86,7 @@ def test_an_error_names_the_line_and_the_encoding_to_set(tmp_path, data, line, h
 
 def test_utf_16_without_its_mark_is_no_traceback(tmp_path):
     (tmp_path / "t").write_text("Anna\tO\n")
-    with pytest.raises(CorpusError, match=r"t:1: it is not utf-16 \(.*\); set corpus.encoding: utf-8"):
+    with pytest.raises(CorpusError, match=r"t:1: the file is not utf-16 \(.*\); set corpus.encoding: utf-8"):
         read_corpus(config(tmp_path, encoding="utf-16"))
 
 
@@ -106,7 +106,9 @@ def test_text_of_no_encoding_is_not_used(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.conll").write_text("Anna\tB-PER\nsleeps\tO\n\n" * 9)
     (tmp_path / "dev.conll").write_bytes(b"\x81\xfe\xff\x9d\tB-PER\nx\tO\n\n")
-    assert "its encoding is not recognised: write it in UTF-8" in detect(str(tmp_path)).unused["dev.conll"]
+    assert (
+        "the encoding is not recognised: write the file in UTF-8" in detect(str(tmp_path)).unused["dev.conll"]
+    )
 
 
 def test_marks_of_joined_files_are_no_part_of_a_word(tmp_path):

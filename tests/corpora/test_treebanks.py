@@ -190,7 +190,7 @@ def test_trees_and_other_sentences_are_not_one_corpus():
         part: [Sentence([part], ["root"], "en", heads=[0], pos=["X"])] for part in ("train", "dev", "test")
     }
     parts["dev"].append(Sentence(["b"], ["root"], "en"))
-    with pytest.raises(CorpusError, match=r"other sentences have trees, and here is none .*'b'"):
+    with pytest.raises(CorpusError, match=r"no tree, where other sentences have trees, .*'b'"):
         make_corpus(parts, SourceConfig(languages=("en",)))
 
 

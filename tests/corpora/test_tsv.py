@@ -119,7 +119,9 @@ def test_the_unit_is_stored_restricted_and_part_of_the_identity(tmp_path):
 def test_files_that_tag_words_and_files_that_tag_sentences_make_no_corpus():
     parts = {part: [Sentence([part], ["pos"], "en", ("a.tsv", 1), "sentence")] for part in ("train", "dev")}
     parts["test"] = [Sentence(["x", "y"], ["A", "B"], "en", ("b.conll", 7))]
-    with pytest.raises(CorpusError, match="use one kind of tags in a corpus: remove these files") as caught:
+    with pytest.raises(
+        CorpusError, match="use one kind of tags in a corpus: remove the other files"
+    ) as caught:
         make_corpus(parts, SourceConfig(languages=("en",)))
     assert (caught.value.file, caught.value.line) == ("b.conll", 7)
 

@@ -71,7 +71,7 @@ def test_a_batch_without_the_spelling_that_is_read_is_refused(files):
 
 def test_what_one_file_cannot_hold_is_refused(tagger, monkeypatch):
     monkeypatch.setattr(module, "_MAX_BYTES", 1000)
-    with pytest.raises(ExportError, match=r"its weights are 0\.0 GiB, and one ONNX file holds 2"):
+    with pytest.raises(ExportError, match=r"the weights are 0\.0 GiB, and one ONNX file holds at most 2"):
         onnx_files(tagger)
 
 

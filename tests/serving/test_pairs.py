@@ -205,5 +205,5 @@ def test_evaluate_reads_the_columns_that_are_named(exports, tmp_path, capsys):
     del arguments[6:8]  # the second text
     assert code_of("evaluate", str(folder), f"en={data}", *arguments)
     labelled = capsys.readouterr().err
-    assert "it has single texts" in labelled
+    assert "the file has single texts" in labelled
     assert "corpus.columns.second=2" in labelled
