@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class TokenBatch:
     """B sentences as input of a model; all tensors of numbers are int64.
 
-    After the end of a sentence, pieces are the vocabulary's padding id and everything else is 0,
-    also the lengths of characters. Inputs from frozen encoders are either stored vectors of words (`features_BTD`), or the same sentences in the pieces
-    of the encoders (`context`).
+    After the end of a sentence, pieces are the vocabulary's padding id and everything else is 0, also
+    the lengths of characters. Inputs from frozen encoders are either stored vectors of words (`features_BTD`), or the
+    same sentences in the pieces of the encoders (`context`).
 
     Attributes:
         pieces_BP: Pieces.

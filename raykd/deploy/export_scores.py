@@ -304,7 +304,9 @@ def _refuse_other_labels(task: Task, text: LabelledText) -> None:
         raise CorpusError(file, line, problem, hint)
     # A file with no tag but O fits every form.
     if text.form != task.form and any(label != OUTSIDE for labels in text.labels for label in labels):
-        problem = f"the tags of the file are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
+        problem = (
+            f"the file's tags are {text.form.title}, and the model (task {task.name}) gives {task.form.title}"
+        )
         column = "--set corpus.columns.tag=2 (the column of the labels, from 0)"
         hint = f"the tags begin with {_frequent_labels(text.labels)}: give {column}, or --set corpus.scheme=…"
         if text.form.words_in_front or task.form.words_in_front:

@@ -154,7 +154,7 @@ def test_a_student_for_each_language_labels_its_own(tmp_path, capsys):
             "London NOUN\nis VERB\n",
             [],
             3,
-            "the tags of the file are one tag per word, and the model (task ner) gives spans",
+            "the file's tags are one tag per word, and the model (task ner) gives spans",
         ),
         ("London\n", [], 3, "one column cannot be both word and tag"),
         (None, [], 3, "there is no such file; give a labelled file, or LANG=FILE"),

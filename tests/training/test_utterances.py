@@ -198,7 +198,7 @@ def test_what_ships_says_what_the_model_says(ready, files, tmp_path, capsys, dec
     assert "<utterance>" not in output
     (tmp_path / "tags").write_text("rome\tB-to\n\ngo\tO\n")
     assert code_of("evaluate", str(tmp_path), str(tmp_path / "tags")) == CorpusError.exit_code
-    assert "the tags of the file are spans, and the model (task intent_slots) gives intents and slots" in (
+    assert "the file's tags are spans, and the model (task intent_slots) gives intents and slots" in (
         capsys.readouterr().err
     )
 
