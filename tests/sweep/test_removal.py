@@ -151,7 +151,7 @@ def test_what_no_sweep_uses_goes_after_asking_and_only_what_raykd_wrote(store, c
     assert "clean: nothing was removed" in output
     assert (store / "runs" / run / "result.json").exists()
     assert code_of("clean", str(store), "--older-than", "1h", "--yes") == 0
-    assert "no unused part is as old" in said(capsys)
+    assert "no unused part is that old" in said(capsys)
     assert code_of("clean", str(store), "--yes") == 0
     assert [path.name for path in (store / "runs" / run).iterdir()] == ["notes.txt"]
     assert all(path.read_text() == "own" for path in notes)
