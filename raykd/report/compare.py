@@ -187,8 +187,8 @@ def compare(
     Args:
         sweeps: Name of each sweep → its trials.
         baseline: `gold` for the same student trained in the same way on gold labels alone (`find_gold_twin`); the kind
-            of an objective, for its best setting on dev; or the number of a trial. Each is looked for in the setting's own
-            sweep; `X:kind` and `X:number` name one of sweep X.
+            of an objective, for its best setting on dev; or the number of a trial. The setting's own sweep is searched;
+            `X:kind` and `X:number` name one of sweep X.
         score: Part and languages of the compared score.
         metric: A metric beside the task's score (`slot_f1`); empty or the score's name: the score itself.
         by: `setting` for all settings, `objective` for the best setting of each objective on dev.
