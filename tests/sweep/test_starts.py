@@ -132,7 +132,10 @@ def test_an_earlier_sweep_that_the_store_does_not_have_is_named(earlier):
             "start_from: [{objective.k: 2}, {student.embeding_dim: 8}]",
             "6 search.start_from.1: student.embeding_dim is no",
         ),
-        ("start_from: [{student.hidden_dim: 8}]", "6 search.start_from.0: has no value for a searched setting"),
+        (
+            "start_from: [{student.hidden_dim: 8}]",
+            "6 search.start_from.0: has no value for a searched setting",
+        ),
         ("sampler: grid, start_from: earlier", "6 search.start_from: a grid tries every setting"),
     ],
 )

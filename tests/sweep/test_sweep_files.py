@@ -66,7 +66,7 @@ FOLDERS = {
 @pytest.mark.parametrize("base", BASES, ids=lambda path: path.name)
 def test_every_base_says_what_it_is_and_is_extended(base):
     text = base.read_text(encoding="utf-8")
-    assert text.startswith("# A base, extended by other files: ")
+    assert text.startswith("# A base for other files (`extends`): ")
     assert "name" not in parse(text).value
     extended = [
         (path.parent / extends).resolve()

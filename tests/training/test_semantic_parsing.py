@@ -301,7 +301,7 @@ def test_costs_are_measured_and_no_graph_is_made(trained, monkeypatch, tmp_path)
     assert figures["parameters"] == result.parameters
     assert figures["latency_ms_torch"] == 1.0
     assert not {"latency_ms", "bytes"} & figures.keys()
-    with pytest.raises(ExportError, match="load the model with raykd.load"):
+    with pytest.raises(ExportError, match=r"load the model with raykd\.load"):
         export_run(ready.storage.child(*run.folder), Storage(str(tmp_path)))
 
 
@@ -345,7 +345,10 @@ def test_a_checkpoint_is_fine_tuned_without_its_embeddings(root, tmp_path):
         ({"kind": "seq2seq"}, "neither path nor embedding_dim"),
         ({**STUDENT, "heads": 5}, "set embedding_dim: 30"),
         ({**STUDENT, "freeze": ("embeddings",)}, "omit it, or set path"),
-        ({"kind": "seq2seq", "path": "x", "layers": 2, "heads": 8}, "has its own layers, heads; omit these keys"),
+        (
+            {"kind": "seq2seq", "path": "x", "layers": 2, "heads": 8},
+            "has its own layers, heads; omit these keys",
+        ),
         ({"kind": "seq2seq", "path": "x", "vocabulary": {"kind": "word"}}, "reads its own pieces"),
         (
             {
