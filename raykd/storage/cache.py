@@ -36,8 +36,8 @@ FRESH_BYTES = 2**30
 _NOTE, _LOCK = "checked.json", "lock"
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 
-_unchecked_bytes: dict[Path, int] = {}
-"""Folder of a cache → bytes that this process may still write before it measures the cache again."""
+_allowance_bytes: dict[Path, int] = {}
+"""Folder of a cache → bytes that this process may write before measuring the cache again."""
 _bound_lock = threading.Lock()
 _fresh_folder: Path | None = None
 """Folder that replaces the node's cache in the body of `fresh_copies`."""
@@ -131,7 +131,7 @@ def fresh_copies() -> Iterator[None]:
 
 @contextmanager
 def node_lock(name: str) -> Iterator[None]:
-    """Hold a lock of the user on the node; without a writable cache folder the lock is skipped.
+    """Hold a lock shared by this user's processes on the node; without a writable cache folder the lock is skipped.
 
     Args:
         name: of the lock.
@@ -194,7 +194,7 @@ def _boot() -> str:
 def _replace_file(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to be renamed to `path` once complete.
 
-    The file is not synced: after a power cut the checksum is compared again (`_boot`), and a damaged copy is fetched
+    The file is not synced: after a power cut the checksum is compared again (`_is_current`), and a damaged copy is fetched
     again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,23 +217,23 @@ def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def _make_room(root: Path, size: int) -> None:
-    """Remove the least recently used copies until `size` bytes more are within the bound.
+    """Remove the least recently used copies until a new file of `size` bytes fits into the bound.
 
-    Looking at all copies is expensive, so a sixteenth of the bound is freed at once, and this process looks again after
-    writing as much. Several processes may therefore exceed the bound by a sixteenth each. A single file larger than the
-    bound is kept, as the only copy.
+    Measuring all copies is expensive. Room for a sixteenth of the bound is therefore made at once, and this process
+    measures again once it has written that much. Several processes may exceed the bound by a sixteenth each. A single
+    file larger than the bound is kept, as the only copy. A copy whose lock is held stays, and counts.
     """
     with _bound_lock:
-        if size > _unchecked_bytes.get(root, -1):
+        if size > _allowance_bytes.get(root, -1):
             copies = sorted(_copies(root))
             used_bytes = sum(copy_bytes for _, copy_bytes, _ in copies)
             bound = _bound(root, used_bytes)
-            _unchecked_bytes[root] = max(size, bound // 16)
+            _allowance_bytes[root] = max(size, bound // 16)
             for _, copy_bytes, folder in copies:
-                if used_bytes + _unchecked_bytes[root] <= bound:
+                if used_bytes + _allowance_bytes[root] <= bound:
                     break
                 used_bytes -= copy_bytes if _try_remove(folder) else 0
-        _unchecked_bytes[root] -= size
+        _allowance_bytes[root] -= size
 
 
 def _bound(root: Path, used_bytes: int) -> int:

@@ -1,6 +1,6 @@
 """The layout of a store: the folder of each kind of part, and the files that raykd writes there.
 
-A part is a folder, or a file, whose name is an identity.
+A part of a store is a folder, or a file, whose name is an identity.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ RESULT, MODEL = "result.json", "model.json"
 CARD, ONNX = "export.json", "model.onnx"
 """The description of an export, with the checksums of its files; the model in float32."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
-"""The files of a finished run: everything that the model needs. Only a model that started as a checkpoint has
-`architecture.json`. Weights that raykd did not train, and those of an ensemble's members, are not copied here."""
+"""The files of a finished run: everything that the model needs. Only a model that started from pretrained
+weights has `architecture.json`. Weights that raykd did not train, and those of an ensemble's members, are not copied here."""
 CHECKPOINT = "checkpoint.pt"
-"""Beside these files while the run is trained."""
+"""The state of training, beside the files of a run while it is trained."""
 
 MANIFEST, INDEX, TEXT = "manifest.json", "shards.index", "text.arrow"
 """A teacher's signals for a text: the manifest, written last; the place of each sentence; the text itself."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write the file at `path`, and the folders above it, or leave everything as it is."""
+    """Write the file at `path`, making the folders above, or leave the file as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:

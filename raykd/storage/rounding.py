@@ -27,7 +27,7 @@ def encode_log_scores(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
         The scores as float16 [R, V], and the largest absolute error.
 
     Raises:
-        ValueError: a row has no finite maximum, so it has no distribution. The second argument is the row.
+        ValueError: a row has no finite maximum, so it has no distribution. `args[1]` of the error is the row.
     """
     maxima_R1 = values_RV.max(axis=1, keepdims=True)
     if not np.isfinite(maxima_R1).all():
@@ -50,9 +50,9 @@ def encode_float16(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
         The values as float16 [R, V], and the largest absolute error.
 
     Raises:
-        ValueError: a value is not finite. The second argument is the row.
+        ValueError: a value is not finite. `args[1]` of the error is the row.
     """
-    _refuse_infinite(values_RV)
+    _require_finite(values_RV)
     stored_RV = values_RV.clip(-_FLOAT16_MAX, _FLOAT16_MAX).astype(np.float16)
     return stored_RV, float(np.abs(stored_RV.astype(np.float32) - values_RV).max(initial=0.0))
 
@@ -70,9 +70,9 @@ def encode_int8(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
         The whole numbers as int8 [R, V], and the largest absolute error.
 
     Raises:
-        ValueError: a value is not finite. The second argument is the row.
+        ValueError: a value is not finite. `args[1]` of the error is the row.
     """
-    _refuse_infinite(values_RV)
+    _require_finite(values_RV)
     scales_R1 = np.abs(values_RV).max(axis=1, keepdims=True) / np.float32(INT8_MAX)
     steps_RV = np.divide(values_RV, scales_R1, out=np.zeros_like(values_RV), where=scales_R1 > 0)
     # A scale among the smallest numbers of float32 is rounded too, so a quotient may exceed 127.
@@ -81,6 +81,6 @@ def encode_int8(values_RV: np.ndarray) -> tuple[np.ndarray, float]:
     return stored_RV, float(errors_RV.max(initial=0.0))
 
 
-def _refuse_infinite(values_RV: np.ndarray) -> None:
+def _require_finite(values_RV: np.ndarray) -> None:
     if not np.isfinite(values_RV).all():
         raise ValueError("that are not finite", int(np.flatnonzero(~np.isfinite(values_RV).all(axis=1))[0]))

@@ -17,7 +17,7 @@ DOCTOR = (
 """The hint of an error that names a damaged file."""
 
 OTHER_VERSION = "use the raykd that wrote it, or another store"
-"""The hint of an error that names a whole file of another version."""
+"""The hint of an error that names an undamaged file of another version."""
 
 SEAL = "sha256"
 """The key of a JSON file's checksum, which is over the canonical form of the remaining keys."""
@@ -65,14 +65,14 @@ def unseal(
 
     Raises:
         StoreError: the data is no JSON, or does not have the checksum that it was written with.
-        OtherVersionError: the data is undamaged, but of another store format, or `parse` cannot read it, whatever it
-            raises; or it was written without a checksum.
+        OtherVersionError: the data is undamaged, but of another store format, or `parse` raises a ValueError, TypeError,
+            LookupError, AttributeError or RecursionError; or it was written without a checksum.
     """
-    whole = False
+    undamaged = False
     try:
-        plain, whole = _compared(json.loads(data), edited=edited)
+        plain, undamaged = _without_seal(json.loads(data), edited=edited)
         written = plain.pop(FORMAT_KEY, None)
-        if whole and written != STORE_FORMAT:
+        if undamaged and written != STORE_FORMAT:
             format_ = "no store format" if written is None else f"store format {written}"
             problem = f"is of another version of raykd: it has {format_}, this raykd reads {STORE_FORMAT}"
             raise OtherVersionError(name, problem, OTHER_VERSION)
@@ -84,7 +84,7 @@ def unseal(
         has_message = type(error) in (ValueError, _UnsealedError)
         message = str(error) if has_message else f"{type(error).__name__}: {error}"
         reason = message.split("\n")[0]
-        if whole or isinstance(error, _UnsealedError):
+        if undamaged or isinstance(error, _UnsealedError):
             problem = f"is of another version of raykd, or was changed ({reason})"
             hint = OTHER_VERSION if hint == DOCTOR else hint
             raise OtherVersionError(name, problem, hint) from error
@@ -99,7 +99,7 @@ class _UnsealedError(ValueError):
     """A JSON object was written without a checksum."""
 
 
-def _compared(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
+def _without_seal(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
     """The object without the checksum, and true if it had one; raises TypeError or ValueError for a damaged object."""
     if not isinstance(plain, dict):
         raise TypeError(f"expected an object, found {type(plain).__name__}")
@@ -107,9 +107,9 @@ def _compared(plain: Any, *, edited: bool) -> tuple[dict[str, Any], bool]:
     if written is None and edited:
         return plain, False
     if written is None:
-        # If the value of another key is the checksum of the rest, it is the key that is damaged.
-        lost = any(_checksum({k: v for k, v in plain.items() if k != key}) == plain[key] for key in plain)
+        # A damaged key: the checksum is there, under another name.
+        renamed = any(_checksum({k: v for k, v in plain.items() if k != key}) == plain[key] for key in plain)
         problem = f"it has no {SEAL}: an older raykd wrote it, or it was changed by hand"
-        raise (ValueError if lost else _UnsealedError)(problem)
+        raise (ValueError if renamed else _UnsealedError)(problem)
     check_sha256(_checksum(plain), str(written))
     return plain, True

@@ -32,7 +32,7 @@ SCHEMES = ("file", "s3", "gs", "gcs", "mock")
 """`mock` is pyarrow's object store in memory, for tests."""
 
 ABANDONED_S = 600.0
-"""Age in seconds from which a temporary file counts as abandoned: no write takes ten minutes."""
+"""Age in seconds from which a temporary file counts as abandoned: no writer pauses for ten minutes."""
 
 CHUNK_BYTES = 16 * 2**20
 """Bytes of one request when a file is copied from an object store to this node."""
@@ -196,8 +196,8 @@ class Storage:
 
         Raises:
             StoreError: the file is missing or no JSON, or does not have the checksum that it was written with.
-            OtherVersionError: the file is undamaged, but `parse` cannot read it, whatever it raises; or it was written
-                without a checksum.
+            OtherVersionError: the file is undamaged, but of another store format, or not readable by `parse`; or it was
+                written without a checksum.
         """
         return unseal(self.read(name), parse, self._address(name), edited=edited, hint=hint)
 
