@@ -194,8 +194,8 @@ def _boot() -> str:
 def _replace_file(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to be renamed to `path` once complete.
 
-    The file is not synced: after a power cut the checksum is compared again (`_is_current`), and a damaged copy is fetched
-    again.
+    The file is not synced: after a power cut the checksum is compared again (`_is_current`), and a damaged copy is
+    fetched again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)

@@ -25,7 +25,8 @@ CARD, ONNX = "export.json", "model.onnx"
 """The description of an export, with the checksums of its files; the model in float32."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
 """The files of a finished run: everything that the model needs. Only a model that started from pretrained
-weights has `architecture.json`. Weights that raykd did not train, and those of an ensemble's members, are not copied here."""
+weights has `architecture.json`. Weights that raykd did not train, and
+those of an ensemble's members, are not copied here."""
 CHECKPOINT = "checkpoint.pt"
 """The state of training, beside the files of a run while it is trained."""
 

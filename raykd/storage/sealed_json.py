@@ -65,8 +65,8 @@ def unseal(
 
     Raises:
         StoreError: the data is no JSON, or does not have the checksum that it was written with.
-        OtherVersionError: the data is undamaged, but of another store format, or `parse` raises a ValueError, TypeError,
-            LookupError, AttributeError or RecursionError; or it was written without a checksum.
+        OtherVersionError: the data is undamaged, but of another store format, or `parse` raises a ValueError,
+            TypeError, LookupError, AttributeError or RecursionError; or it was written without a checksum.
     """
     undamaged = False
     try:
