@@ -176,7 +176,7 @@ def test_processes_that_make_the_tables_of_one_new_database_at_once_do_not_destr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mlflow.db"]
 
 
-@pytest.mark.parametrize("made", [5, 20])
+@pytest.mark.parametrize("tables", [5, 20])
 @pytest.mark.slow
 def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_nothing_in_the_way(tables, tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
