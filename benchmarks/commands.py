@@ -1,10 +1,10 @@
-"""What the command costs before it has said anything: processor seconds of each verb, and its heavy modules.
+"""Processor seconds of the raykd command up to the first output, by verb, and the heavy modules imported.
 
     python benchmarks/commands.py                 --version, --help, and the help of each verb
-    python benchmarks/commands.py "front ner"     others, in quotes
+    python benchmarks/commands.py "front ner"     other commands, in quotes
 
-Each runs three times in a process of its own; the least of the three counts. Seconds of the processor are those of a
-quiet machine also on a busy one, but for its caches.
+Each command runs three times in a process of its own; the table shows the least of the three. Processor seconds depend
+little on other work on the machine, apart from its effect on the caches.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ main()
 
 
 def cost(words: list[str]) -> tuple[float, list[str]]:
-    """Processor seconds of `raykd` with these words, and the heavy modules that it imports.
+    """Return the processor seconds of `raykd` with the arguments `words`, and the names of the heavy modules imported.
 
     Raises:
-        RuntimeError: it does not end well.
+        RuntimeError: The command fails; the message has its output.
     """
-    found = []
+    costs = []
     for _ in range(RUNS):
-        done = subprocess.run([sys.executable, "-c", CALLED, *words], capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"raykd {shlex.join(words)}: {done.stderr}")
-        found.append(json.loads(done.stderr.splitlines()[-1]))
-    return min(seconds for seconds, _ in found), found[0][1]
+        process = subprocess.run([sys.executable, "-c", CALLED, *words], capture_output=True, text=True)
+        if process.returncode:
+            raise RuntimeError(f"raykd {shlex.join(words)}: {process.stderr}")
+        costs.append(json.loads(process.stderr.splitlines()[-1]))
+    return min(seconds for seconds, _ in costs), costs[0][1]
 
 
 def main() -> None:
     """Print the table."""
     from raykd.cli.main import VERBS
 
-    given = [shlex.split(each) for each in sys.argv[1:]]
-    for words in given or [["--version"], ["--help"], *([verb, "--help"] for verb in VERBS)]:
+    commands = [shlex.split(words) for words in sys.argv[1:]]
+    for words in commands or [["--version"], ["--help"], *([verb, "--help"] for verb in VERBS)]:
         seconds, loaded = cost(words)
         print(f"{'raykd ' + shlex.join(words):<40} {seconds:6.2f} s   {' '.join(loaded)}", flush=True)
 

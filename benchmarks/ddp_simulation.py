@@ -1,15 +1,18 @@
-"""When several workers (DDP) pay for one small student: 2 to 64 workers on 10, 25 and 100 Gbit/s, simulated.
+"""Efficiency of several workers (DDP) for one small student: 2 to 64 workers on 10, 25 and 100 Gbit/s, simulated.
 
     python benchmarks/ddp_simulation.py                     three students (two minutes)
     python benchmarks/ddp_simulation.py --latency-us 5      a network of lower latency
     python benchmarks/ddp_simulation.py --ray               also the same step in a plain TorchTrainer (a minute more)
 
-Measured on one thread of this processor: a training step (forward, loss, backward, Adam) by the tokens of its batch,
-sentences of 32 pieces; the bytes of the gradients and the all-reduces of a step, by DDP itself. Simulated by
-`raykd/cluster/data_parallel.py`: the network, as a ring, nothing of it hidden behind the backward pass. Then two real
-workers (gloo, on this machine) take the same steps; the model predicts their time from all-reduces of other sizes. A
-step of two workers that do not communicate is measured too: they share memory, caches and perhaps a core. Medians,
-contestants in turns. Prints Markdown.
+Measured on one thread of this processor: the seconds of a training step (forward, loss, backward, Adam) for batches of
+different sizes, in sentences of 32 pieces. DDP itself counts the bytes of the gradients and the all-reduces of a step.
+
+Simulated by `raykd/cluster/data_parallel.py`: the network, as a ring. The model hides no communication behind the
+backward pass.
+
+Then two real workers (gloo, on this machine) take the same steps. The model predicts their time from all-reduces of
+other sizes. A step of two workers that do not communicate is measured too, since they share memory, caches and perhaps
+a core. Figures are medians, and contestants take turns. The output is Markdown.
 """
 
 from __future__ import annotations
@@ -57,9 +60,9 @@ from raykd.students import BiLSTMStudent
 TAGS = SPANS.tag_set(["LOC", "ORG", "PER"])
 WORKERS, GBITS = (2, 4, 8, 16, 32, 64), (10.0, 25.0, 100.0)
 SENTENCES = (8, 32, 128, 512)
-"""Of the batches by which a step is measured, each of `PIECES` tokens."""
+"""Sizes of the batches whose step is measured, in sentences of `PIECES` tokens."""
 REAL = (16, 64, 256)
-"""Of the global batches of two real workers."""
+"""Sizes of the batches that two real workers share, in sentences of `PIECES` tokens."""
 EFFICIENT = 0.85
 SECONDS, FEWEST = 1.0, 5
 
@@ -99,7 +102,7 @@ SHAPES = (
 
 
 class Learner(nn.Module):
-    """A student with its loss on labels: what DDP wraps."""
+    """A student together with the loss on labels, as DDP wraps it."""
 
     def __init__(self, model: Model):
         super().__init__()
@@ -111,12 +114,12 @@ class Learner(nn.Module):
 
 
 def weak_efficiency(step: Step, tokens: float, sent_s: float) -> float:
-    """Efficiency where each worker keeps a batch of `tokens`."""
+    """Return the efficiency of weak scaling: every worker keeps a batch of `tokens`."""
     return step.compute_s(tokens) / (step.compute_s(tokens) + sent_s)
 
 
 def weak_tokens(step: Step, sent_s: float, efficiency: float) -> float:
-    """The smallest batch of each worker, in tokens, that reaches an `efficiency` below 1 by weak scaling."""
+    """Return the smallest batch of a worker, in tokens, with at least this `efficiency` (below 1) by weak scaling."""
     missing = efficiency / (1 - efficiency) * sent_s - step.fixed_s
     if step.token_s == 0:
         return 0.0 if missing <= 0 else inf
@@ -124,7 +127,7 @@ def weak_tokens(step: Step, sent_s: float, efficiency: float) -> float:
 
 
 def step_of(learner: nn.Module, batch: TokenBatch) -> Callable[[], None]:
-    """One optimiser step on `batch` with each call."""
+    """Return a function for one optimiser step on `batch`."""
     optimiser = torch.optim.Adam(learner.parameters())
 
     def step() -> None:
@@ -136,7 +139,10 @@ def step_of(learner: nn.Module, batch: TokenBatch) -> Callable[[], None]:
 
 
 def busy_s(call: Callable[[], object]) -> float:
-    """The median of as many calls as `SECONDS` allow, in seconds of the processor: others may use it, too."""
+    """Return the median processor seconds of a call; as many calls as fit into `SECONDS`.
+
+    Processor seconds do not count the time that other processes take.
+    """
     times: list[float] = []
     call()
     while len(times) < FEWEST or sum(times) < SECONDS:
@@ -147,7 +153,7 @@ def busy_s(call: Callable[[], object]) -> float:
 
 
 def elapsed_s(call: Callable[[], object], calls: int = FEWEST) -> float:
-    """The median of so many calls, which take turns with those of other processes."""
+    """Return the median wall seconds of a call."""
     times: list[float] = []
     call()
     for _ in range(calls):
@@ -158,10 +164,14 @@ def elapsed_s(call: Callable[[], object], calls: int = FEWEST) -> float:
 
 
 def measured_step(shape: Shape) -> tuple[Step, dict[int, float]]:
-    """Processor seconds of one worker's step by the tokens of its batch, and the line through them."""
+    """Measure steps of one worker.
+
+    Returns:
+        The line through the points, and the points: tokens of the batch to processor seconds.
+    """
     learner = Learner(shape.build()).train()
     seconds = {PIECES * count: busy_s(step_of(learner, shape.batch(count))) for count in SENTENCES}
-    # Each point counts by its share, not by its milliseconds.
+    # Relative errors count, not milliseconds: else the largest batch alone would decide.
     slope, fixed = np.polyfit(
         list(seconds), list(seconds.values()), 1, w=[1 / second for second in seconds.values()]
     )
@@ -169,10 +179,13 @@ def measured_step(shape: Shape) -> tuple[Step, dict[int, float]]:
 
 
 def gradients_of(learner: nn.Module, batch: TokenBatch) -> Gradients:
-    """What DDP sends in a step, by DDP itself: in the second one, when buckets are in the order of the gradients."""
+    """Count the bytes and all-reduces of a DDP step.
+
+    The second step counts: only then are the buckets in the order of the gradients.
+    """
     wrapped, sizes = DistributedDataParallel(learner), list[int]()
 
-    def counted(state, bucket):  # DDP reads annotations, and takes no strings
+    def counted(state, bucket):  # without annotations: DDP reads them, and takes no strings
         sizes.append(bucket.buffer().nbytes)
         return allreduce_hook(state, bucket)
 
@@ -184,7 +197,7 @@ def gradients_of(learner: nn.Module, batch: TokenBatch) -> Gradients:
 
 
 def update_ns(shape: Shape) -> float:
-    """Nanoseconds in which Adam updates one parameter."""
+    """Return the nanoseconds of an update by Adam, per parameter."""
     learner = Learner(shape.build()).train()
     learner(shape.batch(1)).backward()
     parameters = [*learner.parameters()]
@@ -198,15 +211,15 @@ def all_reduce_of(size: int) -> Callable[[], object]:
 
 
 def as_one_of_two(rank: int) -> dict[str, Any]:
-    """What one of two workers measures; both take the same steps."""
+    """Measure all-reduces and steps as one of two workers; both take the same steps."""
     torch.set_num_threads(1)
     tiny, large = 4, 2**25
-    found: dict[str, Any] = {
+    measurements: dict[str, Any] = {
         "latency_s": elapsed_s(all_reduce_of(tiny), 200) / 2,
         "large_s": elapsed_s(all_reduce_of(large)),
         "shapes": {},
     }
-    found["gbit_per_s"] = large * 8 / 1e9 / (found["large_s"] - 2 * found["latency_s"])
+    measurements["gbit_per_s"] = large * 8 / 1e9 / (measurements["large_s"] - 2 * measurements["latency_s"])
     for shape in SHAPES:
         learner = Learner(shape.build()).train()
         gradients = gradients_of(learner, shape.batch(8))
@@ -218,38 +231,42 @@ def as_one_of_two(rank: int) -> dict[str, Any]:
             times: dict[str, list[float]] = {"one": [], "apart": [], "two": []}
             for _ in range(3):
                 distributed.barrier()
-                if rank == 0:  # the other one waits, and computes nothing
+                if rank == 0:  # the other worker waits at the barrier and computes nothing
                     times["one"].append(elapsed_s(step_of(alone, whole)))
                 distributed.barrier()
                 times["apart"].append(elapsed_s(step_of(apart, half)))
                 distributed.barrier()
                 times["two"].append(elapsed_s(step_of(together, half)))
             distributed.barrier()
-            rows.append({name: statistics.median(own) for name, own in times.items() if own})
-        found["shapes"][shape.name] = {"bytes": gradients.bytes, "calls": gradients.calls, "rows": rows}
-    return found
+            rows.append({name: statistics.median(seconds) for name, seconds in times.items() if seconds})
+        measurements["shapes"][shape.name] = {
+            "bytes": gradients.bytes,
+            "calls": gradients.calls,
+            "rows": rows,
+        }
+    return measurements
 
 
 def gloo_worker(rank: int, folder: str) -> None:
-    """A process of two that meet through a file."""
+    """Run one of two processes of a gloo group, which meet through a file."""
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    found = as_one_of_two(rank)
+    measurements = as_one_of_two(rank)
     if rank == 0:
-        Path(folder, "found.json").write_text(json.dumps(found))
+        Path(folder, "measurements.json").write_text(json.dumps(measurements))
     distributed.destroy_process_group()
 
 
 def ray_worker(config: dict[str, str]) -> None:
-    """A worker of a plain TorchTrainer, which has made the process group."""
+    """Run one worker of a plain TorchTrainer. The trainer has made the process group."""
     rank = distributed.get_rank()
-    found = as_one_of_two(rank)
+    measurements = as_one_of_two(rank)
     if rank == 0:
-        Path(config["folder"], "found.json").write_text(json.dumps(found))
+        Path(config["folder"], "measurements.json").write_text(json.dumps(measurements))
 
 
 def with_gloo(folder: str) -> dict[str, Any]:
     spawn(gloo_worker, args=(folder,), nprocs=2)
-    return json.loads(Path(folder, "found.json").read_text())
+    return json.loads(Path(folder, "measurements.json").read_text())
 
 
 def with_torch_trainer(folder: str) -> dict[str, Any]:
@@ -267,7 +284,7 @@ def with_torch_trainer(folder: str) -> dict[str, Any]:
         run_config=RunConfig(storage_path=folder),
     ).fit()
     ray.shutdown()
-    return json.loads(Path(folder, "found.json").read_text())
+    return json.loads(Path(folder, "measurements.json").read_text())
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -280,14 +297,21 @@ def rounded(tokens: float) -> str:
 
 
 def steps_table(steps: Mapping[Shape, tuple[Step, dict[int, float]]], sent: Mapping[Shape, Gradients]) -> str:
-    """What is measured of each student alone."""
+    """Return the table of one worker: milliseconds of a step, bytes and all-reduces of every student."""
     rows = []
     for shape, (step, seconds) in steps.items():
-        own = sent[shape]
+        gradients = sent[shape]
         times = [f"{1e3 * second:.1f}" for second in seconds.values()]
         line = f"{1e3 * step.fixed_s:.1f} ms + {1e6 * step.token_s:.1f} µs a token"
         rows.append(
-            [shape.name, *times, line, f"{update_ns(shape):.1f}", f"{own.bytes / 1e6:.2f}", own.calls]
+            [
+                shape.name,
+                *times,
+                line,
+                f"{update_ns(shape):.1f}",
+                f"{gradients.bytes / 1e6:.2f}",
+                gradients.calls,
+            ]
         )
     heads = [
         "student",
@@ -301,7 +325,7 @@ def steps_table(steps: Mapping[Shape, tuple[Step, dict[int, float]]], sent: Mapp
 
 
 def simulation(step: Step, sent: Gradients, tokens: int, latency_s: float) -> str:
-    """Efficiency by strong and weak scaling, and the batches that are efficient, by workers and bandwidth."""
+    """Return the table of efficiencies and efficient batch sizes, by workers and bandwidth."""
     heads = [
         "workers",
         *(f"{gbit:g} Gbit/s" for gbit in GBITS),
@@ -312,7 +336,10 @@ def simulation(step: Step, sent: Gradients, tokens: int, latency_s: float) -> st
         times = [all_reduce_s(sent, workers, Network(gbit, latency_s)) for gbit in GBITS]
         strong = [strong_efficiency(step, tokens, workers, time) for time in times]
         weak = [weak_efficiency(step, tokens, time) for time in times]
-        shares = [f"{100 * one:.0f} · {100 * other:.0f} %" for one, other in zip(strong, weak, strict=True)]
+        shares = [
+            f"{100 * strong_share:.0f} · {100 * weak_share:.0f} %"
+            for strong_share, weak_share in zip(strong, weak, strict=True)
+        ]
         enough = [
             f"{rounded(strong_tokens(step, workers, time, EFFICIENT))} · {rounded(weak_tokens(step, time, EFFICIENT))}"
             for time in times
@@ -321,13 +348,13 @@ def simulation(step: Step, sent: Gradients, tokens: int, latency_s: float) -> st
     return table(heads, rows)
 
 
-def real_table(found: Mapping[str, Any]) -> str:
-    """Two real workers beside what the model says of them."""
-    network = Network(found["gbit_per_s"], found["latency_s"])
+def real_table(measurements: Mapping[str, Any]) -> str:
+    """Return the table of two real workers, measured and predicted."""
+    network = Network(measurements["gbit_per_s"], measurements["latency_s"])
     rows = []
-    for name, own in found["shapes"].items():
-        sent_s = all_reduce_s(Gradients(own["bytes"], own["calls"]), 2, network)
-        for sentences, row in zip(REAL, own["rows"], strict=True):
+    for name, measured in measurements["shapes"].items():
+        sent_s = all_reduce_s(Gradients(measured["bytes"], measured["calls"]), 2, network)
+        for sentences, row in zip(REAL, measured["rows"], strict=True):
             predicted = row["apart"] + sent_s
             rows.append([
                 name, f"{PIECES * sentences:,}", *(f"{1e3 * row[key]:.1f}" for key in ("one", "apart", "two")),
@@ -347,30 +374,34 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=2000, help="of the batch whose efficiency is shown")
     parser.add_argument("--latency-us", type=float, default=1e6 * Network().latency_s)
     parser.add_argument("--ray", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{processor_name()}, {os.cpu_count()} threads, PyTorch {torch.__version__}; one thread a worker\n")
     steps = {shape: measured_step(shape) for shape in SHAPES}
     with tempfile.TemporaryDirectory() as folder:
-        found = with_gloo(folder)
+        measurements = with_gloo(folder)
     sent = {
-        shape: Gradients(*(found["shapes"][shape.name][key] for key in ("bytes", "calls")))
+        shape: Gradients(*(measurements["shapes"][shape.name][key] for key in ("bytes", "calls")))
         for shape in SHAPES
     }
     print(steps_table(steps, sent))
-    print(f"Batches of {given.tokens:,} tokens, {given.latency_us:g} µs a message; strong · weak scaling:\n")
+    print(
+        f"Batches of {arguments.tokens:,} tokens, {arguments.latency_us:g} µs a message; strong · weak scaling:\n"
+    )
     for shape, (step, _) in steps.items():
-        print(f"**{shape.name}**\n\n{simulation(step, sent[shape], given.tokens, given.latency_us / 1e6)}")
-    loopback = f"{found['gbit_per_s']:.1f} Gbit/s, {1e6 * found['latency_s']:.0f} µs a message"
-    print(f"Two real workers, gloo, on this machine ({loopback}):\n\n{real_table(found)}", flush=True)
-    if given.ray:
+        print(
+            f"**{shape.name}**\n\n{simulation(step, sent[shape], arguments.tokens, arguments.latency_us / 1e6)}"
+        )
+    loopback = f"{measurements['gbit_per_s']:.1f} Gbit/s, {1e6 * measurements['latency_s']:.0f} µs a message"
+    print(f"Two real workers, gloo, on this machine ({loopback}):\n\n{real_table(measurements)}", flush=True)
+    if arguments.ray:
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
-            found = with_torch_trainer(folder)
+            measurements = with_torch_trainer(folder)
             print(
                 f"The same in a plain TorchTrainer ({time.perf_counter() - started:.0f} s with its start):\n"
             )
-        print(real_table(found))
+        print(real_table(measurements))
 
 
 if __name__ == "__main__":

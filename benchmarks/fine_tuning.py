@@ -3,10 +3,10 @@
     python benchmarks/fine_tuning.py CHECKPOINT CORPUS              CORPUS: a folder of CoNLL files, {lang}/train.conllu
     python benchmarks/fine_tuning.py CHECKPOINT CORPUS --precision bf16 --sentences 2000
 
-Both train the same token classifier with its word embeddings frozen on the same sentences, by AdamW. The plain loop is
-what users write: batches of 32 sentences in random order, padded to the longest, or grouped by length as the Trainer's
-`group_by_length` does; labels at first pieces. raykd's loop cuts batches of as many padded pieces. They take turns,
-one epoch each, in one process; the ratio is of medians.
+Both loops train the same token classifier with frozen word embeddings on the same sentences by AdamW. The plain loop is
+written as users write it: batches of 32 sentences, padded to the longest, with labels at first pieces. Sentences come
+in random order, or grouped by length as `group_by_length` of the Trainer does. raykd's loop cuts batches of as many
+padded pieces. The loops take turns, one epoch each, in one process; the ratio is of medians.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BATCH = 32
 
 
 def english(corpus: str, sentences: int) -> dict[str, Any]:
-    """The section of a sweep file that reads a folder of CoNLL files."""
+    """Return the `corpus` section of a sweep file for a folder of CoNLL files."""
     return {
         "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
         "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": sentences + 8,
@@ -48,7 +48,7 @@ def english(corpus: str, sentences: int) -> dict[str, Any]:
 
 
 def recipe(checkpoint: str, corpus: dict[str, Any], precision: str, vocabulary: str) -> Recipe:
-    """Fine-tuning on a corpus, one epoch."""
+    """Return a recipe for one epoch of fine-tuning."""
     return Recipe.model_validate(
         {
             "task": "ner",
@@ -70,7 +70,7 @@ def recipe(checkpoint: str, corpus: dict[str, Any], precision: str, vocabulary: 
 def plain_epoch(
     checkpoint: str, rows: list, tags: int, precision: str, *, grouped: bool, device: torch.device
 ) -> Callable[[], float]:
-    """One epoch of a loop of Transformers' own parts; gives its seconds."""
+    """Return a function for one epoch in a plain Transformers loop; the function returns the seconds."""
     model = AutoModelForTokenClassification.from_pretrained(checkpoint, num_labels=tags).to(device)
     model.base_model.embeddings.requires_grad_(False)
     optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-4)
@@ -86,17 +86,17 @@ def plain_epoch(
         model.train()
         started = time.perf_counter()
         for first in range(0, len(order), BATCH):
-            own = [rows[place] for place in order[first : first + BATCH]]
-            longest = max(len(pieces) for pieces, _, _ in own)
+            sentences = [rows[place] for place in order[first : first + BATCH]]
+            longest = max(len(pieces) for pieces, _, _ in sentences)
             ids, labels = (
-                torch.ones(len(own), longest, dtype=torch.long),
-                torch.full((len(own), longest), -100),
+                torch.ones(len(sentences), longest, dtype=torch.long),
+                torch.full((len(sentences), longest), -100),
             )
-            mask = torch.zeros(len(own), longest, dtype=torch.long)
-            for place, (pieces, firsts, gold) in enumerate(own):
+            mask = torch.zeros(len(sentences), longest, dtype=torch.long)
+            for place, (pieces, firsts, gold) in enumerate(sentences):
                 ids[place, : len(pieces)], mask[place, : len(pieces)] = torch.tensor(pieces), 1
                 labels[place, torch.tensor(firsts)] = torch.tensor(gold)
-            ids, mask, labels = (each.to(device) for each in (ids, mask, labels))
+            ids, mask, labels = (tensor.to(device) for tensor in (ids, mask, labels))
             with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
                 loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
             optimiser.zero_grad()
@@ -110,20 +110,23 @@ def plain_epoch(
 
 
 def raykd_epoch(
-    asked: Recipe, folder: str, batch_tokens: int, *, device: torch.device
+    tuning_recipe: Recipe, folder: str, batch_tokens: int, *, device: torch.device
 ) -> Callable[[], float]:
-    """One epoch of raykd's loop; gives its seconds, without those of building and of selecting on dev."""
-    ready = prepare(asked, Storage(folder))
+    """Return a function for one epoch in raykd's loop; the function returns the seconds.
+
+    Building the model and selecting on dev are not counted.
+    """
+    ready = prepare(tuning_recipe, Storage(folder))
     run = ready.teachers[0].run
     run = type(run).from_plain({**run.to_plain(), "training": {**run.training, "batch_tokens": batch_tokens}})
     tokens = int(encoded_part(folder, run, "train").text.lengths.sum())
 
     def epoch() -> float:
-        with tempfile.TemporaryDirectory() as own:
+        with tempfile.TemporaryDirectory() as scratch:
             distiller = Distiller(
                 build_model(ready.storage, run).to(device), training_plan(folder, run),
                 worker=Worker(device=device),
-                evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=Storage(own),
+                evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=Storage(scratch),
             )  # fmt: skip
             (epoch,) = distiller.train(lambda _: None).history
         return tokens / epoch["tokens_per_second"]
@@ -140,10 +143,22 @@ def sentences_a_second(
     rounds: int,
     device: torch.device,
 ) -> dict[str, float]:
-    """Return the speed of each contestant on a corpus, the median of some rounds; raykd's stores are in `folder`."""
-    asked = {name: recipe(checkpoint, corpus, precision, name) for name in ("whole", "pruned")}
-    stores = {name: str(Path(folder, name)) for name in asked}
-    ready = prepare(asked["whole"], Storage(stores["whole"]))
+    """Measure all contestants on a corpus.
+
+    Args:
+        checkpoint: Folder of the Transformers checkpoint.
+        corpus: The `corpus` section of a sweep file.
+        folder: Folder for raykd's stores.
+        precision: `float32` or `bf16`.
+        rounds: Epochs of a contestant.
+        device: Device of the models.
+
+    Returns:
+        Name of the contestant to sentences a second, the median of the rounds.
+    """
+    recipes = {name: recipe(checkpoint, corpus, precision, name) for name in ("whole", "pruned")}
+    stores = {name: str(Path(folder, name)) for name in recipes}
+    ready = prepare(recipes["whole"], Storage(stores["whole"]))
     part = encoded_part(ready.storage.uri, ready.teachers[0].run, "train")
     rows = []
     for place in range(len(part)):
@@ -154,29 +169,29 @@ def sentences_a_second(
     contestants = {
         "Transformers, random batches": plain(grouped=False),
         "Transformers, grouped by length": plain(grouped=True),
-        "raykd": raykd_epoch(asked["whole"], stores["whole"], padded, device=device),
-        "raykd, pruned": raykd_epoch(asked["pruned"], stores["pruned"], padded, device=device),
+        "raykd": raykd_epoch(recipes["whole"], stores["whole"], padded, device=device),
+        "raykd, pruned": raykd_epoch(recipes["pruned"], stores["pruned"], padded, device=device),
     }
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, epoch in contestants.items():
             times[name].append(epoch())
-    return {name: len(rows) / statistics.median(own) for name, own in times.items()}
+    return {name: len(rows) / statistics.median(seconds) for name, seconds in times.items()}
 
 
 def main() -> None:
-    """Print sentences a second of each, and the ratios."""
+    """Print sentences a second and the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkpoint")
     parser.add_argument("corpus")
     parser.add_argument("--sentences", type=int, default=1600)
     parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         speed = sentences_a_second(
-            given.checkpoint, english(given.corpus, given.sentences), folder, precision=given.precision,
-            rounds=given.rounds, device=torch.device("cpu"),
+            arguments.checkpoint, english(arguments.corpus, arguments.sentences), folder, precision=arguments.precision,
+            rounds=arguments.rounds, device=torch.device("cpu"),
         )  # fmt: skip
     for name, value in speed.items():
         print(f"{name:34s} {value:7.1f} sentences/s   {value / speed['Transformers, random batches']:.2f}×")

@@ -1,12 +1,12 @@
-"""All that is to be known of raykd on a GPU, in at most eight minutes: `make gpu`.
+"""A report on raykd on a GPU, in at most eight minutes: `make gpu`.
 
     PYTHONPATH=. python3 benchmarks/gpu.py               from a checkout, or an archive of one
-    PYTHONPATH=. python3 benchmarks/gpu.py --small       the same in small on the processor (two minutes)
-    PYTHONPATH=. python3 benchmarks/gpu.py --only times  one section alone
+    PYTHONPATH=. python3 benchmarks/gpu.py --small       small shapes on the processor (two minutes)
+    PYTHONPATH=. python3 benchmarks/gpu.py --only times  one section
 
-Prints Markdown. Each section runs in a process of its own with a time limit of its own, and writes a file of its own in
-the output folder while it runs. One that fails or takes too long says why, and the next one runs. Peers that are not
-installed (pytorch-crf, torch-struct) are left out. raykd itself need not be installed; nothing is downloaded.
+The output is Markdown. Each section runs in its own process, with a time limit, and writes a file in the output folder
+while it runs. A section that fails or takes too long prints the reason, and the next one runs. Peers that are not
+installed (pytorch-crf, torch-struct) are left out. raykd itself need not be installed, and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECTIONS = (
     Section("Ray Train", 75, sweeps.run_ray_train),
     Section("resumption", 20, steps.compare_resumed),
 )
-"""Their limits add up to eight minutes."""
+"""Sections with their limits in seconds, which add up to eight minutes."""
 
 
 def main() -> None:
@@ -40,23 +40,25 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="on the processor, with tiny models and shapes")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--patience", type=float, default=1.0, help="multiplies all time limits")
-    given = parser.parse_args()
-    if not given.small and not torch.cuda.is_available():
+    arguments = parser.parse_args()
+    if not arguments.small and not torch.cuda.is_available():
         raise SystemExit(
             f"PyTorch {torch.__version__} sees no GPU; give --small to run everything in small on the processor"
         )
-    # Sections start commands in other folders: a relative path would lead nowhere there.
+    # Absolute paths, since sections start commands in other folders.
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(path) for path in paths if path)
     sections = [
-        Section(section.name, section.limit_s * given.patience, section.write)
+        Section(section.name, section.limit_s * arguments.patience, section.write)
         for section in SECTIONS
-        if section.name in given.only
+        if section.name in arguments.only
     ]
-    place = Place("cpu" if given.small else "cuda", given.small)
-    print("# raykd on a GPU\n" if not given.small else "# raykd on a GPU: in small, on the processor\n")
-    failed = run_sections(sections, place, given.out)
-    print(f"{len(sections) - len(failed)} of {len(sections)} sections ended well; their files: {given.out}")
+    place = Place("cpu" if arguments.small else "cuda", arguments.small)
+    print("# raykd on a GPU\n" if not arguments.small else "# raykd on a GPU: in small, on the processor\n")
+    failed = run_sections(sections, place, arguments.out)
+    print(
+        f"{len(sections) - len(failed)} of {len(sections)} sections ended well; their files: {arguments.out}"
+    )
     sys.exit(bool(failed))
 
 

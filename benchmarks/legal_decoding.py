@@ -1,12 +1,13 @@
-"""What the best legal labelling is worth, and what a count leaves out: one model's scores, read in three ways.
+"""The gain of the best legal labelling, and the effect of the count: the scores of one model, decoded in three ways.
 
-    python benchmarks/legal_decoding.py STORE RUN…    runs and teachers by their ids; `raykd list STORE --kind runs`
+    python benchmarks/legal_decoding.py STORE RUN…    ids of runs and teachers; `raykd list STORE --kind runs`
 
-own        a MaxEnt model: each word's own best label; a CRF: the best labelling under its own transitions
-legal      the best labelling of those that BIOES allows; of a CRF on top of its own transitions
+own        a MaxEnt model: the best label of every word; a CRF: the best labelling under its learnt transitions
+legal      the best labelling among those that BIOES allows; a CRF keeps its learnt transitions
 
-F1 is counted as conlleval counts it, and `strict` as seqeval's strict mode does: there a malformed span is no
-prediction at all. Dev decides, test is beside it. Means over seeds of one shape, with their spread, in percent.
+F1 is counted as conlleval counts it. `strict` is F1 as seqeval's strict mode counts it: a malformed span is no
+prediction. Look at dev to decide; test stands beside it. Figures are means over the seeds of one shape, with their
+spread, in percent.
 """
 
 from __future__ import annotations
@@ -41,36 +42,40 @@ Scores = Mapping[str, float]
 
 
 def decoded(output: Output, legal: LegalTransitions) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each sentence of a batch its own labelling, and the best legal one."""
-    own = replace(output, legal=None)
+    """Return, for the sentences of a batch, pairs of labellings: as the model decodes, and the best legal one."""
+    unrestricted = replace(output, legal=None)
     chain = output.distribution
-    restricted = replace(own, distribution=legal.restrict(chain) if isinstance(chain, Chain) else chain)
-    return list(zip(best_labels(own), best_labels(restricted), strict=True))
+    restricted = replace(
+        unrestricted, distribution=legal.restrict(chain) if isinstance(chain, Chain) else chain
+    )
+    return list(zip(best_labels(unrestricted), best_labels(restricted), strict=True))
 
 
 def scores(storage: Storage, run: Run) -> Scores:
-    """The score of one model on dev and test by each reading, and the share of sentences with a malformed span."""
+    """Return the scores of a model on dev and test, and the share of sentences with a malformed span."""
     model, labels = load_model(storage, run), run_labels(storage.uri, run)
-    legal, task, found = labels.legal(), TASKS[run.task], {}
+    legal, task, results = labels.legal(), TASKS[run.task], {}
     if legal is None:
-        raise SystemExit(f"{run.id}: every label may follow every other; give models of spans")
+        raise SystemExit(
+            f"{run.id}: any label may follow any label here; name runs of models that label spans"
+        )
     for name in PARTS:
         part = encoded_part(storage.uri, run, name)
         gold: Any = part.labels
         tags, languages = cached_corpus(storage.uri, run.corpus_id).tag_set, list(part.languages)
         answers = predict(model, part.text, lambda output, rows: decoded(output, legal), worker=Worker())
-        for kind, own in zip(("own", "legal"), zip(*answers, strict=True), strict=True):
-            score = task.score(gold, own, tag_set=tags, languages=languages)["source"]
-            found[f"{name} {kind}"] = score.mean
-        own = [tags.decode(path) for path, _ in answers]
-        found[f"{name} strict"] = _strict(gold.lists(tags.tags), own, languages)
-        found[f"{name} malformed"] = fmean(_is_malformed(path) for path in own)
-    return found
+        for kind, predicted in zip(("own", "legal"), zip(*answers, strict=True), strict=True):
+            score = task.score(gold, predicted, tag_set=tags, languages=languages)["source"]
+            results[f"{name} {kind}"] = score.mean
+        predicted = [tags.decode(path) for path, _ in answers]
+        results[f"{name} strict"] = _strict(gold.lists(tags.tags), predicted, languages)
+        results[f"{name} malformed"] = fmean(_is_malformed(path) for path in predicted)
+    return results
 
 
 def _strict(gold: Sequence[Any], predicted: Sequence[Any], languages: Sequence[str]) -> float:
     def of_language(language: str) -> float:
-        rows = [row for row, own in enumerate(languages) if own == language]
+        rows = [row for row, row_language in enumerate(languages) if row_language == language]
         sides = ([list(side[row]) for row in rows] for side in (gold, predicted))
         return float(f1_score(*sides, mode="strict", scheme=IOBES))
 
@@ -78,7 +83,7 @@ def _strict(gold: Sequence[Any], predicted: Sequence[Any], languages: Sequence[s
 
 
 def _is_malformed(tags: Sequence[str]) -> bool:
-    """Whether the spans that are read, written again, are other tags."""
+    """Return True if writing the spans of a sentence again gives different tags."""
     spans = read_spans(tags)
     written = ["O"] * len(tags)
     for start, end, kind in spans:
@@ -108,10 +113,12 @@ def main() -> None:
     heads = [f"{part} {kind}" for part in PARTS for kind in ("strict", "own", "legal", "malformed")]
     print("| model | seeds |", " | ".join(heads), "| test, legal over own |")
     print("|---" * (3 + len(heads)) + "|")
-    for shape, every in by_shape.items():
-        cells = [_cell([own[head] for own in every]) for head in heads]
-        gain = _cell([own["test legal"] - own["test own"] for own in every], sign="+")
-        print(f"| {shape} | {len(every)} |", " | ".join(cells), f"| {gain} |", flush=True)
+    for shape, shape_scores in by_shape.items():
+        cells = [_cell([seed_scores[head] for seed_scores in shape_scores]) for head in heads]
+        gain = _cell(
+            [seed_scores["test legal"] - seed_scores["test own"] for seed_scores in shape_scores], sign="+"
+        )
+        print(f"| {shape} | {len(shape_scores)} |", " | ".join(cells), f"| {gain} |", flush=True)
 
 
 def _cell(values: Sequence[float], sign: str = "") -> str:

@@ -1,9 +1,10 @@
-"""What a small sweep asks of an object store: requests by kind, of its first run and of `--resume`.
+"""Requests of a small sweep to an object store, by kind: of the first run and of `--resume`.
 
     python benchmarks/object_store_requests.py
+    python benchmarks/object_store_requests.py --by-file     also the files with most requests
 
-Everything of a sweep but Ray, in one process, with its store on an S3-compatible server of this machine (moto), whose
-log is counted. Several processes ask more: each opens what it needs once.
+The whole sweep runs in one process without Ray, with its store on an S3-compatible server of this machine (moto). The
+log of the server is counted. Several processes send more requests, since each opens what it needs once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ search: {sampler: grid}
 baseline: gold
 """
 KINDS = ("HEAD", "GET", "LIST", "PUT", "UPLOAD", "DELETE")
-"""UPLOAD: one of the three or more requests of a file that is put in parts."""
+"""Kinds of requests. UPLOAD: one of the three or more requests that upload a file in parts."""
 
 
 def main() -> None:
@@ -55,25 +56,29 @@ def main() -> None:
 
 
 def sweep(server: S3Server, folder: Path, *more: str) -> None:
-    """The command, whose own output is no part of the table."""
+    """Run `raykd sweep`, with its output in a file."""
     words = [str(folder / "sweep.yaml"), "--set", f"store={server.uri('store')}"]
     with (folder / "out").open("w") as out:
-        kept, sys.stdout = sys.stdout, out
+        console, sys.stdout = sys.stdout, out
         try:
             code = code_of("sweep", *words, "--set", f"tracking.uri=sqlite:///{folder / 'mlflow.db'}", *more)
         finally:
-            sys.stdout = kept
+            sys.stdout = console
     assert not code, (folder / "out").read_text()
 
 
-def show(name: str, asked: list[Asked]) -> None:
-    """One row; with --by-file also what most requests were for."""
-    kinds = Counter(each.kind for each in asked)
-    empty = {each.path for each in asked if each.kind == "PUT" and "." not in each.path.rpartition("/")[2]}
+def show(name: str, requests: list[Asked]) -> None:
+    """Print one row of the table; with --by-file also the files with most requests."""
+    kinds = Counter(request.kind for request in requests)
+    empty = {
+        request.path
+        for request in requests
+        if request.kind == "PUT" and "." not in request.path.rpartition("/")[2]
+    }
     cells = [str(kinds[kind]) for kind in KINDS]
-    print(f"| {name} | {' | '.join(cells)} | {len(asked)} | {len(empty)} |", flush=True)
+    print(f"| {name} | {' | '.join(cells)} | {len(requests)} | {len(empty)} |", flush=True)
     if "--by-file" in sys.argv:
-        files = Counter((each.kind, each.path.partition("/")[2]) for each in asked)
+        files = Counter((request.kind, request.path.partition("/")[2]) for request in requests)
         for (kind, path), count in files.most_common(40):
             print(f"    {count:4} {kind:6} {path}")
 

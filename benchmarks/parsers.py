@@ -1,22 +1,24 @@
-"""The biaffine parser: ours against supar's `biaffine-dep`, with the same sizes, on the same sentences.
+"""The biaffine parser: raykd's against supar's `biaffine-dep`, with the same sizes, on the same sentences.
 
     python -m venv SUPAR && SUPAR/bin/pip install torch==2.13.0 supar==1.1.4
     PYTHONPATH=. python benchmarks/parsers.py --root UD --supar SUPAR                  speed, untrained (a minute)
-    PYTHONPATH=. python benchmarks/parsers.py --root UD --supar SUPAR --epochs 30      both trained, then all of it
-    … --epochs 5 --sentences 1000                                                      on some sentences of train
+    PYTHONPATH=. python benchmarks/parsers.py --root UD --supar SUPAR --epochs 30      train both, then scores and speed
+    … --epochs 5 --sentences 1000                                                      train on fewer sentences
 
-UD is a folder with `en_ewt-ud-train.conllu`, `…-dev…` and `…-test…` (`--treebank` says which). Sentences are read by
-raykd and written out for supar, so both train on the same ones: those of train that are not in dev or test, each once.
-Both read words and characters, through three BiLSTM layers of 400 and projections of 500 and 100. Every word takes its
-best head (`free`), or all together the best tree with one root (`tree`). All words are scored, also punctuation.
-Both see as many epochs, in batches of as many words (5,000; of few sentences fewer: `--batch-words 500`), and keep the
-epoch with the best LAS on dev without trees.
-Each trains as it does by default: supar by its published settings (Adam with β₂ 0.9 and a slow decay), and ours by the
-defaults of `biaffine_parser`.
+UD is a folder with `en_ewt-ud-train.conllu`, `…-dev…` and `…-test…` (`--treebank` sets the first part of the names).
+raykd reads the sentences and writes them for supar, so both train on the same ones: those of train that are not in dev
+or test, without repetitions.
 
-Speed is sentences of dev a second from encoded text to heads and relations, the median of several rounds in which the
-parsers alternate, in the process's own CPU time; a ratio is ours over supar's. What trees cost only trained parsers
-show.
+Both parsers read words and characters, through three BiLSTM layers of 400 and projections of 500 and 100. Decoding is
+`free` (the best head of every word) or `tree` (the best tree with one root). All words are scored, also punctuation.
+
+Both see the same number of epochs, in batches of the same number of words (5,000; use fewer for few sentences:
+`--batch-words 500`), and keep the epoch with the best LAS on dev without trees. Each trains with its defaults: supar
+with its published settings (Adam with β₂ 0.9 and a slow decay), raykd with those of `biaffine_parser`.
+
+Speed is sentences of dev a second, from encoded text to heads and relations: the median of several rounds in which the
+parsers alternate, in processor time. A ratio is raykd's speed over supar's. The cost of trees shows only with trained
+parsers.
 """
 
 from __future__ import annotations
@@ -60,12 +62,18 @@ SUPAR = {
     "weight_decay": 1e-5, "decay": 0.75, "decay_steps": 5000, "min_freq": 2, "fix_len": 20, "embed": None,
     "checkpoint": False, "partial": False, "proj": False, "prob": False, "punct": True, "verbose": False, "build": True,
 }  # fmt: skip
-"""Of its `ptb.biaffine.dep.lstm.char`, without pretrained vectors."""
+"""Settings of supar's `ptb.biaffine.dep.lstm.char`, without pretrained vectors."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A parser: `predict(tree)` parses dev; `score(part, tree)` and `train(epochs)` are of the corpus' parts."""
+    """A parser of the comparison.
+
+    Attributes:
+        train: Trains for so many epochs on train.
+        predict: Parses dev; True for trees, False for the best head of every word.
+        score: Scores a part of the corpus by name, with or without trees.
+    """
 
     train: Callable[[int], None]
     predict: Callable[[bool], object]
@@ -97,11 +105,12 @@ def ours(corpus: Corpus, batch_words: int) -> Contestant:
 
     def score(part: str, tree: bool) -> Attachment:
         return attachment(
-            [(own.heads_T, own.relations_T) for own in gold[part].trees()], parsed(model, texts[part], tree)
+            [(gold_tree.heads_T, gold_tree.relations_T) for gold_tree in gold[part].trees()],
+            parsed(model, texts[part], tree),
         )
 
     def fit(epochs: int) -> None:
-        optimiser, best, kept = make_optimiser(config.training, model.parameters()), -1.0, {}
+        optimiser, best, best_weights = make_optimiser(config.training, model.parameters()), -1.0, {}
         for epoch in range(epochs):
             model.train()
             plan = plan_batches(texts["train"].piece_lengths, batch_tokens=batch_words, seed=1, epoch=epoch)
@@ -115,16 +124,16 @@ def ours(corpus: Corpus, batch_words: int) -> Contestant:
             dev = score("dev", False).las
             print(f"ours, epoch {epoch + 1}: LAS of dev {dev:.2%}", flush=True)
             if dev > best:
-                best, kept = dev, {name: part.clone() for name, part in model.state_dict().items()}
-        model.load_state_dict(kept)
+                best, best_weights = dev, {name: part.clone() for name, part in model.state_dict().items()}
+        model.load_state_dict(best_weights)
 
     return Contestant(fit, partial(parsed, model, texts["dev"]), score)
 
 
 @torch.inference_mode()
 def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Heads and relations of each sentence."""
-    found: list[Any] = [None] * len(text)
+    """Return heads and relations, sentence by sentence."""
+    trees: list[Any] = [None] * len(text)
     for rows in plan_batches(text.piece_lengths, batch_tokens=WORDS, seed=0, epoch=0, shuffle=False):
         chain = model(text.gather(rows)).distribution
         arcs = LabelledArcs.from_chain(chain)
@@ -132,49 +141,49 @@ def parsed(model: torch.nn.Module, text: EncodedText, tree: bool) -> list[tuple[
         heads_BT = best_trees(scores)[0] if tree else scores.possible().argmax(2)
         of_head_BTR = arcs.relations_BTHR.take_along_dim(heads_BT[:, :, None, None], 2)[:, :, 0]
         relations_BT = of_head_BTR.argmax(2)
-        for row, length, *own in zip(rows, arcs.lengths_B.tolist(), heads_BT, relations_BT, strict=True):
-            found[row] = tuple(part[:length].numpy() for part in own)
-    return found
+        for row, length, *columns in zip(rows, arcs.lengths_B.tolist(), heads_BT, relations_BT, strict=True):
+            trees[row] = tuple(part[:length].numpy() for part in columns)
+    return trees
 
 
 def supars(corpus: Corpus, folder: Path, batch_words: int) -> Contestant:
     supar, data = importlib.import_module("supar"), importlib.import_module("supar.utils")
-    torch.load = partial(torch.load, weights_only=False)  # its own files hold its own classes
+    torch.load = partial(torch.load, weights_only=False)  # supar pickles its classes into its files
     files = {part: written(corpus, part, folder / f"{part}.conllu") for part in PARTS}
     torch.manual_seed(1)
     path = str(folder / "model")
-    held = [supar.BiaffineDependencyParser.build(path, **files, **SUPAR)]
+    parsers = [supar.BiaffineDependencyParser.build(path, **files, **SUPAR)]
 
     def train(epochs: int) -> None:
-        # It scores dev after every epoch without trees, as `tree=False` says, and saves the best.
-        held[0].train(
+        # supar scores dev after every epoch, without trees (`tree=False`), and saves the best.
+        parsers[0].train(
             **files, **settings(), epochs=epochs, patience=epochs, batch_size=batch_words, tree=False
         )
-        held[0] = supar.BiaffineDependencyParser.load(path)
+        parsers[0] = supar.BiaffineDependencyParser.load(path)
 
     def settings() -> Mapping[str, Any]:
         return {"punct": True, "verbose": False}
 
     def loader(part: str, *, targets: bool) -> Any:
-        held[0].transform.train(targets)
-        return data.Dataset(held[0].transform, files[part]).build(WORDS, 8).loader
+        parsers[0].transform.train(targets)
+        return data.Dataset(parsers[0].transform, files[part]).build(WORDS, 8).loader
 
     loaders = {}
 
     def predict(tree: bool) -> object:
-        held[0].args.update({"tree": tree, "proj": False, "prob": False})
+        parsers[0].args.update({"tree": tree, "proj": False, "prob": False})
         if "dev" not in loaders:
             loaders["dev"] = loader("dev", targets=False)
-        return held[0]._predict(loaders["dev"])
+        return parsers[0]._predict(loaders["dev"])
 
     def score(part: str, tree: bool) -> Any:
-        return held[0].evaluate(files[part], tree=tree, batch_size=WORDS, **settings())[1]
+        return parsers[0].evaluate(files[part], tree=tree, batch_size=WORDS, **settings())[1]
 
     return Contestant(train, predict, score)
 
 
 def written(corpus: Corpus, part: str, file: Path) -> str:
-    """A part as CoNLL-U; where it lies."""
+    """Write a part of the corpus as CoNLL-U, and return the path."""
     blocks = []
     for row in corpus.parts[part].select(["tokens", "heads", "tags"]).to_pylist():
         relations = corpus.tag_set.decode(row["tags"])
@@ -202,7 +211,7 @@ def main() -> None:
     parser.add_argument("--root", required=True, help="the folder of the treebank")
     parser.add_argument("--treebank", default="en_ewt")
     parser.add_argument("--supar", help="its virtual environment")
-    parser.add_argument("--sentences", type=int, help="of train; all where nothing is said")
+    parser.add_argument("--sentences", type=int, help="of train (default: all)")
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--batch-words", type=int, default=WORDS, help="in training")
     parser.add_argument("--threads", type=int, default=1, help="in training; speed is of one")
@@ -215,7 +224,9 @@ def main() -> None:
         contestants = {"ours": ours(corpus, options.batch_words)}
         if options.supar:
             (packages,) = Path(options.supar).glob("lib/*/site-packages")
-            sys.path.append(str(packages))  # last: torch and what else both have is this environment's
+            sys.path.append(
+                str(packages)
+            )  # last, so that torch and other shared packages are those of this environment
             contestants["supar"] = supars(corpus, Path(folder), options.batch_words)
         torch.set_num_threads(options.threads)
         for name, contestant in contestants.items() if options.epochs else ():

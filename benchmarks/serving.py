@@ -1,18 +1,19 @@
-"""Sentences per second of a shipped student, against what else could label them; and `raykd serve` under load.
+"""Sentences a second of an exported student compared with peers, and `raykd serve` under load.
 
     python benchmarks/serving.py student test.conllu --column 1 --run .raykd/runs/run-… --teacher teacher
     python benchmarks/serving.py student test.conllu --column 1 --only load
 
-`student` and `teacher` are folders that `raykd export` wrote; the run is the student's, for PyTorch. Contestants
-alternate, round by round, after one round to warm up, on the same sentences of words (CoNLL columns), at batch 1 and
-32, on 1 and 2 threads; a ratio is the median over rounds of the contestant's speed against the student's in PyTorch
-in the same round (against the first contestant without --run). From words to labels: pieces, numbers, model,
-decoding. Words that were split before are remembered by the labeller, as when serving. spaCy's pipeline is untrained:
-vectors of hashes, four convolutions and a transition-based parser, as in en_core_web_sm; it computes on one thread.
+`student` and `teacher` are folders that `raykd export` wrote. `--run` is the run of the student, for PyTorch.
 
-Under load, `raykd serve` runs in a process of its own, and 32 clients of this process send a sentence each, on
-127.0.0.1, until there were 2,000 requests; ten such passes, with the server's memory after each: it is flat where the
-last passes add nothing.
+Contestants alternate after one round to warm up, on the same sentences of words (CoNLL columns), at batch 1 and 32, on
+1 and 2 threads. A ratio compares a contestant with the student in PyTorch in the same round (without --run: with the
+first contestant); the table has the median over rounds. All steps from words to labels are timed: pieces, numbers,
+model, decoding. The labeller remembers words that it has split, as in serving. spaCy's pipeline is untrained: vectors
+of hashes, four convolutions and a transition-based parser, as in en_core_web_sm, on one thread.
+
+Under load, `raykd serve` runs in a separate process. 32 clients of this process send one sentence at a time to
+127.0.0.1, 2,000 requests in a pass. There are ten passes, with the server's memory after each. The memory is flat if
+the last passes add nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ BATCHES, THREADS = (1, 32), (1, 2)
 
 
 def sentences_of(file: str, column: int) -> Iterator[Words]:
-    """The words of each sentence of a CoNLL file."""
+    """Yield the sentences of a CoNLL file as lists of words."""
     words: Words = []
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         cells = line.split("\t") if "\t" in line else line.split()
@@ -52,22 +53,22 @@ def sentences_of(file: str, column: int) -> Iterator[Words]:
         yield words
 
 
-def contestants(given: argparse.Namespace, threads: int) -> dict[str, Label]:
-    """Name → what labels a batch on so many threads."""
-    found: dict[str, Label] = {}
-    if given.run:
-        found["student, PyTorch"] = in_pytorch(given.run, threads)
-    found["student, exported"] = load(given.student, threads=threads).label
-    found["student, exported, 8 bits"] = load(given.student, file=INT8, threads=threads).label
-    if given.teacher:
-        found["teacher, exported"] = load(given.teacher, file=FLOAT32, threads=threads).label
+def contestants(arguments: argparse.Namespace, threads: int) -> dict[str, Label]:
+    """Return the labelling functions by name of the contestant."""
+    labellers: dict[str, Label] = {}
+    if arguments.run:
+        labellers["student, PyTorch"] = in_pytorch(arguments.run, threads)
+    labellers["student, exported"] = load(arguments.student, threads=threads).label
+    labellers["student, exported, 8 bits"] = load(arguments.student, file=INT8, threads=threads).label
+    if arguments.teacher:
+        labellers["teacher, exported"] = load(arguments.teacher, file=FLOAT32, threads=threads).label
     if threads == 1:
-        found["spaCy, small CNN"] = in_spacy(load(given.student).labels)
-    return found
+        labellers["spaCy, small CNN"] = in_spacy(load(arguments.student).labels)
+    return labellers
 
 
 def in_pytorch(run: str, threads: int) -> Label:
-    """The run that the student was exported from."""
+    """Return the labelling function of a run in PyTorch."""
     import torch
 
     from raykd.training.load import load_tagger
@@ -82,7 +83,7 @@ def in_pytorch(run: str, threads: int) -> Label:
 
 
 def in_spacy(labels: tuple[str, ...]) -> Label:
-    """Words to entities by an untrained pipeline of en_core_web_sm's shape."""
+    """Return the labelling function of an untrained spaCy pipeline, in shape like en_core_web_sm."""
     import spacy
     from spacy.tokens import Doc
     from spacy.training import Example
@@ -109,34 +110,38 @@ def in_spacy(labels: tuple[str, ...]) -> Label:
         ner.add_label(name)
     words = ["Ada", "lives"]
     nlp.initialize(lambda: [Example.from_dict(Doc(nlp.vocab, words), {"entities": ["O", "O"]})])
-    return lambda batch: list(nlp.pipe([Doc(nlp.vocab, own) for own in batch], batch_size=len(batch)))
+    return lambda batch: list(
+        nlp.pipe([Doc(nlp.vocab, sentence) for sentence in batch], batch_size=len(batch))
+    )
 
 
-def compare(given: argparse.Namespace, sentences: list[Words]) -> None:
-    """Print sentences per second, and ratios."""
+def compare(arguments: argparse.Namespace, sentences: list[Words]) -> None:
+    """Print sentences a second and ratios."""
     print("| threads | batch | | sentences/s | ratio |\n|---:|---:|---|---:|---:|")
     for threads in THREADS:
-        found = contestants(given, threads)
+        labellers = contestants(arguments, threads)
         for batch in BATCHES:
-            speeds: dict[str, list[float]] = {name: [] for name in found}
-            for _ in range(given.rounds + 1):
-                for name, label in found.items():
+            speeds: dict[str, list[float]] = {name: [] for name in labellers}
+            for _ in range(arguments.rounds + 1):
+                for name, label in labellers.items():
                     started = time.perf_counter()
                     for first in range(0, len(sentences), batch):
                         label(sentences[first : first + batch])
                     speeds[name].append(len(sentences) / (time.perf_counter() - started))
-            base = next(iter(speeds.values()))[1:]  # the first round was to warm up
-            for name, own in speeds.items():
-                ratio = median(a / b for a, b in zip(own[1:], base, strict=True))
-                print(f"| {threads} | {batch} | {name} | {median(own[1:]):,.0f} | {ratio:.2f}× |", flush=True)
+            base = next(iter(speeds.values()))[1:]  # without the first round, which warms up
+            for name, rates in speeds.items():
+                ratio = median(a / b for a, b in zip(rates[1:], base, strict=True))
+                print(
+                    f"| {threads} | {batch} | {name} | {median(rates[1:]):,.0f} | {ratio:.2f}× |", flush=True
+                )
 
 
-def serve_under_load(given: argparse.Namespace, sentences: list[Words]) -> None:
-    """Print requests per second, latencies, errors and memory."""
-    command = [sys.executable, "-c", "from raykd.cli.main import main; main()", "serve", given.student]
+def serve_under_load(arguments: argparse.Namespace, sentences: list[Words]) -> None:
+    """Print requests a second, latencies, errors and memory of the server."""
+    command = [sys.executable, "-c", "from raykd.cli.main import main; main()", "serve", arguments.student]
     wide = {**os.environ, "COLUMNS": "200"}
     with subprocess.Popen(
-        [*command, "--port", "0", *given.serve.split()], stdout=subprocess.PIPE, text=True, env=wide
+        [*command, "--port", "0", *arguments.serve.split()], stdout=subprocess.PIPE, text=True, env=wide
     ) as process:
         assert process.stdout is not None
         try:
@@ -144,11 +149,11 @@ def serve_under_load(given: argparse.Namespace, sentences: list[Words]) -> None:
             print(f"before the first request: {resident_mib(process.pid):.1f} MiB\n")
             print("| pass | requests | at once | requests/s | p50 | p99 | errors | memory after |")
             print("|---:|---:|---:|---:|---:|---:|---:|---:|")
-            for number in range(1, given.passes + 1):
-                seconds, waits, errors = requests(place, sentences, given.requests, given.clients)
+            for number in range(1, arguments.passes + 1):
+                seconds, waits, errors = requests(place, sentences, arguments.requests, arguments.clients)
                 cuts = quantiles(waits, n=100)
                 print(
-                    f"| {number} | {given.requests:,} | {given.clients} | {given.requests / seconds:,.0f} "
+                    f"| {number} | {arguments.requests:,} | {arguments.clients} | {arguments.requests / seconds:,.0f} "
                     f"| {1000 * cuts[49]:.1f} ms | {1000 * cuts[98]:.1f} ms | {errors} "
                     f"| {resident_mib(process.pid):.1f} MiB |",
                     flush=True,
@@ -159,38 +164,42 @@ def serve_under_load(given: argparse.Namespace, sentences: list[Words]) -> None:
 
 
 def requests(place: str, sentences: list[Words], count: int, clients: int) -> tuple[float, list[float], int]:
-    """(seconds of all, seconds of each, errors) of so many requests of one sentence; a client keeps its connection."""
-    own = threading.local()
+    """Send `count` requests of one sentence; a client keeps its connection.
+
+    Returns:
+        Seconds of all requests together, seconds by request, and the number of errors.
+    """
+    local = threading.local()
 
     def ask(number: int) -> tuple[float, bool]:
-        if not hasattr(own, "connection"):
-            own.connection = http.client.HTTPConnection(place, timeout=60)
+        if not hasattr(local, "connection"):
+            local.connection = http.client.HTTPConnection(place, timeout=60)
         body = json.dumps({"tokens": [sentences[number % len(sentences)]]})
         started = time.perf_counter()
         try:
-            own.connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
-            answer = own.connection.getresponse()
+            local.connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+            answer = local.connection.getresponse()
             answer.read()
         except OSError:
-            del own.connection
+            del local.connection
             return time.perf_counter() - started, False
         return time.perf_counter() - started, answer.status == 200
 
     started = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
-        done = list(pool.map(ask, range(count)))
-    return time.perf_counter() - started, [wait for wait, _ in done], sum(not well for _, well in done)
+        answers = list(pool.map(ask, range(count)))
+    return time.perf_counter() - started, [wait for wait, _ in answers], sum(not well for _, well in answers)
 
 
 def resident_mib(pid: int) -> float:
-    """Memory of a process."""
+    """Return the resident memory of a process in MiB."""
     import psutil
 
     return psutil.Process(pid).memory_info().rss / 2**20
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Print the tables of speed and load."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -208,15 +217,15 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--serve", default="", help="further options of raykd serve, in one string")
     parser.add_argument("--only", choices=["speed", "load"])
-    given = parser.parse_args()
-    sentences = list(islice(sentences_of(given.file, given.column), given.sentences))
+    arguments = parser.parse_args()
+    sentences = list(islice(sentences_of(arguments.file, arguments.column), arguments.sentences))
     words = sum(map(len, sentences))
     print(f"{len(sentences)} sentences, {words / len(sentences):.1f} words on average\n", flush=True)
-    if given.only != "load":
-        compare(given, sentences)
+    if arguments.only != "load":
+        compare(arguments, sentences)
         print()
-    if given.only != "speed":
-        serve_under_load(given, sentences)
+    if arguments.only != "speed":
+        serve_under_load(arguments, sentences)
 
 
 if __name__ == "__main__":

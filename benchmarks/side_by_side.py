@@ -1,26 +1,27 @@
-"""Small students side by side on one core, or on one GPU, against one after the other: steps, and trials an hour.
+"""Small students trained side by side on one core or GPU, against one after the other: steps, and trials an hour.
 
     python benchmarks/side_by_side.py                     the built-in corpus, as in sweeps/quickstart.yaml
     python benchmarks/side_by_side.py --wikiann FOLDER    FOLDER: {lang}/train.conllu of WikiAnn
     python benchmarks/side_by_side.py --cuda              the steps on a GPU
     python benchmarks/side_by_side.py --only steps --sizes 16,32 64,128 --decoder maxent --students 2 4 8
 
-Students of one shape (E, H) with other temperatures learn the same batches. Contestants, for each step of each student:
+Students of one shape (E, H) with different temperatures learn the same batches. Contestants, for one step of every
+student:
 
     one by one            the training loop, student after student
-    one batch for all     the same, and text, labels and signals of a batch are gathered once for all students
-    stacked               one model with the parameters of all: embeddings, dropout and head once for all students, each
-                          LSTM by itself (oneDNN's, or cuDNN's), each student its own loss, gradient norm and optimiser
+    one batch for all     the same, but text, labels and signals of a batch are gathered once for all students
+    stacked               one model with the parameters of all students: embeddings, dropout and head are computed
+                          together, LSTMs one by one (oneDNN or cuDNN); loss, gradient norm and optimiser by student
     stacked, bmm          the same, with all LSTMs in both directions as one product of matrices at each place in time
-                          (what torch.func's vmap would come to: torch.lstm has no rule for it)
+                          (as torch.func's vmap would compute it, but vmap has no rule for torch.lstm)
 
-What the stacked ones compute is compared with the loop's weights. They need students with the same batches and masks
-(the same seed), one layer, no characters. On the CPU a step is processor time, least of several rounds in turns, on
-one thread, so that other work on the machine disturbs little; on a GPU it is wall time.
+The weights of the stacked models are compared with those of the loop. Stacking needs students with the same batches and
+dropout masks (the same seed), one layer, and no characters. On the CPU, a step is processor time on one thread, the
+least of several rounds in turns, so that other work on the machine disturbs little. On a GPU it is wall time.
 
-The second part trains whole runs on one core: one process after the other, and two processes at once, which do nothing
-while a run waits for the disk. Blocked are the seconds in which a run could not use a core that was free (from
-/proc/self/task/*/schedstat: so this part is of Linux).
+The second part trains whole runs on one core: one process after the other, and two processes at once. Two processes
+can use the time in which one waits for the disk. *Blocked* are the seconds in which a run could not use a free core
+(from /proc/self/task/*/schedstat, so this part needs Linux).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ EPOCHS, RUN_ROUNDS = 2, 2
 MOST_RUNS = 3 + 4 * RUN_ROUNDS
 CONTESTANTS = ("one by one", "one batch for all", "stacked", "stacked, bmm")
 Step = Callable[[int, Any], None]
-"""One optimiser step of every student on the rows of a batch, which has a number."""
+"""One optimiser step of all students: number of the batch, and rows of the batch."""
 
 
 def corpus(wikiann: str | None) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def recipe(
     rate: float = 4e-3,
     batch_tokens: int | None = None,
 ) -> Recipe:
-    """A student; its teacher has learned little, which costs the same."""
+    """Return the recipe of a student; the teacher is hardly trained, as steps cost the same with any teacher."""
     pieces, tokens = (1000, 1000) if wikiann is None else (16000, 2000)
     return Recipe.model_validate(
         {
@@ -103,12 +104,12 @@ def recipe(
     )  # fmt: skip
 
 
-def prepared(folder: str, asked: Recipe) -> Preparation:
-    """Corpus, teacher and transfer set, computed in this process."""
-    ready = prepare(asked, Storage(folder))
+def prepared(folder: str, student_recipe: Recipe) -> Preparation:
+    """Compute corpus, teacher and transfer set in this process."""
+    ready = prepare(student_recipe, Storage(folder))
     for teacher in ready.teachers:
         execute_run(folder, teacher.run, worker=Worker(), report=lambda epoch: None)
-    needs = stored_needs([asked], unlabelled=ready.unlabelled)
+    needs = stored_needs([student_recipe], unlabelled=ready.unlabelled)
     plan = transfer_plan(ready.storage, [(teacher, needs) for teacher in ready.teachers])
     assert plan is not None
 
@@ -120,7 +121,7 @@ def prepared(folder: str, asked: Recipe) -> Preparation:
 
 
 def loop_of(ready: Preparation, run: Run, device: torch.device) -> Distiller:
-    """The training loop of `run` before its first step."""
+    """Return the training loop of `run`, ready for the first step."""
     loop = Distiller(
         build_model(ready.storage, run).to(device), training_plan(ready.storage.uri, run),
         evaluate=lambda model: Score(0.0, 0.0, {}, ()), folder=ready.storage.child("scratch"),
@@ -157,13 +158,16 @@ def one_batch(loops: Sequence[Distiller]) -> Step:
 
 
 class Stacked(nn.Module):
-    """The models of several students of one shape. N students, B batch, P pieces, T labels, D size, Y tags."""
+    """The models of several students of one shape as one model.
+
+    N students, B batch, P pieces, T labels, D size, Y tags.
+    """
 
     def __init__(self, models: Sequence[Any], *, bmm: bool):
         super().__init__()
         states = [model.state_dict() for model in models]
         self.names, self.hidden, self.bmm = list(states[0]), models[0].encoder.output_size // 2, bmm
-        self.weights = nn.ParameterList(torch.stack([own[name] for own in states]) for name in self.names)
+        self.weights = nn.ParameterList(torch.stack([state[name] for state in states]) for name in self.names)
         self.dropout = VariationalDropout(models[0].input_dropout.rate)
 
     def of(self, name: str) -> Tensor:
@@ -193,13 +197,13 @@ class Stacked(nn.Module):
         return [Chain(emissions_NBTY[n], text.lengths_B, *(part[n] for part in crf)) for n in range(count)]
 
     def _dropped(self, values_NBPD: Tensor) -> Tensor:
-        """The same mask for all students, as each would draw it by itself."""
+        """Apply one dropout mask to all students: with equal seeds, single students would draw the same mask."""
         count, batch, places, size = values_NBPD.shape
         flat_BPD = values_NBPD.permute(1, 0, 2, 3).reshape(batch, count * places, size)
         return self.dropout(flat_BPD).view(batch, count, places, size).permute(1, 0, 2, 3)
 
     def _lstm(self, part: str) -> Tensor:
-        """A weight of both directions [2, N, …]."""
+        """Return a weight of the LSTMs in both directions [2, N, …]."""
         return torch.stack([self.of(f"encoder.layers.0.{part}_l0{way}") for way in ("", "_reverse")])
 
     def _kernels(self, both: Tensor) -> list[Tensor]:
@@ -216,13 +220,13 @@ class Stacked(nn.Module):
             torch.stack(
                 [
                     torch.lstm(
-                        own_BPD,
+                        inputs_BPD,
                         (zero_1BH, zero_1BH),
                         [part[way, n] for part in parts],
                         has_biases=True,
                         **settings,
                     )[0]
-                    for n, own_BPD in enumerate(both[way])
+                    for n, inputs_BPD in enumerate(both[way])
                 ]
             )
             for way in (0, 1)
@@ -235,8 +239,8 @@ class Stacked(nn.Module):
         gates = torch.baddbmm(bias, both.reshape(ways * count, batch * places, size), weights)
         hidden = cell = both.new_zeros(ways * count, batch, self.hidden)
         states = []
-        for own in gates.view(ways * count, batch, places, -1).unbind(2):
-            enter, forget, change, leave = torch.baddbmm(own, hidden, turned).chunk(4, 2)
+        for gates_NBD in gates.view(ways * count, batch, places, -1).unbind(2):
+            enter, forget, change, leave = torch.baddbmm(gates_NBD, hidden, turned).chunk(4, 2)
             cell = forget.sigmoid() * cell + enter.sigmoid() * change.tanh()
             hidden = leave.sigmoid() * cell.tanh()
             states.append(hidden)
@@ -244,14 +248,17 @@ class Stacked(nn.Module):
 
 
 class StackedStep:
-    """A step of all students as one model."""
+    """One optimiser step of all students, with their models stacked."""
 
     def __init__(self, loops: Sequence[Distiller], *, bmm: bool):
         self.loops, self.device = loops, loops[0].worker.device
         self.model = Stacked([loop.model for loop in loops], bmm=bmm).to(self.device)
-        self.own = [[weight.detach()[n] for weight in self.model.weights] for n in range(len(loops))]
+        self.weights_by_student = [
+            [weight.detach()[n] for weight in self.model.weights] for n in range(len(loops))
+        ]
         self.optimisers = [
-            make_optimiser(loop.stage.training, own) for loop, own in zip(loops, self.own, strict=True)
+            make_optimiser(loop.stage.training, weights)
+            for loop, weights in zip(loops, self.weights_by_student, strict=True)
         ]
 
     def __call__(self, number: int, rows: Any) -> None:
@@ -266,45 +273,45 @@ class StackedStep:
         self.model.zero_grad(set_to_none=True)
         (torch.stack(totals).sum() / len(rows)).backward()
         clip = self.loops[0].stage.training.gradient_clip or math.inf
-        for n, (own, optimiser) in enumerate(zip(self.own, self.optimisers, strict=True)):
-            for part, weight in zip(own, self.model.weights, strict=True):
+        for n, (weights, optimiser) in enumerate(zip(self.weights_by_student, self.optimisers, strict=True)):
+            for part, weight in zip(weights, self.model.weights, strict=True):
                 part.grad = None if weight.grad is None else weight.grad[n]
-            norm = nn.utils.clip_grad_norm_(own, clip)
+            norm = nn.utils.clip_grad_norm_(weights, clip)
             if not bool(torch.isfinite(totals[n])) or not bool(torch.isfinite(norm)):
                 raise SystemExit("a loss is not finite")
             optimiser.step()
 
     def difference(self, loops: Sequence[Distiller]) -> float:
-        """The largest difference of a weight from those of `loops`."""
+        """Return the largest difference between a weight here and in `loops`."""
         return max(
             float((part - loop.model.state_dict()[name]).abs().max())
-            for own, loop in zip(self.own, loops, strict=True)
-            for name, part in zip(self.model.names, own, strict=True)
+            for weights, loop in zip(self.weights_by_student, loops, strict=True)
+            for name, part in zip(self.model.names, weights, strict=True)
         )
 
 
 def race(make: Callable[[], list[Distiller]], label: str) -> dict[str, float]:
-    """Print and return the milliseconds that a step of one student takes."""
-    alone, others = make(), [make() for _ in range(3)]
+    """Print and return the milliseconds of a step of one student, by contestant."""
+    alone, copies = make(), [make() for _ in range(3)]
     device = alone[0].worker.device
-    stacked = StackedStep(others[1], bmm=False), StackedStep(others[2], bmm=True)
-    done: list[Step] = [one_by_one(alone), one_batch(others[0]), *stacked]
-    steps = dict(zip(CONTESTANTS, done, strict=True))
+    stacked = StackedStep(copies[1], bmm=False), StackedStep(copies[2], bmm=True)
+    contestants: list[Step] = [one_by_one(alone), one_batch(copies[0]), *stacked]
+    steps = dict(zip(CONTESTANTS, contestants, strict=True))
     batches = list(enumerate(alone[0]._batches(0)[: STEPS + WARM_UP]))
     for step in steps.values():
-        for each in batches[:WARM_UP]:
-            step(*each)
-    differences = [one.difference(alone) for one in stacked]
+        for batch in batches[:WARM_UP]:
+            step(*batch)
+    differences = [stacked_step.difference(alone) for stacked_step in stacked]
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(ROUNDS):
         for name, step in steps.items():
             started = clock(device)
-            for each in batches[WARM_UP:]:
-                step(*each)
+            for batch in batches[WARM_UP:]:
+                step(*batch)
             times[name].append((clock(device) - started) / (len(batches) - WARM_UP) / len(alone))
-    least = {name: 1000 * min(own) for name, own in times.items()}
-    shown = " | ".join(f"{own:.1f} ({least['one by one'] / own:.2f}×)" for own in least.values())
-    print(f"| {label} | {len(alone)} | {shown} | {max(differences):.0e} |", flush=True)
+    least = {name: 1000 * min(seconds) for name, seconds in times.items()}
+    cells = " | ".join(f"{step_ms:.1f} ({least['one by one'] / step_ms:.2f}×)" for step_ms in least.values())
+    print(f"| {label} | {len(alone)} | {cells} | {max(differences):.0e} |", flush=True)
     return least
 
 
@@ -316,7 +323,11 @@ def clock(device: torch.device) -> float:
 
 
 def whole_run(store: str, run: dict[str, Any]) -> tuple[float, float]:
-    """Do a run in this process, on its first core: its processor seconds, and the seconds in which it was blocked."""
+    """Train a run on the first core of the current process.
+
+    Returns:
+        Processor seconds, and seconds in which the run was blocked.
+    """
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
     wall, cpu, queued = time.monotonic(), time.process_time(), _queued_s()
@@ -326,30 +337,30 @@ def whole_run(store: str, run: dict[str, Any]) -> tuple[float, float]:
 
 
 def _queued_s() -> float:
-    """Seconds in which the main thread could run and had no core."""
+    """Return the waiting time of the main thread for a core, in seconds."""
     return int(Path(f"/proc/self/task/{os.getpid()}/schedstat").read_text().split()[1]) / 1e9
 
 
 def trials_an_hour(store: str, runs: Sequence[Run]) -> None:
-    """Print what whole runs take on one core: one after the other, and two at once."""
+    """Print runs an hour on one core: one process after the other, and two at once."""
     context, todo = multiprocessing.get_context("spawn"), iter(runs)
 
     def plain(count: int) -> list[tuple[str, dict[str, Any]]]:
         return [(store, next(todo).to_plain()) for _ in range(count)]
 
-    with context.Pool(1) as one, context.Pool(2) as two:
-        one.starmap(whole_run, plain(1))  # the first run of a process also imports
+    with context.Pool(1) as one_process, context.Pool(2) as two:
+        one_process.starmap(whole_run, plain(1))  # the first run of a process also imports
         two.starmap(whole_run, plain(2), chunksize=1)
-        found: tuple[list, list] = ([], [])
+        measurements: tuple[list, list] = ([], [])
         for _ in range(RUN_ROUNDS):
-            found[0].extend(one.starmap(whole_run, plain(2), chunksize=1))
-            found[1].extend(two.starmap(whole_run, plain(2), chunksize=1))
-    for name, own, hidden in (
-        ("one after the other", found[0], 0.0),
-        ("two processes at once", found[1], 1.0),
+            measurements[0].extend(one_process.starmap(whole_run, plain(2), chunksize=1))
+            measurements[1].extend(two.starmap(whole_run, plain(2), chunksize=1))
+    for name, costs, hidden in (
+        ("one after the other", measurements[0], 0.0),
+        ("two processes at once", measurements[1], 1.0),
     ):
-        cpu = statistics.median(each[0] for each in own)
-        blocked = statistics.median(each[1] for each in own)
+        cpu = statistics.median(cost[0] for cost in costs)
+        blocked = statistics.median(cost[1] for cost in costs)
         hour = 3600 / (cpu + (1 - hidden) * blocked)
         print(
             f"{name}: {cpu:.1f} s of the processor a run, blocked {blocked:.2f} s; {hour:.0f} an hour on one core"
@@ -364,24 +375,24 @@ def main() -> None:
     parser.add_argument("--students", nargs="+", type=int, default=[2, 4, 8])
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--only", choices=("steps", "runs"))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    device = torch.device("cuda" if given.cuda else "cpu")
-    sizes = [(int(e), int(h)) for e, h in (size.split(",") for size in given.sizes)]
+    device = torch.device("cuda" if arguments.cuda else "cpu")
+    sizes = [(int(e), int(h)) for e, h in (size.split(",") for size in arguments.sizes)]
     with tempfile.TemporaryDirectory(prefix="raykd-side-by-side-") as folder:
-        ready = prepared(folder, recipe(given.wikiann, sizes[0], given.decoder))
+        ready = prepared(folder, recipe(arguments.wikiann, sizes[0], arguments.decoder))
 
-        def run(size: tuple[int, int], **own: Any) -> Run:
-            return student_runs(recipe(given.wikiann, size, given.decoder, **own), ready)[0]
+        def run(size: tuple[int, int], **settings: Any) -> Run:
+            return student_runs(recipe(arguments.wikiann, size, arguments.decoder, **settings), ready)[0]
 
-        if given.only != "runs":
+        if arguments.only != "runs":
             print("| E, H | students |", " | ".join(CONTESTANTS), "| difference |")
             print("|---|---:|---:|---:|---:|---:|---:|")
             for size in sizes:
-                for count in given.students:
+                for count in arguments.students:
                     runs = [run(size, temperature=1 + n % 3) for n in range(count)]
                     race(functools.partial(loops_of, ready, runs, device), f"{size[0]}, {size[1]}")
-        if given.only != "steps" and not given.cuda:
+        if arguments.only != "steps" and not arguments.cuda:
             for size in sizes:
                 print(f"E {size[0]}, H {size[1]}, {EPOCHS} epochs:", flush=True)
                 trials_an_hour(folder, [run(size, rate=4e-3 * (1 + n / 1000)) for n in range(MOST_RUNS)])

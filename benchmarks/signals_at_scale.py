@@ -1,13 +1,15 @@
-"""A transfer set that is larger than memory should hold: opening it, and an epoch of batches with and without windows.
+"""A transfer set larger than memory should hold: time to open it, and an epoch of batches with and without windows.
 
     python benchmarks/signals_at_scale.py                     20,000 and 200,000 sentences of 24 words x 384, float16
     python benchmarks/signals_at_scale.py --sentences 20000 --folder /disk
 
-Random hidden states go through the shard writer's own functions into a temporary folder, which is removed afterwards:
-18 kB a sentence. Each line is a process of its own that reads from the disk: once all is one window (shards at random),
-once there are several. Seconds to open, to plan an epoch and until the first batch; rows per second and CPU time for
-1,000 rows through the epoch, and through a second one, in which nothing is verified again; MiB of memory: its own (not
-file-backed) when it is open and at the end, and the peak with what is mapped.
+Random hidden states go through the functions of the shard writer into a temporary folder, 18 kB a sentence. Each line
+of the output is a separate process that reads from the disk: once with one window (shards at random), and once with
+several. It shows
+
+    seconds to open, to plan an epoch, and until the first batch
+    rows a second and CPU time for 1,000 rows, in a first epoch and in a second one, which verifies nothing again
+    MiB of memory: anonymous (in no file) after opening and at the end, and the peak with mapped files
 """
 
 from __future__ import annotations
@@ -48,18 +50,18 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """Where the one signal is."""
+    """The folder of one signal, by the name of the signal."""
 
     folders: dict[str, str]
 
 
 def lengths_of(sentences: int) -> np.ndarray:
-    """24 words on average."""
+    """Return random lengths of sentences, 24 words on average."""
     return np.random.default_rng(0).integers(1, 48, sentences)
 
 
 def write(folder: str, sentences: int, size: int) -> int:
-    """The transfer set; its bytes."""
+    """Write the transfer set, and return the size in bytes."""
     store, words_N = Storage(folder), lengths_of(sentences)
     origin = Origin(
         signal="hidden", layer=0, teacher_id=TEACHER, weights_sha256="", text_id=TEXT, tags=9, k=0
@@ -71,22 +73,22 @@ def write(folder: str, sentences: int, size: int) -> int:
         lengths = words_N[rows.first : rows.last][order]
         values = draw.standard_normal((int(lengths.sum()), size), np.float32)
         columns, error = encode_columns(NEED, sizes, rows.first + order, lengths, [values])
-        where = origin_folder(store, origin)
-        entries.append(write_shard(where, columns, origin=origin, rows=rows, largest_error=error))
+        origin_store = origin_folder(store, origin)
+        entries.append(write_shard(origin_store, columns, origin=origin, rows=rows, largest_error=error))
     coverage = Coverage(origin_folder(store, origin), origin, (), ranges, committed=False)
     coverage.commit(entries, words_N, words_N)
     return sum(entry.bytes for entry in entries)
 
 
 def memory() -> dict[str, float]:
-    """MiB of this process: its own, and with what it has mapped, now and at most."""
+    """Return the memory of the current process in MiB: anonymous now, and the peak with mapped files."""
     fields = dict(line.split(":") for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:])
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return {"own": int(fields["Anonymous"].split()[0]) / 1024, "peak": int(status["VmHWM"].split()[0]) / 1024}
 
 
 def measure(folder: str, sentences: int, window_bytes: int) -> dict[str, float]:
-    """One epoch in this process, on one thread."""
+    """Measure two epochs in the current process, on one thread."""
     torch.set_num_threads(1)
     windows.WINDOW_BYTES = window_bytes
     source = Source({NEED.name: signal_id(NEED, teacher_id=TEACHER, text_id=TEXT)})
@@ -94,19 +96,19 @@ def measure(folder: str, sentences: int, window_bytes: int) -> dict[str, float]:
     started = time.perf_counter()
     transfer = TransferSet.open(Storage(folder), [TeacherRows(source, np.arange(sentences))], [NEED])
     opened = time.perf_counter()
-    own = memory()["own"] - before["own"]
+    open_mib = memory()["own"] - before["own"]
     epochs = [epoch_of(transfer, words_N, epoch) for epoch in (0, 1)]
     after = memory()
     transfer.close()
     return {
         "open_s": opened - started, **epochs[0], "again_rows_per_s": epochs[1]["rows_per_s"],
-        "again_cpu_ms_per_1000": epochs[1]["cpu_ms_per_1000"], "opened_own_mib": own,
+        "again_cpu_ms_per_1000": epochs[1]["cpu_ms_per_1000"], "opened_own_mib": open_mib,
         "own_mib": after["own"] - before["own"], "peak_rss_mib": after["peak"] - before["peak"],
     }  # fmt: skip
 
 
 def epoch_of(transfer: TransferSet, words_N: np.ndarray, epoch: int) -> dict[str, float]:
-    """Plan one epoch and gather its batches; the first one verifies every shard, ahead where it can."""
+    """Plan one epoch and gather the batches; the first epoch also verifies every shard."""
     started, sentences = time.perf_counter(), len(words_N)
     parts = transfer.plan(np.arange(sentences), seed=0, epoch=epoch)
     batches = [
@@ -134,14 +136,14 @@ def epoch_of(transfer: TransferSet, words_N: np.ndarray, epoch: int) -> dict[str
 
 def in_a_process(folder: str, sentences: int, window_bytes: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", folder, str(sentences), str(window_bytes)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(process.stderr)
+    return json.loads(process.stdout)
 
 
 def drop_page_cache(folder: str) -> None:
-    """What was just written is in memory: let it go, so that every process reads from the disk."""
+    """Drop the written files from the page cache, so that every process reads from the disk."""
     for path in Path(folder).rglob("*"):
         if path.is_file():
             descriptor = os.open(path, os.O_RDONLY)
@@ -159,22 +161,25 @@ def main() -> None:
         "--folder", default=None, help="where the transfer set is written (else the temporary folder)"
     )
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.measure:
-        folder, sentences, most = asked.measure
-        print(json.dumps(measure(folder, int(sentences), int(most))))
+    arguments = parser.parse_args()
+    if arguments.measure:
+        folder, sentences, window_bytes = arguments.measure
+        print(json.dumps(measure(folder, int(sentences), int(window_bytes))))
         return
-    for sentences in asked.sentences:
-        with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+    for sentences in arguments.sentences:
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
             started = time.perf_counter()
-            size = write(folder, sentences, asked.size)
+            size = write(folder, sentences, arguments.size)
             print(
                 f"{sentences:,} sentences, {size / MIB:,.0f} MiB written in {time.perf_counter() - started:.0f} s"
             )
-            for name, most in (("one window", 2**62), (f"{asked.window} MiB windows", asked.window * MIB)):
+            for name, window_bytes in (
+                ("one window", 2**62),
+                (f"{arguments.window} MiB windows", arguments.window * MIB),
+            ):
                 drop_page_cache(folder)
-                found = in_a_process(folder, sentences, most)
-                print(f"  {name:>16}: " + ", ".join(f"{key} {value:,.2f}" for key, value in found.items()))
+                figures = in_a_process(folder, sentences, window_bytes)
+                print(f"  {name:>16}: " + ", ".join(f"{key} {value:,.2f}" for key, value in figures.items()))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Marginals of BIOES tags under flat labelled spans: our batched tensors against dictionaries of decimals.
+"""Marginals of BIOES tags under flat labelled spans: batched tensors against dictionaries of decimals.
 
     python benchmarks/span_inference.py             30 words, 4 labels, one sentence and a batch of 32, one thread
 
-The peer computes as the public code of Wang et al. (ACL 2021) does, written from the recursion of its Appendix A:
-Python dictionaries of `decimal.Decimal`, one sentence at a time. Both give all token marginals of the sentence, and
-must agree. Contestants alternate, round by round, after one call each to warm up; a ratio is the peer's median time
-over ours, per sentence.
+The peer computes like the public code of Wang et al. (ACL 2021), and is written from the recursion of Appendix A:
+Python dictionaries of `decimal.Decimal`, one sentence at a time. Both compute all token marginals of a sentence, and
+must agree. Contestants alternate after one call each to warm up. A ratio is the peer's median time over raykd's, per
+sentence.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import torch
 
 from raykd.structures import Spans, SpanTags, log_partition, token_marginals, viterbi
 
-PAPERS_SECONDS = 0.47  # the public code itself, one sentence of 30 words, measured for this project
+PAPERS_SECONDS = 0.47  # the public code, one sentence of 30 words, measured for this project
 
 
 def decimal_marginals(spans: Spans) -> list[list[float]]:
-    """Token marginals of the first sentence, rows of BIOES tags, by Appendix A with its I_l and Z corrected."""
+    """Return token marginals of the first sentence, rows of BIOES tags, by Appendix A with I_l and Z corrected."""
     n, labels, tags = int(spans.lengths_B[0]), range(spans.tags.labels), spans.tags
     scores = spans.scores_BTTL[0].tolist()
     weight = {
@@ -33,14 +33,14 @@ def decimal_marginals(spans: Spans) -> list[list[float]]:
         for j in range(i, n)
         for label in labels
     }
-    one, none = Decimal(1), Decimal(0)
-    free, ending = {0: one}, {}  # →DP(i, F), →DP(i, l)
+    unit, none = Decimal(1), Decimal(0)
+    free, ending = {0: unit}, {}  # →DP(i, F), →DP(i, l)
     for i in range(n):
         if i:
             free[i] = free[i - 1] + sum((ending[i - 1, label] for label in labels), none)
         for label in labels:
             ending[i, label] = sum((weight[k, i, label] * free[k] for k in range(i + 1)), none)
-    clear, starting = {n - 1: one}, {}  # ←DP(i, F), ←DP(i, l)
+    clear, starting = {n - 1: unit}, {}  # ←DP(i, F), ←DP(i, l)
     for i in reversed(range(n)):
         if i < n - 1:
             clear[i] = clear[i + 1] + sum((starting[i + 1, label] for label in labels), none)
@@ -97,17 +97,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    one = random_spans(1, options.words, options.labels)
+    single = random_spans(1, options.words, options.labels)
     many = random_spans(options.batch, options.words, options.labels)
     torch.testing.assert_close(
-        token_marginals(one)[0], torch.tensor(decimal_marginals(one)), atol=1e-5, rtol=0
+        token_marginals(single)[0], torch.tensor(decimal_marginals(single)), atol=1e-5, rtol=0
     )
     took = medians(
         {
-            "decimals": lambda: decimal_marginals(one),
-            "one": lambda: token_marginals(one),
+            "decimals": lambda: decimal_marginals(single),
+            "one": lambda: token_marginals(single),
             "batch": lambda: token_marginals(many),
-            "best of one": lambda: viterbi(one),
+            "best of one": lambda: viterbi(single),
             "best of batch": lambda: viterbi(many),
             "gradient of batch": lambda: training_step(many),
         },
@@ -115,14 +115,14 @@ def main() -> None:
     )
     print(f"{options.words} words, {options.labels} labels, one thread; milliseconds per sentence")
     print(f"{'token marginals, dictionaries of decimals':45}{took['decimals'] * 1e3:10.3f}")
-    shown = (
+    rows = (
         ("token marginals, one sentence", took["one"]),
         (f"token marginals, batch of {options.batch}", took["batch"] / options.batch),
         ("best segmentation, one sentence", took["best of one"]),
         (f"best segmentation, batch of {options.batch}", took["best of batch"] / options.batch),
         (f"log Z and its gradient, batch of {options.batch}", took["gradient of batch"] / options.batch),
     )
-    for name, seconds in shown:
+    for name, seconds in rows:
         ratios = (
             f"{took['decimals'] / seconds:10.0f}×   {PAPERS_SECONDS / seconds:10.0f}× of {PAPERS_SECONDS} s"
         )

@@ -1,10 +1,10 @@
-"""What early stopping saves and what it costs: recorded sweeps replayed under the rule, epoch by epoch.
+"""Early stopping: epochs saved and volume lost, by replaying recorded sweeps under the rule.
 
     python benchmarks/stopping.py STORE SWEEP [SWEEP …] [--set eta=3 …] [--concurrency 1 4] [--orders 10]
 
-The sweeps were run without stopping. Each is replayed in the order of its trials, and in `--orders` random ones, with
-as many trials at once as `--concurrency` says, an epoch of each in turn. Printed are the share of the epochs that are
-trained, and the share of the hypervolume (raykd's own, against the teacher) that the complete trials keep.
+The sweeps ran without stopping. They are replayed in the order of their trials, and in `--orders` random orders.
+`--concurrency` is the number of trials at once; these advance in turn, an epoch each. The table shows the share of the
+epochs that are trained, and the share of the hypervolume (against the teacher) that the complete trials keep.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from raykd.sweep.records import SweepRecords
 
 @dataclass(frozen=True)
 class Recorded:
-    """A complete trial with its runs, and what they reported."""
+    """A complete trial with runs and results."""
 
     trial: Trial
     runs: tuple[tuple[Run, RunResult], ...]
@@ -43,18 +43,25 @@ class Recorded:
 
     @property
     def reports(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """(run, metrics), one run after the other."""
+        """Id of the run and metrics of the epoch, one run after the other."""
         return [(run.id, metrics) for run, result in self.runs for metrics in result.epochs]
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of a sweep under the rule."""
+    """The outcome of a sweep under the rule.
+
+    Attributes:
+        epochs: Epochs trained.
+        of: Epochs without stopping.
+        complete: Trials that were not stopped.
+        reasons: Number of a stopped trial to the reason.
+    """
 
     epochs: int
     of: int
-    kept: tuple[Trial, ...]
-    why: Mapping[int, str]
+    complete: tuple[Trial, ...]
+    reasons: Mapping[int, str]
 
     @property
     def share(self) -> float:
@@ -62,7 +69,7 @@ class Replayed:
 
 
 def recorded(storage: Storage, name: str) -> tuple[list[Recorded], list[Teacher], Directions]:
-    """The complete trials of a stored sweep."""
+    """Return the complete trials of a stored sweep, the teachers and the objectives."""
     records = SweepRecords(storage, name)
     trials = [r.trial for r in records.load() if r.trial.role == "search" and r.trial.state == "COMPLETE"]
     return (
@@ -80,28 +87,28 @@ def replay(
     *,
     at_once: int,
 ) -> Replayed:
-    """The trials in the order given, `at_once` at a time, an epoch of each in turn."""
+    """Replay trials in order, `at_once` at a time, an epoch of each in turn."""
     stopper, waiting = EarlyStopper(config, objectives, teacher.cost), deque(trials)
     running: list[tuple[Recorded, deque[tuple[str, Mapping[str, Any]]]]] = []
-    epochs, kept, why = 0, [], {}
+    epochs, complete, reasons = 0, [], {}
     while waiting or running:
         while waiting and len(running) < at_once:
-            one = waiting.popleft()
-            stopper.begin(one.trial, one.seeds)
-            running.append((one, deque(one.reports)))
+            recorded_trial = waiting.popleft()
+            stopper.begin(recorded_trial.trial, recorded_trial.seeds)
+            running.append((recorded_trial, deque(recorded_trial.reports)))
         for item in list(running):
-            one, reports = item
+            recorded_trial, reports = item
             run_id, metrics = reports.popleft()
             epochs += 1
-            reason = stopper.epoch(one.trial.number, run_id, metrics)
+            reason = stopper.epoch(recorded_trial.trial.number, run_id, metrics)
             if reason and reports:
-                why[one.trial.number] = reason
+                reasons[recorded_trial.trial.number] = reason
                 running.remove(item)
             elif not reports:
-                stopper.ended(one.trial, [result for _, result in one.runs])
-                kept.append(one.trial)
+                stopper.ended(recorded_trial.trial, [result for _, result in recorded_trial.runs])
+                complete.append(recorded_trial.trial)
                 running.remove(item)
-    return Replayed(epochs, sum(len(trial.reports) for trial in trials), tuple(kept), why)
+    return Replayed(epochs, sum(len(trial.reports) for trial in trials), tuple(complete), reasons)
 
 
 def main() -> None:
@@ -114,8 +121,8 @@ def main() -> None:
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 4])
     parser.add_argument("--orders", type=int, default=10)
     parser.add_argument("--why", action="store_true")
-    given = parser.parse_args()
-    settings = {key: json.loads(value) for key, value in (each.split("=", 1) for each in given.set)}
+    arguments = parser.parse_args()
+    settings = {key: json.loads(value) for key, value in (setting.split("=", 1) for setting in arguments.set)}
     config = StoppingConfig(**{"kind": "mo_asha", **settings})
     heads = (
         ("trials", 6),
@@ -127,25 +134,28 @@ def main() -> None:
         ("of front", 8),
     )
     print(f"{'sweep':14}", *(f"{head:>{width}}" for head, width in heads))
-    for name in given.sweeps:
-        trials, teachers, objectives = recorded(Storage(given.store), name)
-        for at_once in given.concurrency:
-            for label, orders in (("own", [trials]), ("random", _orders(trials, given.orders))):
+    for name in arguments.sweeps:
+        trials, teachers, objectives = recorded(Storage(arguments.store), name)
+        for at_once in arguments.concurrency:
+            for label, orders in (("own", [trials]), ("random", _orders(trials, arguments.orders))):
                 outcomes = [
                     replay(order, config, objectives, teachers[0], at_once=at_once) for order in orders
                 ]
                 if outcomes:
                     print(_line(name, label, at_once, trials, outcomes, teachers, objectives))
-                if given.why and label == "own":
-                    for number, reason in outcomes[0].why.items():
+                if arguments.why and label == "own":
+                    for number, reason in outcomes[0].reasons.items():
                         print(f"  #{number:02d} {reason}")
 
 
 def _orders(trials: Sequence[Recorded], count: int) -> list[list[Recorded]]:
-    """Random orders. Numbers follow the order, since the rule knows trials by them."""
+    """Return random orders of the trials, numbered anew: the rule identifies trials by number."""
     shuffled = [Random(seed).sample(list(trials), len(trials)) for seed in range(count)]
     return [
-        [replace(one, trial=replace(one.trial, number=number)) for number, one in enumerate(order)]
+        [
+            replace(recorded_trial, trial=replace(recorded_trial.trial, number=number))
+            for number, recorded_trial in enumerate(order)
+        ]
         for order in shuffled
     ]
 
@@ -156,15 +166,16 @@ def _line(
 ) -> str:  # fmt: skip
     whole = [trial.trial for trial in trials]
     volume = front_hypervolume(whole, teachers, objectives)
-    volumes = [front_hypervolume(outcome.kept, teachers, objectives) / volume for outcome in outcomes]
+    volumes = [front_hypervolume(outcome.complete, teachers, objectives) / volume for outcome in outcomes]
     shares = [outcome.share for outcome in outcomes]
     front = {trial.run_ids for trial in pareto_front(whole, objectives)}
-    lost = [len(front - {trial.run_ids for trial in outcome.kept}) for outcome in outcomes]
+    lost = [len(front - {trial.run_ids for trial in outcome.complete}) for outcome in outcomes]
     mean = sum(shares) / len(shares), sum(volumes) / len(volumes)
     least = f" (least {100 * min(volumes):.1f})" if len(outcomes) > 1 else ""
+    stopped = sum(len(outcome.reasons) for outcome in outcomes) / len(outcomes)
     return (
         f"{name:14} {len(trials):6} {at_once:7} {label:>7} {100 * mean[0]:6.1f}% {100 * mean[1]:6.1f}%{least} "
-        f"{sum(len(outcome.why) for outcome in outcomes) / len(outcomes):7.1f} {sum(lost) / len(lost):5.1f}/{len(front)}"
+        f"{stopped:7.1f} {sum(lost) / len(lost):5.1f}/{len(front)}"
     )
 
 

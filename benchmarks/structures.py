@@ -4,11 +4,11 @@
     python benchmarks/structures.py --quick         two cells, one thread (a minute)
     python benchmarks/structures.py --jobs kbest10 viterbi --cells 32,16,9 --threads 1
 
-Contestants alternate, round by round, after one call each to warm up; a ratio is a peer's median time over ours.
-Float32, ragged lengths in T/2..T. On a shared machine, `--cpu-time` counts the process's own CPU time (one thread
-only).
-Peers: the extra `benchmarks` (pytorch-crf, torch-struct, supar), whichever are installed, and `plain`, the log-space
-recursion of `raykd.structures.reference` under autograd.
+Contestants alternate after one call each to warm up. A ratio is a peer's median time over raykd's. Scores are float32,
+lengths ragged in T/2..T. On a shared machine, use `--cpu-time` to count processor time (one thread only).
+
+Peers are the packages of the extra `benchmarks` (pytorch-crf, torch-struct, supar), as far as they are installed, and
+`plain`, the log-space recursion of `raykd.structures.reference` under autograd.
 """
 
 from __future__ import annotations
@@ -27,32 +27,40 @@ from structures_contestants import Problem, ours, plain, problem_of, pytorch_crf
 
 CELLS = tuple(itertools.product((32, 128, 512), (16, 32, 128), (9, 17, 41)))
 QUICK = ((32, 16, 9), (128, 32, 17))
-# Numbers that a peer may hold at once: above this, peers that build several [B, T, Y, Y] tensors do not fit 24 GiB.
+# Limit of numbers in the tensors of a peer: with more, peers that build several [B, T, Y, Y] need over 24 GiB.
 NUMBERS_AT_MOST = 720_000_000
 PEERS = {"pytorch-crf": pytorch_crf, "torch-struct": torch_struct, "supar": supar, "plain": plain}
-BUILD_PAIRS = {"torch-struct": 12, "supar": 1, "plain": 1, "pytorch-crf": 1}  # how many such tensors at once
+BUILD_PAIRS = {
+    "torch-struct": 12,
+    "supar": 1,
+    "plain": 1,
+    "pytorch-crf": 1,
+}  # [B, T, Y, Y] tensors that a peer holds at once
 JOBS = tuple(ours())
 
 
-def installed(wanted: Iterable[str]) -> dict[str, dict[str, Callable[[Problem], object]]]:
-    found = {}
-    for name in wanted:
+def installed(names: Iterable[str]) -> dict[str, dict[str, Callable[[Problem], object]]]:
+    peers = {}
+    for name in names:
         try:
-            found[name] = PEERS[name]()
+            peers[name] = PEERS[name]()
         except ImportError as missing:
             print(f"{name}: skipped ({missing})", file=sys.stderr)
-    return found
+    return peers
 
 
 def medians(
     contestants: dict[str, Callable[[], object]], rounds: int, patience: float, clock: Callable[[], float]
 ) -> dict[str, float]:
-    """Median seconds per contestant, alternating; one whose first call takes longer than `patience` runs only once."""
+    """Return the median seconds by contestant, alternating.
+
+    A contestant runs only once if the first call takes longer than `patience` seconds.
+    """
     first: dict[str, float] = {}
     for name, call in contestants.items():
         try:
             if name == "ours":
-                call()  # kernels are loaded
+                call()  # loads the kernels
             first[name] = seconds(call, 1, clock)
         except Exception as error:
             print(f"{name}: {type(error).__name__}: {str(error)[:90]}", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""The contestants of `structures.py`: each job as a user of raykd, or of a peer, would write it.
+"""Contestants of `structures.py`: the jobs as a user of raykd, or of a peer, would write them.
 
-A job that a library does not offer is missing from its table. Scores, lengths and work are the same for all; each
-contestant starts from its own leaves and does a backward pass where the job has one.
+A job that a library does not offer is missing from its table. Scores, lengths and work are the same for all. Every
+contestant makes new leaves, and does a backward pass if the job has one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ K = 10
 
 @dataclass(frozen=True)
 class Problem:
-    """The same random scores for every contestant; each call makes new leaves."""
+    """Random scores, the same for all contestants; `leaves` and `chain` copy scores for gradients."""
 
     batch: int
     time: int
@@ -42,7 +42,7 @@ class Problem:
         return torch.arange(self.time, device=self.lengths.device) < self.lengths[:, None]
 
     def on(self, device: str) -> Problem:
-        """The same problem with its tensors on a device."""
+        """Return the problem with all tensors on a device."""
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **tensors)
 
@@ -50,12 +50,12 @@ class Problem:
         return self.emissions.clone().requires_grad_(), self.transitions.clone().requires_grad_()
 
     def chain(self) -> Chain:
-        """With new leaves, to be trained."""
+        """Return the chain with new leaves, for gradients."""
         emissions, transitions = self.leaves()
         return Chain(emissions, self.lengths, transitions)
 
     def fixed(self) -> Chain:
-        """Without gradients."""
+        """Return the chain without gradients."""
         return Chain(self.emissions, self.lengths, self.transitions)
 
     def teacher_chain(self) -> Chain:
@@ -234,7 +234,7 @@ def supar() -> dict[str, Callable[[Problem], object]]:
 
 
 def supar_module(name: str) -> types.ModuleType:
-    """A module of supar's structures, without the parsers and tokenizers that its package imports."""
+    """Import a module of `supar.structs` without the parsers and tokenizers of the package."""
     if "supar" not in sys.modules:
         spec = importlib.util.find_spec("supar")
         if spec is None:

@@ -1,13 +1,13 @@
-"""What small students cost beside an mBERT-shaped teacher: the cost columns of XtremeDistil's Table 16, measured here.
+"""Costs of small students beside a teacher of mBERT's shape: the cost columns of XtremeDistil's Table 16.
 
     python benchmarks/student_costs.py                 all sixteen (E, H), with the projection and without (10 minutes)
     python benchmarks/student_costs.py --sizes 50,200 300,600
 
 The teacher has mBERT's shape (119,547 pieces, 12 layers of 768) and random weights, which cost the same. A student is
-embedding, BiLSTM, projection to 768 with GELU (or none), softmax, over the same pieces. Latencies are p50 on one
-thread, decoding included, of sentences of 32 pieces at batch 1 and of batches of 32; a speed-up compares the exports in
-ONNX Runtime in the same number of bits, or PyTorch with PyTorch. `--rows` are numbers of embedding rows for which the
-bytes of the exports are compared, the same for teacher and student. Prints a Markdown table, with the paper's columns.
+embedding, BiLSTM, projection to 768 with GELU (or none), softmax, over the same pieces. Latencies are p50 on one thread
+with decoding, for sentences of 32 pieces, at batch 1 and 32. A speed-up compares exports in ONNX Runtime with the same
+number of bits, or PyTorch with PyTorch. `--rows` are numbers of embedding rows for which the bytes of the exports are
+compared, the same for teacher and student. The output is a Markdown table with the paper's columns.
 """
 
 from __future__ import annotations
@@ -60,19 +60,19 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What one model costs."""
+    """The measured costs of one model."""
 
     parameters: int
     width: int
-    """Of its embedding of pieces."""
+    """Width of the embedding of pieces."""
     safetensors: int
     onnx: int
     int8: int
     ms: dict[tuple[str, int], float]
-    """(onnx, int8 or torch; batch) → p50."""
+    """(onnx, int8 or torch; batch) to p50 in milliseconds."""
 
     def with_rows(self, rows: int) -> int:
-        """The bytes of its export with another number of pieces."""
+        """Return the bytes of the export with `rows` pieces."""
         return self.onnx + 4 * (rows - ROWS) * self.width
 
 
@@ -112,14 +112,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", default=[f"{e},{h}" for e, h in PAPER])
     parser.add_argument("--rows", nargs="*", type=int, default=[ROWS, 88_000, 30_000])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     large = measure(teacher(), WIDTH)
     gc.collect()
     ms = ", ".join(f"{form} batch {size}: {value:.1f}" for (form, size), value in large.ms.items())
     print(f"teacher: {large.parameters / 1e6:.1f}M parameters, {large.safetensors / 1e6:.0f} MB, ", end="")
     print(f"ONNX {large.onnx / 1e6:.0f} MB, in 8 bits {large.int8 / 1e6:.0f} MB; ms: {ms}\n")
-    rows = [f"smaller, {count:,} rows" for count in given.rows]
+    rows = [f"smaller, {count:,} rows" for count in arguments.rows]
     speeds = [f"{form} ×{size}" for form in ("onnx", "int8", "torch") for size in (1, BATCH)]
     heads = [
         "E, H",
@@ -133,7 +133,7 @@ def main() -> None:
     ]
     print("| " + " | ".join([*heads, "paper: M, smaller, ×32 GPU, ×1 CPU"]) + " |")
     print("|" + "---|" * (len(heads) + 1))
-    for size in given.sizes:
+    for size in arguments.sizes:
         embedding, hidden = map(int, size.split(","))
         for projection in (WIDTH, None):
             small = measure(student(embedding, hidden, projection), embedding)
@@ -142,11 +142,11 @@ def main() -> None:
                 "768" if projection else "none",
                 f"{small.parameters / 1e6:.1f}M",
             ]
-            cells += [f"{large.with_rows(count) / small.with_rows(count):.1f}×" for count in given.rows]
+            cells += [f"{large.with_rows(count) / small.with_rows(count):.1f}×" for count in arguments.rows]
             cells += [f"{count / 1e6:.1f}" for count in (small.safetensors, small.onnx, small.int8)]
             cells += [f"{large.ms[key] / small.ms[key]:.0f}×" for key in small.ms]
-            known = PAPER.get((embedding, hidden)) if projection else None
-            cells.append("{:.1f}, {:.1f}×, {}×, {}×".format(*known[:4]) if known else "")
+            published = PAPER.get((embedding, hidden)) if projection else None
+            cells.append("{:.1f}, {:.1f}×, {}×, {}×".format(*published[:4]) if published else "")
             print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -4,10 +4,12 @@
     python benchmarks/sweep_at_scale.py 200000 2000000      other sizes
 
 The corpus is that of `benchmarks/text.py`: four languages, half of the sentences without tags. One small teacher and
-one small student are trained for a few hundred steps, since memory is what is asked; every sentence goes through the
-teacher, and is encoded for the student. Memory is the most that any process of the kind took, in MiB: what it holds
-itself (`own`, pages that no file holds), and with the pages of mapped files, which processes share and the system takes
-back where it needs them (`resident`). Ray's workers take about 350 MiB for Python and its libraries alone. Linux only.
+one small student are trained for a few hundred steps, since memory is the question. Every sentence goes through the
+teacher, and is encoded for the student.
+
+Memory is the peak over all processes of a kind, in MiB: `own` (pages of no file) and `resident` (with pages of mapped
+files, which processes share and the system takes back when it needs them). Ray's workers take about 350 MiB for Python
+and its libraries. Linux only.
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ PHASES = ("teachers", "precompute", "latency", "trials")
 
 
 class Memory:
-    """The most that each kind of process took, looked at twice a second."""
+    """Peak memory in KiB by kind of process, sampled twice a second: anonymous, and resident."""
 
     def __init__(self, driver: int):
-        self.driver, self.most = driver, dict[str, tuple[int, int]]()
+        self.driver, self.peaks = driver, dict[str, tuple[int, int]]()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -60,7 +62,7 @@ class Memory:
     def end(self) -> dict[str, tuple[int, int]]:
         self._ended.set()
         self._thread.join()
-        return self.most
+        return self.peaks
 
     def _watch(self) -> None:
         while not self._ended.wait(0.5):
@@ -68,16 +70,19 @@ class Memory:
                 try:
                     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
                 except OSError:
-                    continue  # it has ended
-                found = {
+                    continue  # the process has ended
+                kib_by_field = {
                     name: int(kib) for name, kib in re.findall(r"^(\w+): +(\d+) kB", rollup, re.MULTILINE)
                 }
-                own, resident = self.most.get(kind, (0, 0))
-                self.most[kind] = max(own, found["Anonymous"]), max(resident, found["Rss"])
+                anonymous, resident = self.peaks.get(kind, (0, 0))
+                self.peaks[kind] = (
+                    max(anonymous, kib_by_field["Anonymous"]),
+                    max(resident, kib_by_field["Rss"]),
+                )
 
 
 def processes(driver: int) -> Iterator[tuple[str, int]]:
-    """Kind and number of the sweep's processes."""
+    """Yield kind and process id of the processes of the sweep."""
     yield "driver", driver
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -85,7 +90,7 @@ def processes(driver: int) -> Iterator[tuple[str, int]]:
                 title = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            # Ray names a worker by what it does.
+            # Ray puts the running task into the title of a worker.
             if title.startswith("ray::") and "IDLE" not in title:
                 yield "precompute actor" if "Map" in title else "trial actor", int(folder.name)
 
@@ -111,14 +116,14 @@ def measure(sentences: int, folder: Path) -> dict[str, float]:
             if phase in PHASES:
                 begun.setdefault(phase, time.monotonic())
                 begun[f"{phase} ended"] = time.monotonic()
-    most = memory.end()
+    peaks = memory.end()
     if sweep.returncode:
         raise SystemExit("".join(lines))
     seconds = {phase: begun[f"{phase} ended"] - begun[phase] for phase in PHASES if phase in begun}
     figures: dict[str, float] = {"reading": begun["teachers"] - started, **seconds}
     figures["sentences/s through the teacher"] = sentences / seconds["precompute"]
-    for kind, (own, resident) in sorted(most.items()):
-        figures |= {f"{kind}, own": own * 1024 / MIB, f"{kind}, resident": resident * 1024 / MIB}
+    for kind, (anonymous, resident) in sorted(peaks.items()):
+        figures |= {f"{kind}, own": anonymous * 1024 / MIB, f"{kind}, resident": resident * 1024 / MIB}
     return figures
 
 

@@ -1,19 +1,20 @@
-"""What a sweep takes beside training: seconds by phase and for each trial; and against a plain Ray Tune sweep.
+"""Overhead of a sweep beside training: seconds by phase and trial, and a comparison with a plain Ray Tune sweep.
 
     python benchmarks/sweep_overhead.py                       ten trials, one worker each, two at a time (a minute)
     python benchmarks/sweep_overhead.py --workers 2           the same under Ray Train, one at a time
     python benchmarks/sweep_overhead.py --against CHECKPOINT CORPUS [--sentences 2000] [--trials 10]
 
-Overhead of a trial: (seconds of the phase × runs at a time − seconds of training) / trials, with the start of the first
-trials. Training is the median run, times the runs: all settings are of one shape, and the first run of a process also
-imports what training needs, which counts as a start.
+Overhead of a trial: (seconds of the phase × runs at a time − seconds of training) / trials. It includes the start of
+the first trials. Training is the median run times the number of runs, as all settings are of one shape. The
+first run of a process also imports what training needs; the median leaves this out, so it counts as a start.
 
---against: CHECKPOINT (multilingual-e5-small, say) with a head, trained for one step, is the teacher of a student that
-learns its logits and hidden states, on CORPUS, a folder of CoNLL files ({lang}/train.conllu). raykd runs the teacher
-once; the plain sweep runs it in each trial, once, before the student is trained, by the same code, and keeps nothing.
-Both get a teacher that is trained, the corpus read, and the same settings. A plain sweep starts an actor for each
-trial; `reused` keeps its actors as raykd does. Seconds are those of the whole commands, Ray's start among them; raykd
-also measures what teacher and students cost, once for a shape: `costs known` leaves that out.
+--against: the teacher is CHECKPOINT (multilingual-e5-small, say) with a head, trained for one step. A student learns
+its logits and hidden states on CORPUS, a folder of CoNLL files ({lang}/train.conllu). raykd runs the teacher once. The
+plain sweep runs it in each trial, before the student is trained, by the same code, and keeps nothing.
+
+Both start with a trained teacher, the corpus as read, and the same settings. A plain sweep starts an actor for each
+trial; `reused` keeps its actors as raykd does. Seconds are those of the whole commands with the start of Ray.
+raykd also measures the costs of teacher and students, once for a shape; `costs known` leaves this out.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ TINY: dict[str, Any] = {
 
 
 def distilled(checkpoint: str, corpus: str, sentences: int) -> dict[str, Any]:
-    """The recipe of the comparison."""
+    """Return the recipe of the comparison."""
     from teacher_once import (
         english,  # imports PyTorch, which the process that only starts others does not need
     )
@@ -81,7 +82,18 @@ def sweep_file(
     workers: int,
     resources: dict[str, Any] | None = None,
 ) -> Path:
-    """A random search of learning rates; JSON is YAML, too. `resources` is laid over the section of this name."""
+    """Write the sweep file of a random search over learning rates, as JSON, which is YAML too.
+
+    Args:
+        folder: Folder of the file, the store and the tracking database.
+        recipe: All keys of a recipe.
+        trials: Number of trials.
+        workers: Workers of a run.
+        resources: Keys that replace those of the section `resources`.
+
+    Returns:
+        The path of the file.
+    """
     at_once = SLOTS if workers == 1 else 1
     tree = {
         "name": "overhead",
@@ -102,8 +114,9 @@ def sweep_file(
 
 
 class ProcessorTime(threading.Thread):
-    """Counts the processor seconds of a process and all that come of it, by looking at them again and again: what a
-    process used after the last look is not counted.
+    """Processor seconds of a process with all descendants, sampled five times a second.
+
+    Time after the last sample of a process is not counted.
     """
 
     def __init__(self, pid: int):
@@ -112,19 +125,19 @@ class ProcessorTime(threading.Thread):
 
     @property
     def seconds(self) -> float:
-        return sum(list(self._used.values()))  # it grows meanwhile
+        return sum(list(self._used.values()))  # a copy, since the thread adds processes meanwhile
 
     def run(self) -> None:
         with suppress(psutil.Error):
             while self._root.is_running():
-                for each in [self._root, *self._root.children(recursive=True)]:
+                for process in [self._root, *self._root.children(recursive=True)]:
                     with suppress(psutil.Error):
-                        self._used[each.pid, each.create_time()] = sum(each.cpu_times()[:2])
+                        self._used[process.pid, process.create_time()] = sum(process.cpu_times()[:2])
                 time.sleep(0.2)
 
 
 class Took(NamedTuple):
-    """Seconds, and processor seconds of all processes."""
+    """Wall seconds, and processor seconds of all processes."""
 
     seconds: float
     processor: float
@@ -136,16 +149,16 @@ class Took(NamedTuple):
 def command(
     folder: Path, *words: str, cpus: int | None = SLOTS, limit_s: float | None = None
 ) -> tuple[Took, dict[str, Took]]:
-    """What `raykd …` takes, in all and by phase.
+    """Run `raykd …` and return the seconds, in all and by phase.
 
     Args:
-        folder: in which it runs.
-        words: of the command.
-        cpus: CPUs that Ray has; None: those of the machine.
-        limit_s: seconds after which it is killed.
+        folder: Working folder of the command.
+        words: Arguments of the command.
+        cpus: CPUs of Ray; None for those of the machine.
+        limit_s: Seconds after which the command is killed.
 
     Raises:
-        SystemExit: it failed; the message is its output.
+        SystemExit: The command failed; the message is its output.
     """
     program = [sys.executable, "-c", "from raykd.cli.main import main; main()", *words]
     started, begun, ended, lines = time.monotonic(), dict[str, Took](), dict[str, Took](), []
@@ -176,7 +189,7 @@ def environment(cpus: int | None = SLOTS) -> dict[str, str]:
 
 
 def runs_of(store: Path, role: str) -> list[list[str]]:
-    """The runs of each trial, by their ids."""
+    """Return the ids of the runs, a list for every trial."""
     from raykd.storage.store import Storage
     from raykd.sweep.records import SweepRecords
 
@@ -191,7 +204,7 @@ def plain_run(store: Path, run_id: str, file: str) -> dict[str, Any]:
 
 
 def overhead(workers: int, trials: int) -> None:
-    """Print the seconds of each phase, and what a trial takes beside its training."""
+    """Print the seconds by phase, and the overhead of a trial."""
     with tempfile.TemporaryDirectory(prefix="raykd-overhead-") as name:
         folder = Path(name)
         path = sweep_file(folder, TINY, trials=trials, workers=workers)
@@ -200,7 +213,7 @@ def overhead(workers: int, trials: int) -> None:
             print(f"{phase:12s} {took}")
         at_once = SLOTS if workers == 1 else 1
         for phase, role in (("trials", "search"), ("baseline", "baseline")):
-            runs = [run_id for own in runs_of(folder / "store", role) for run_id in own]
+            runs = [run_id for trial_runs in runs_of(folder / "store", role) for run_id in trial_runs]
             training = statistics.median(
                 plain_run(folder / "store", run_id, "result.json")["wall_s"] for run_id in runs
             )
@@ -209,7 +222,7 @@ def overhead(workers: int, trials: int) -> None:
 
 
 def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
-    """Print the trials per hour of raykd and of plain sweeps."""
+    """Print the trials an hour of raykd and of plain sweeps."""
     with tempfile.TemporaryDirectory(prefix="raykd-overhead-") as name:
         folder = Path(name)
         recipe = distilled(checkpoint, corpus, sentences)
@@ -217,11 +230,11 @@ def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
         command(folder, "precompute", str(path))
         shutil.rmtree(folder / "store/transfer")
         total, phases = command(folder, "sweep", str(path))
-        print(", ".join(f"{phase} {own.seconds:.1f} s" for phase, own in phases.items()))
+        print(", ".join(f"{phase} {phase_time.seconds:.1f} s" for phase, phase_time in phases.items()))
         runs = [
             plain_run(folder / "store", run_id, "model.json")
-            for own in runs_of(folder / "store", "search")
-            for run_id in own
+            for trial_runs in runs_of(folder / "store", "search")
+            for run_id in trial_runs
         ]
         (folder / "plain.json").write_text(
             json.dumps({"store": str(folder / "store"), "recipe": recipe, "runs": runs})
@@ -232,22 +245,24 @@ def against(checkpoint: str, corpus: str, sentences: int, trials: int) -> None:
             started = time.monotonic()
             subprocess.run(program, check=True, env=environment(), stdout=subprocess.DEVNULL)
             took[contestant] = time.monotonic() - started
-        for contestant, own in took.items():
-            ratios = " and ".join(f"{own / took[each]:.1f}" for each in ("raykd", "raykd, costs known"))
-            print(f"{contestant:18s} {own:7.1f} s, {3600 * trials / own:6.0f} trials/h", end="")
+        for contestant, seconds in took.items():
+            ratios = " and ".join(
+                f"{seconds / took[baseline]:.1f}" for baseline in ("raykd", "raykd, costs known")
+            )
+            print(f"{contestant:18s} {seconds:7.1f} s, {3600 * trials / seconds:6.0f} trials/h", end="")
             print("" if "raykd" in contestant else f"; raykd does {ratios} times as many")
 
 
 def plain_sweep(path: Path, *, reused: bool) -> None:
-    """A sweep as one writes it with Ray Tune: each trial loads the teacher, runs it, and trains a student."""
+    """Run a plain Ray Tune sweep: every trial loads the teacher, runs it, and trains a student."""
     import ray
     from ray import tune
 
-    given = json.loads(path.read_text())
+    settings = json.loads(path.read_text())
     ray.init(num_cpus=SLOTS, include_dashboard=False, log_to_driver=False, logging_level="error")
     results = tune.Tuner(
         tune.with_resources(plain_trial, {"cpu": 1}),
-        param_space={**given, "runs": None, "run": tune.grid_search(given["runs"])},
+        param_space={**settings, "runs": None, "run": tune.grid_search(settings["runs"])},
         tune_config=tune.TuneConfig(reuse_actors=reused),
         run_config=tune.RunConfig(storage_path=tempfile.mkdtemp(prefix="raykd-plain-"), verbose=0),
     ).fit()
@@ -256,7 +271,7 @@ def plain_sweep(path: Path, *, reused: bool) -> None:
 
 
 def plain_trial(config: dict[str, Any]) -> None:
-    """Everything that a trial needs: corpus and teacher as they are stored, and a folder of its own for the rest."""
+    """Run the teacher and train a student: corpus and teacher from the store, everything else in a new folder."""
     import torch
     from ray import tune
 
@@ -275,9 +290,9 @@ def plain_trial(config: dict[str, Any]) -> None:
         for part in Path(config["store"]).iterdir():
             if part.name not in ("transfer", "runs", "sweeps"):
                 (Path(folder) / part.name).symlink_to(part)
-        asked = Recipe.model_validate_json(json.dumps(config["recipe"]))
-        ready = prepare(asked, Storage(folder))
-        needs = stored_needs([asked], unlabelled=ready.unlabelled)
+        recipe = Recipe.model_validate_json(json.dumps(config["recipe"]))
+        ready = prepare(recipe, Storage(folder))
+        needs = stored_needs([recipe], unlabelled=ready.unlabelled)
         plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
         assert plan is not None
 
@@ -299,13 +314,13 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--reused", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.plain:
-        plain_sweep(given.plain, reused=given.reused)
-    elif given.against:
-        against(*given.against, given.sentences, given.trials)
+    arguments = parser.parse_args()
+    if arguments.plain:
+        plain_sweep(arguments.plain, reused=arguments.reused)
+    elif arguments.against:
+        against(*arguments.against, arguments.sentences, arguments.trials)
     else:
-        overhead(given.workers, given.trials)
+        overhead(arguments.workers, arguments.trials)
 
 
 if __name__ == "__main__":

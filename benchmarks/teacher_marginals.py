@@ -1,9 +1,9 @@
-"""Teachers by their best labelling, and by the likeliest label of each word, on test (Wang et al. 2021, Table 6).
+"""Scores of teachers on test by the best labelling and by the likeliest labels (Wang et al. 2021, Table 6).
 
     python benchmarks/teacher_marginals.py STORE TEACHER…    `raykd plan` names the teachers of a sweep
 
-A MaxEnt student learns the token marginals of its teacher (cases 2a and 4). What they know by themselves is how well
-the likeliest label of each word does; the best labelling also knows which labels follow each other.
+A MaxEnt student learns the token marginals of its teacher (cases 2a and 4). The score of the likeliest label of every
+word shows how much the marginals know. The best labelling also knows which labels follow each other.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ DECODINGS = ("best labelling", "likeliest labels")
 
 
 def both(output: Output, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each sentence of a batch its best labelling, and the label of the highest marginal of every word."""
+    """Return, for the sentences of a batch, the best labelling and the labels with the highest marginals."""
     of = output.distribution
     apart = replace(output, distribution=Chain(token_marginals(of), of.lengths_B), legal=None)
     return list(zip(best_labels(output), best_labels(apart), strict=True))
 
 
 def scores(store: str, teacher_id: str) -> dict[str, Score]:
-    """The score of one teacher on the test of its languages, by each way of decoding."""
+    """Return the scores of a teacher on test, by way of decoding."""
     storage = Storage(store)
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     part, task = encoded_part(store, run, "test"), TASKS[run.task]
@@ -47,8 +47,8 @@ def scores(store: str, teacher_id: str) -> dict[str, Score]:
     tags, languages = cached_corpus(store, run.corpus_id).tag_set, list(part.languages)
     predicted = zip(*predict(load_model(storage, run), part.text, both, worker=Worker()), strict=True)
     return {
-        name: task.score(gold, own, tag_set=tags, languages=languages)["source"]
-        for name, own in zip(DECODINGS, predicted, strict=True)
+        name: task.score(gold, labellings, tag_set=tags, languages=languages)["source"]
+        for name, labellings in zip(DECODINGS, predicted, strict=True)
     }
 
 
@@ -57,11 +57,17 @@ def main() -> None:
     parser.add_argument("store")
     parser.add_argument("teachers", nargs="+")
     arguments = parser.parse_args()
-    every = [scores(arguments.store, teacher_id) for teacher_id in arguments.teachers]
+    teacher_scores = [scores(arguments.store, teacher_id) for teacher_id in arguments.teachers]
     for name in DECODINGS:
-        found = {language: value for each in every for language, value in each[name].by_language.items()}
-        by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in found.items())
-        print(f"{name}: {100 * fmean(found.values()):.1f} ({by_language})")
+        scores_by_language = {
+            language: value
+            for decoding_scores in teacher_scores
+            for language, value in decoding_scores[name].by_language.items()
+        }
+        by_language = ", ".join(
+            f"{language} {100 * value:.1f}" for language, value in scores_by_language.items()
+        )
+        print(f"{name}: {100 * fmean(scores_by_language.values()):.1f} ({by_language})")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""A teacher that runs once against a teacher inside each trial: sentences a second, and a sweep's hours.
+"""A teacher run once against a teacher inside all trials: sentences a second, and seconds of a sweep.
 
     python benchmarks/teacher_once.py CHECKPOINT CORPUS     CORPUS: a folder of CoNLL files, {lang}/train.conllu
     python benchmarks/teacher_once.py CHECKPOINT CORPUS --precision bf16 --sentences 2000
 
-The teacher is CHECKPOINT with a new head. On one thread, over the same unlabelled sentences, three rounds in turns:
+The teacher is CHECKPOINT with a new head. Contestants, on one thread, over the same unlabelled sentences, three rounds
+in turns:
 
-    precompute    the teacher reads each sentence, and logits and hidden states of a layer are written to the store
+    precompute    the teacher reads every sentence, and logits and hidden states of a layer are written to the store
     student       an epoch of a student (E 100, H 200) that learns both from the store
-    teacher       the teacher reads the student's batches, and nothing is written: what an epoch costs more with the
-                  teacher inside the trial, as in a loop that runs both models on each batch
+    teacher       the teacher reads the student's batches, and nothing is written: the further cost of an epoch with
+                  the teacher inside the trial, as in a loop that runs both models on each batch
 
-A trial with the teacher inside costs student + teacher in each epoch; with raykd the sweep costs one precompute, and
-each epoch the student alone. Seconds are medians.
+A trial with the teacher inside costs student + teacher in each epoch. A sweep with raykd costs one precompute, and
+student in each epoch. Seconds are medians.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ BATCH_TOKENS = 2000
 
 
 def english(corpus: str, sentences: int) -> dict[str, Any]:
-    """WikiAnn's English: 300 labelled sentences, and so many without labels."""
+    """Return the `corpus` section for English WikiAnn: 300 labelled sentences, and `sentences` without labels."""
     return {
         "source": "conll", "root": corpus, "languages": ("en",), "train": "{lang}/train.conllu",
         "columns": {"token": 1, "tag": 2}, "scheme": "iob2", "cap": 300, "unlabelled": "rest",
@@ -58,7 +59,10 @@ def english(corpus: str, sentences: int) -> dict[str, Any]:
 
 
 def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, layer: int) -> Recipe:
-    """A teacher of one optimiser step, which costs what one of many does, and a student of logits and hidden states."""
+    """Return the recipe of a student of logits and hidden states.
+
+    The teacher is trained for one step, as its cost does not depend on its training.
+    """
     return Recipe.model_validate(
         {
             "task": "ner",
@@ -89,10 +93,10 @@ def recipe(checkpoint: str, corpus: str, sentences: int, precision: str, layer: 
     )  # fmt: skip
 
 
-def read_once(ready: Preparation, asked: Recipe) -> float:
-    """Seconds a sentence in which one actor writes what the student reads."""
+def read_once(ready: Preparation, student_recipe: Recipe) -> float:
+    """Compute the signals in one actor, and return the seconds a sentence."""
     shutil.rmtree(Path(ready.storage.uri) / "transfer", ignore_errors=True)
-    needs = stored_needs([asked], unlabelled=ready.unlabelled)
+    needs = stored_needs([student_recipe], unlabelled=ready.unlabelled)
     plan = transfer_plan(ready.storage, [(ready.teachers[0], needs)])
     assert plan is not None
 
@@ -106,7 +110,10 @@ def read_once(ready: Preparation, asked: Recipe) -> float:
 
 
 def student_epoch(ready: Preparation, run: Run) -> float:
-    """Seconds a sentence of one epoch, without building the student and selecting on dev."""
+    """Train one epoch of the student, and return the seconds a sentence.
+
+    Building the student and selecting on dev are not counted.
+    """
     plan = training_plan(ready.storage.uri, run)
     with tempfile.TemporaryDirectory() as folder, closing(plan.stages[0].data()) as data:
         words = int(data.part.text.lengths[data.rows].sum())
@@ -119,7 +126,7 @@ def student_epoch(ready: Preparation, run: Run) -> float:
 
 
 def teacher_pass(ready: Preparation, run: Run, layer: int) -> float:
-    """Seconds a sentence in which the teacher reads batches of the student's size."""
+    """Run the teacher on batches of the student's size, and return the seconds a sentence."""
     teacher = ready.teachers[0].run
     model, text = (
         load_model(ready.storage, teacher).eval(),
@@ -134,7 +141,7 @@ def teacher_pass(ready: Preparation, run: Run, layer: int) -> float:
 
 
 def main() -> None:
-    """Print seconds and sentences a second of each, and what sweeps of some sizes cost both ways."""
+    """Print sentences a second, and the costs of sweeps of some sizes both ways."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkpoint")
     parser.add_argument("corpus")
@@ -142,26 +149,28 @@ def main() -> None:
     parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
     parser.add_argument("--layer", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        asked = recipe(given.checkpoint, given.corpus, given.sentences, given.precision, given.layer)
-        ready = prepare(asked, Storage(folder))
+        student_recipe = recipe(
+            arguments.checkpoint, arguments.corpus, arguments.sentences, arguments.precision, arguments.layer
+        )
+        ready = prepare(student_recipe, Storage(folder))
         execute_run(folder, ready.teachers[0].run, worker=Worker(), report=lambda _: None)
-        read_once(ready, asked)
-        (run,) = student_runs(asked, ready)
+        read_once(ready, student_recipe)
+        (run,) = student_runs(student_recipe, ready)
         contestants = {
-            "precompute": lambda: read_once(ready, asked),
+            "precompute": lambda: read_once(ready, student_recipe),
             "student": lambda: student_epoch(ready, run),
-            "teacher": lambda: teacher_pass(ready, run, given.layer),
+            "teacher": lambda: teacher_pass(ready, run, arguments.layer),
         }
         times: dict[str, list[float]] = {name: [] for name in contestants}
-        for _ in range(given.rounds):
+        for _ in range(arguments.rounds):
             for name, measure in contestants.items():
                 times[name].append(measure())
-    once, student, teacher = (statistics.median(own) for own in times.values())
-    for name, own in times.items():
-        print(f"{name:12s} {1 / statistics.median(own):8.0f} sentences/s")
+    once, student, teacher = (statistics.median(seconds) for seconds in times.values())
+    for name, seconds in times.items():
+        print(f"{name:12s} {1 / statistics.median(seconds):8.0f} sentences/s")
     print("| trials | epochs | teacher once: s / 1,000 sentences | inside each trial | ratio |")
     print("|---:|---:|---:|---:|---:|")
     for trials, epochs in ((1, 1), (1, 10), (20, 10), (50, 30)):

@@ -1,9 +1,9 @@
-"""Teachers of one language each on the languages nobody learnt (Wang et al. 2020, Tables 4 and 5, row Teachers).
+"""Teachers of single languages on zero-shot languages (Wang et al. 2020, Tables 4 and 5, row Teachers).
 
     python benchmarks/teacher_targets.py STORE RUN    RUN: a student's run of a finished zero-shot sweep
 
-Says the score of every teacher of the run on each zero-shot language, and the mean over languages of the best teacher
-of each: what choosing a teacher by the test itself would give, and so the most that teachers give.
+Prints the score of every teacher of the run on all zero-shot languages, and the mean over languages of the best
+teacher. This mean chooses teachers by the test itself, so it is the most that teachers can reach.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from raykd.training.worker import Worker
 
 
 def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
-    """The score of one teacher on the test of each language of the corpus that has no training text."""
+    """Return the scores of a teacher on test, by zero-shot language of the corpus."""
     storage = Storage(store)
     run = storage.read_json(f"teachers/{teacher_id}/{MODEL}", Run.from_plain)
     corpus, task = cached_corpus(store, corpus_id), TASKS[run.task]
@@ -37,8 +37,8 @@ def scores(store: str, teacher_id: str, corpus_id: str) -> dict[str, float]:
         load_model(storage, run), text, partial(task.form.best_labellings, gold), worker=Worker()
     )
     languages = table["language"].to_pylist()
-    found = task.score(gold, predicted, tag_set=corpus.tag_set, languages=languages)
-    return dict(found["source"].by_language)
+    result = task.score(gold, predicted, tag_set=corpus.tag_set, languages=languages)
+    return dict(result["source"].by_language)
 
 
 def main() -> None:
@@ -49,10 +49,13 @@ def main() -> None:
     student = Storage(arguments.store).read_json(f"runs/{arguments.run}/{MODEL}", Run.from_plain)
     best: dict[str, float] = {}
     for source in student.sources:
-        own = scores(arguments.store, source.teacher_id, student.corpus_id)
-        by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in own.items())
-        print(f"{'+'.join(source.languages)}: {100 * fmean(own.values()):.1f} ({by_language})", flush=True)
-        best = {language: max(value, best.get(language, 0.0)) for language, value in own.items()}
+        teacher_scores = scores(arguments.store, source.teacher_id, student.corpus_id)
+        by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in teacher_scores.items())
+        print(
+            f"{'+'.join(source.languages)}: {100 * fmean(teacher_scores.values()):.1f} ({by_language})",
+            flush=True,
+        )
+        best = {language: max(value, best.get(language, 0.0)) for language, value in teacher_scores.items()}
     by_language = ", ".join(f"{language} {100 * value:.1f}" for language, value in best.items())
     print(f"best of each language: {100 * fmean(best.values()):.1f} ({by_language})")
 

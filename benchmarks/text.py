@@ -1,14 +1,19 @@
-"""Reading a corpus of any size: seconds, sentences a second, and the memory that each step needs at its peak.
+"""Reading a corpus of any size: seconds, sentences a second, and peak memory of each step.
 
     python benchmarks/text.py                       200,000 sentences (half a minute)
     python benchmarks/text.py 200000 2000000        two sizes
     python benchmarks/text.py 200000 --folder DIR   keep the corpus, and take it from there the next time
 
-A corpus of CoNLL columns is made: four languages, about 12 words a sentence, words as frequent as in text (Zipf), half
-of the sentences without tags. Each step runs in a process of its own: `read` from the files into the store, `open`
-again by the key of the files, `text` from the stored corpus to what a teacher reads, in the store. Memory is what a
-process needs beyond its imports, in MiB: all of it, pages of mapped files among it, which the system takes back where
-it needs them; and without them. `busy` are seconds of the processor: what counts on a machine that has other work.
+The benchmark makes a corpus of CoNLL columns: four languages, about 12 words a sentence, words as frequent as in text
+(Zipf), half of the sentences without tags. Steps run in separate processes:
+
+    read    from the files into the store
+    open    again, by the key of the files
+    text    from the stored corpus to the text that a teacher reads, in the store
+
+Memory is what a process needs beyond its imports, in MiB: with pages of mapped files, which the system takes back when
+it needs them (`MiB`), and without (`unmapped`). `busy` is seconds of the processor; look at these on a machine that has
+other work.
 """
 
 from __future__ import annotations
@@ -32,16 +37,20 @@ MIB = 2**20
 
 
 def make(folder: Path, count: int) -> None:
-    """A corpus of `count` sentences in `folder`, unless it is there."""
+    """Write a corpus of `count` sentences into `folder`, unless the folder has one already."""
     if (folder / "complete").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    own = count // len(LANGUAGES)
-    parts = {"dev": own // 100, "test": own // 100, "train": own // 2 - own // 50}
+    sentences_per_language = count // len(LANGUAGES)
+    parts = {
+        "dev": sentences_per_language // 100,
+        "test": sentences_per_language // 100,
+        "train": sentences_per_language // 2 - sentences_per_language // 50,
+    }
     for number, language in enumerate(LANGUAGES):
         draw = np.random.default_rng(number)
         words = [f"{language}{spelling(place)}" for place in range(WORDS)]
-        for part, sentences in {**parts, "unlabelled": own - sum(parts.values())}.items():
+        for part, sentences in {**parts, "unlabelled": sentences_per_language - sum(parts.values())}.items():
             with (folder / f"{language}.{part}").open("w", encoding="utf-8") as file:
                 for first in range(0, sentences, 10_000):
                     file.write(lines(draw, words, min(10_000, sentences - first), part != "unlabelled"))
@@ -49,7 +58,7 @@ def make(folder: Path, count: int) -> None:
 
 
 def spelling(place: int) -> str:
-    """A word: the more frequent ones are shorter."""
+    """Return a word for a rank of frequency; frequent words are short."""
     letters = ""
     while place:
         place, letter = divmod(place, 21)
@@ -71,7 +80,7 @@ def lines(draw: np.random.Generator, words: list[str], sentences: int, tagged: b
 
 
 def step(name: str, folder: Path, store: Path) -> dict[str, float]:
-    """One step, in this process."""
+    """Run one step in the current process, and return seconds and memory."""
     from raykd.corpora.conll import ConllSource
     from raykd.corpora.stored_sources import find_corpus
     from raykd.storage.store import Storage
@@ -91,12 +100,12 @@ def step(name: str, folder: Path, store: Path) -> dict[str, float]:
 
 
 def measured(do) -> dict[str, float]:
-    before, own_before = peak(), own_memory()
-    own, ended = [own_before], threading.Event()
+    before, anonymous_before = peak(), own_memory()
+    anonymous, ended = [anonymous_before], threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.01):
-            own.append(own_memory())
+            anonymous.append(own_memory())
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -109,7 +118,7 @@ def measured(do) -> dict[str, float]:
         "seconds": seconds,
         "busy": busy,
         "all": (peak() - before) / MIB,
-        "own": (max(own) - own_before) / MIB,
+        "own": (max(anonymous) - anonymous_before) / MIB,
     }
 
 
@@ -118,7 +127,7 @@ def peak() -> int:
 
 
 def own_memory() -> int:
-    """Bytes of this process that are no pages of files."""
+    """Return the anonymous memory (pages of no file) of the current process, in bytes."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.split("RssAnon:")[1].split()[0])
 
@@ -129,29 +138,29 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the corpora are kept")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--store", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.step:
-        print(json.dumps(step(given.step, given.folder, given.store)))
+    arguments = parser.parse_args()
+    if arguments.step:
+        print(json.dumps(step(arguments.step, arguments.folder, arguments.store)))
         return
     print(
         f"{'sentences':>12} {'step':<6} {'seconds':>8} {'busy':>8} {'a second':>10} {'MiB':>7} {'unmapped':>9}"
     )
-    for count in given.sentences:
-        with tempfile.TemporaryDirectory() as own:
-            folder = (given.folder or Path(own)) / f"corpus-{count}"
+    for count in arguments.sentences:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = (arguments.folder or Path(scratch)) / f"corpus-{count}"
             make(folder, count)
             for name in STEPS:
-                words = ["--step", name, "--folder", str(folder), "--store", f"{own}/store"]
-                done = subprocess.run(
+                words = ["--step", name, "--folder", str(folder), "--store", f"{scratch}/store"]
+                process = subprocess.run(
                     [sys.executable, __file__, *words], capture_output=True, text=True, check=False
                 )
-                if done.returncode:
-                    sys.exit(done.stderr)
-                found = json.loads(done.stdout)
-                seconds, busy = found["seconds"], found["busy"]
+                if process.returncode:
+                    sys.exit(process.stderr)
+                figures = json.loads(process.stdout)
+                seconds, busy = figures["seconds"], figures["busy"]
                 print(
                     f"{count:>12,} {name:<6} {seconds:>8.2f} {busy:>8.2f} {count / seconds:>10,.0f} "
-                    f"{found['all']:>7.0f} {found['own']:>9.0f}"
+                    f"{figures['all']:>7.0f} {figures['own']:>9.0f}"
                 )
 
 

@@ -1,11 +1,11 @@
-"""The best dependency trees, and second-order mean field: ours, and supar where it is installed.
+"""The best dependency trees, and second-order mean field: raykd, and supar if installed.
 
     PYTHONPATH=. python benchmarks/trees.py               32 sentences of 15 to 30 words, one thread
     PYTHONPATH=. python benchmarks/trees.py --words 100   … of 50 to 100
 
-All trees have a single root. Contestants get the same random scores, must agree before they are timed, and alternate,
-round by round, after one call each to warm up. Times are the process's own CPU time, so other work on the machine
-counts little; a ratio is a contestant's median over ours.
+All trees have a single root. Contestants get the same random scores and must agree before they are timed. They
+alternate after one call each to warm up. Times are processor time, so other work on the machine counts little. A ratio
+is a contestant's median over raykd's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_ARC = -1e32
 
 @dataclass(frozen=True)
 class Problem:
-    """The same random scores for every contestant. supar counts the root as a word, and wants a row for it."""
+    """Random scores, the same for all contestants. supar counts the root as a word, and needs a row for the root."""
 
     arcs: Arcs
     siblings_BHTT: Tensor
@@ -46,7 +46,7 @@ class Problem:
 
     @property
     def supar_siblings_BHHH(self) -> Tensor:
-        """[b, word, head, sibling]."""
+        """Scores of siblings in supar's order: [b, word, head, sibling]."""
         return pad(self.siblings_BHTT.permute(0, 2, 1, 3), (1, 0, 0, 0, 1, 0))
 
 
@@ -60,41 +60,41 @@ def problem_of(batch: int, words: int) -> Problem:
 
 
 def gradient(value: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Value and gradients in new leaves; the value is returned."""
+    """Compute value and gradients in new leaves, and return the value."""
     leaves = [part.clone().requires_grad_() for part in inputs]
-    found = value(*leaves)
-    found.sum().backward()
-    return found.detach()
+    result = value(*leaves)
+    result.sum().backward()
+    return result.detach()
 
 
 def best(p: Problem) -> dict[str, Call]:
-    found: dict[str, Call] = {"ours": lambda: best_trees(p.arcs)[0]}
+    calls: dict[str, Call] = {"ours": lambda: best_trees(p.arcs)[0]}
     if law := _supar("tree", "MatrixTree"):
         scores = p.supar_BHH
-        found["supar"] = lambda: law(scores.clone().requires_grad_(), p.arcs.lengths_B).argmax[:, 1:]
-    return found
+        calls["supar"] = lambda: law(scores.clone().requires_grad_(), p.arcs.lengths_B).argmax[:, 1:]
+    return calls
 
 
 def second_order(p: Problem) -> dict[str, Call]:
-    """Cross-entropy of given heads after three iterations with siblings, and its gradient."""
+    """Cross-entropy of the heads in `p` after three iterations with siblings, and the gradient."""
 
     def ours(scores: Tensor, siblings: Tensor) -> Tensor:
-        found = mean_field(Arcs(scores, p.arcs.lengths_B), siblings_BHTT=siblings)
-        chosen_BT = head_log_marginals(found).gather(2, p.heads_BT[:, :, None]).squeeze(2)
+        marginals = mean_field(Arcs(scores, p.arcs.lengths_B), siblings_BHTT=siblings)
+        chosen_BT = head_log_marginals(marginals).gather(2, p.heads_BT[:, :, None]).squeeze(2)
         return -chosen_BT[p.arcs.mask_BT].mean()
 
-    found = {"ours": lambda: gradient(ours, p.arcs.scores_BTH, p.siblings_BHTT)}
+    calls = {"ours": lambda: gradient(ours, p.arcs.scores_BTH, p.siblings_BHTT)}
     if layer := _supar("vi", "DependencyMFVI"):
         gold, scores, siblings = pad(p.heads_BT, (1, 0)), p.supar_BHH, p.supar_siblings_BHHH.contiguous()
-        found["supar"] = lambda: gradient(lambda *s: layer()(s, p.mask_BH, gold)[0], scores, siblings)
-    return found
+        calls["supar"] = lambda: gradient(lambda *s: layer()(s, p.mask_BH, gold)[0], scores, siblings)
+    return calls
 
 
 def with_grandparents(p: Problem) -> dict[str, Call]:
     def ours(scores: Tensor, siblings: Tensor, grandparents: Tensor) -> Tensor:
         arcs = Arcs(scores, p.arcs.lengths_B)
-        found = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents)
-        chosen_BT = head_log_marginals(found).gather(2, p.heads_BT[:, :, None]).squeeze(2)
+        marginals = mean_field(arcs, siblings_BHTT=siblings, grandparents_BTTH=grandparents)
+        chosen_BT = head_log_marginals(marginals).gather(2, p.heads_BT[:, :, None]).squeeze(2)
         return -chosen_BT[p.arcs.mask_BT].mean()
 
     return {"ours": lambda: gradient(ours, p.arcs.scores_BTH, p.siblings_BHTT, p.grandparents_BTTH)}
@@ -140,12 +140,12 @@ def main() -> None:
         contestants = contestants_of(problem)
         expected = contestants["ours"]()
         for name, call in contestants.items():
-            given = call()
+            result = call()
             if expected.is_floating_point():
                 torch.testing.assert_close(
-                    given.float(), expected, atol=1e-3, rtol=1e-4, msg=f"{job}: {name}"
+                    result.float(), expected, atol=1e-3, rtol=1e-4, msg=f"{job}: {name}"
                 )
-            elif not torch.equal(given[problem.arcs.mask_BT], expected[problem.arcs.mask_BT]):
+            elif not torch.equal(result[problem.arcs.mask_BT], expected[problem.arcs.mask_BT]):
                 print(f"{job}: {name} finds other trees")
         took = medians(contestants, options.rounds)
         rest = "".join(f"   {name} {took[name] / took['ours']:7.1f}×" for name in took if name != "ours")

@@ -1,4 +1,4 @@
-"""Sections on chains: the device and its kernels, equality with float64 on the processor, and times beside peers.
+"""Sections on chains: the device and the kernels, equality with float64 on the processor, and times beside peers.
 
 B batch, T time, Y tags.
 """
@@ -30,14 +30,14 @@ OPERATIONS = ("nll", "marginals", "viterbi", "kbest10", "top_wk", "structural", 
 CELLS = ((32, 16, 9), (128, 32, 17), (512, 32, 9), (512, 128, 41))
 SMALL_CELLS = ((4, 5, 3), (8, 9, 5))
 EXTRA_SHAPES = ((5, 6, 5), (16, 12, 130))
-"""Shapes of the comparison beside the cells; the kernels take no more than 128 tags."""
+"""Further shapes for the comparison; the second has more tags than the kernels take (128)."""
 PEERS = {"pytorch-crf": ("torchcrf", pytorch_crf), "torch-struct": ("torch_struct", torch_struct)}
 ROUNDS, PATIENCE_S = 7, 0.5
 PACKAGES = ("numpy", "triton", "transformers", "ray", "mlflow", "optuna", "pytorch-crf", "torch-struct")
 
 
 def describe_device(place: Place) -> None:
-    """Print what computes here, the versions, and which code computed each operation on chains."""
+    """Print the devices, the versions, and the code behind every operation on chains: a kernel or plain PyTorch."""
     print_head("", "")
     if place.device == "cuda":
         properties = torch.cuda.get_device_properties(0)
@@ -65,7 +65,7 @@ def _version(package: str) -> str:
 
 @contextmanager
 def _asked_kernels() -> Iterator[dict[str, Any]]:
-    """Yield the kernels that operations ask for within it, with the module that has them, or None."""
+    """Yield the kernels looked up inside the context: operation to module, or None if there is none."""
     modules: dict[str, Any] = {}
     kernels = engine.kernels
 
@@ -87,7 +87,7 @@ def _computed_by(module: Any) -> str:
 
 
 def compare_with_cpu(place: Place) -> None:
-    """Print how far each operation in float32 on the device is from float64 on the processor."""
+    """Print the largest differences of float32 on the device from float64 on the processor, for all operations."""
     shapes = SMALL_CELLS if place.small else (*EXTRA_SHAPES, *CELLS)
     print("Largest differences from float64 on the processor, each divided by the larger of 1 and the value;")
     print("of paths: of their scores. Values and gradients together.\n")
@@ -96,7 +96,7 @@ def compare_with_cpu(place: Place) -> None:
         for scale in (1, 20):
             problem = _scaled(problem_of(*shape), scale)
             expected, computed = _results(_double(problem)), _results(problem.on(place.device))
-            # What a path is worth is asked of the float64 chain.
+            # Best paths may differ where scores are close: compare their scores under the float64 chain.
             for name in ("viterbi", "kbest10"):
                 paths = computed[name][0].cpu()
                 computed[name] = (reference.score(_double(problem).fixed(), paths),)
@@ -121,7 +121,7 @@ def _double(problem: Problem) -> Problem:
 
 
 def _results(problem: Problem) -> dict[str, tuple[Tensor, ...]]:
-    """What each operation gives: values and gradients, or paths and their scores."""
+    """Return the results of all operations: values and gradients, or paths and scores."""
     teacher = problem.teacher_chain()
     losses: dict[str, Callable[[Chain], Tensor]] = {
         "nll": lambda chain: structures.path_loss(chain, problem.paths[:, 0]),
@@ -145,16 +145,20 @@ def _results(problem: Problem) -> dict[str, tuple[Tensor, ...]]:
 
 def _difference(computed: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> str:
     largest = 0.0
-    for one, other in zip(computed, expected, strict=True):
-        one, other = one.cpu().double(), other.cpu().double()
-        # Of fewer labellings than K the rest has the score −∞.
-        apart = torch.where(one == other, 0, (one - other).abs() / other.abs().clamp(min=1))
+    for computed_values, expected_values in zip(computed, expected, strict=True):
+        computed_values, expected_values = computed_values.cpu().double(), expected_values.cpu().double()
+        # Where there are fewer than K labellings, the others have the score −∞ on both sides.
+        apart = torch.where(
+            computed_values == expected_values,
+            0,
+            (computed_values - expected_values).abs() / expected_values.abs().clamp(min=1),
+        )
         largest = max(largest, float(apart.max()))
     return f"{largest:.0e}"
 
 
 def time_operations(place: Place) -> None:
-    """Print the milliseconds of each operation, and how many times as long its peers take."""
+    """Print the milliseconds of all operations, and the times of the peers as multiples."""
     calls, absent = {"ours": ours()}, []
     for name, (module, make) in PEERS.items():
         if importlib.util.find_spec(module) is None:
@@ -187,7 +191,7 @@ def _cell(spent: dict[str, float], peers: list[str]) -> str:
 
 
 def clock_of(device: str) -> Callable[[], float]:
-    """Return a clock in seconds that first waits for all that the device was given."""
+    """Return a clock in seconds; it waits first until the device has finished."""
 
     def clock() -> float:
         if device == "cuda":

@@ -1,4 +1,4 @@
-"""A checkpoint of multilingual-e5-small's shape with random weights, made by Transformers' own classes."""
+"""A Transformers checkpoint of multilingual-e5-small's shape with random weights."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ SMALL_SIZES = {"num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads":
 
 
 def make_checkpoint(folder: Path, corpus: dict[str, Any], *, small: bool) -> str:
-    """Write the encoder with a tokenizer learnt from the training part of a built-in corpus; return its folder.
+    """Write the encoder, with a tokenizer trained on the training part of a built-in corpus.
 
-    e5's 250,037 pieces are those of a hundred languages; here there are at most 8,000, as after pruning.
+    The vocabulary has at most 8,000 pieces, as after pruning; e5 has 250,037, for a hundred languages.
 
     Args:
-        folder: is made.
-        corpus: the section of a sweep file.
-        small: two layers of 24, not twelve of 384.
+        folder: Folder that is made.
+        corpus: The `corpus` section of a sweep file.
+        small: Two layers of size 24, instead of twelve of 384.
+
+    Returns:
+        The path of the folder.
     """
     folder.mkdir()
     sentences = (

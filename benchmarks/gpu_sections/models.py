@@ -1,4 +1,4 @@
-"""The section on models: labelling, training steps of students, and fine-tuning beside a plain loop."""
+"""The section on models: labelling, training steps of students, and fine-tuning against a plain loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 
 
 def time_models(place: Place) -> None:
-    """Print the milliseconds of labelling a batch and of a training step, and sentences a second of fine-tuning."""
+    """Print milliseconds of labelling and of training steps, and sentences a second of fine-tuning."""
     _time_labelling(place)
     _time_steps(place)
     _time_fine_tuning(place)
@@ -52,11 +52,11 @@ def _time_labelling(place: Place) -> None:
                 torch.autocast(place.device, dtype, enabled=dtype != torch.float32),
             ):
                 spent = [_labelling_ms(model, size, place.device, rounds) for size in batches]
-            print_row(name, precision, *(f"{each:.2f}" for each in spent))
+            print_row(name, precision, *(f"{ms:.2f}" for ms in spent))
             if place.device == "cuda":
                 with torch.inference_mode():
                     spent = [_graph_ms(model, size, rounds, bf16=precision == "bf16") for size in batches]
-                print_row(f"{name}, one graph", precision, *(f"{each:.2f}" for each in spent))
+                print_row(f"{name}, one graph", precision, *(f"{ms:.2f}" for ms in spent))
 
 
 def _labelling_ms(model: Model, sentences: int, device: str, rounds: int) -> float:
@@ -77,10 +77,12 @@ def _time_steps(place: Place) -> None:
     print_head("E, H", "a step")
     clock, ready = clock_of(place.device), None
     for size in STEP_SIZES[:1] if place.small else STEP_SIZES:
-        asked = recipe(None, size, "crf", batch_tokens=BATCH_TOKENS)
+        student_recipe = recipe(None, size, "crf", batch_tokens=BATCH_TOKENS)
         if ready is None:
-            ready = prepared(f"{place.folder}/steps", asked)  # corpus and teacher are the same for all sizes
-        (run,) = student_runs(asked, ready)
+            ready = prepared(
+                f"{place.folder}/steps", student_recipe
+            )  # corpus and teacher are the same for all sizes
+        (run,) = student_runs(student_recipe, ready)
         loop, spent = loop_of(ready, run, torch.device(place.device)), []
         for number, rows in enumerate(loop._batches(0)):
             started = clock()

@@ -1,4 +1,4 @@
-"""Run sections of a report one after the other, each in a process of its own with a time limit of its own."""
+"""Run the sections of a report in turn, in separate processes with time limits."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_S = 2.0
-"""The last seconds of a section's limit, in which one that is late can only say where it is."""
+"""Last seconds of a section's limit, for the traceback of a section that is late."""
 LAST_LINES = 8
-"""How many lines of its errors a section that failed shows."""
+"""Lines of errors shown for a section that failed."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a section computes.
+    """The device and the folder of a section.
 
     Attributes:
         device: `cuda` or `cpu`.
-        small: whether the section takes its small form, which a processor does in seconds.
-        folder: an empty folder, removed after the section.
+        small: Run the small form, which takes seconds on a processor.
+        folder: Empty folder, removed after the section.
     """
 
     device: str
@@ -37,7 +37,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report: `write` prints its Markdown, in at most so many seconds."""
+    """One part of the report.
+
+    Attributes:
+        name: Title of the section, and with hyphens the name of the file.
+        limit_s: Seconds after which the section is stopped.
+        write: Prints the Markdown of the section.
+    """
 
     name: str
     limit_s: float
@@ -45,15 +51,15 @@ class Section:
 
 
 def run_sections(sections: Sequence[Section], place: Place, out: Path) -> list[str]:
-    """Run all sections; print the Markdown of each when it ends.
+    """Run all sections, and print the Markdown of a section when it ends.
 
-    Each writes its Markdown to a file of its own while it runs; where it fails or takes too long, its file ends with
-    the reason.
+    Every section writes its Markdown to a file while it runs. The file of a section that fails or takes too long ends
+    with the reason.
 
     Args:
-        sections: in the order in which they run.
-        place: where they compute.
-        out: the folder of the files.
+        sections: Sections in the order in which they run.
+        place: Device of the sections.
+        out: Folder of the files.
 
     Returns:
         The names of the sections that failed.
@@ -69,21 +75,21 @@ def run_sections(sections: Sequence[Section], place: Place, out: Path) -> list[s
 
 
 def _run(section: Section, place: Place, file: Path) -> bool:
-    """Run one section; return False where it failed."""
+    """Run one section; return False if it failed."""
     file.write_text(f"## {section.name[0].upper()}{section.name[1:]}\n\n")
     with tempfile.TemporaryDirectory(prefix="raykd-gpu-", ignore_cleanup_errors=True) as folder:
         errors, work = Path(folder, "errors"), Path(folder, "work")
         work.mkdir()
-        given = Place(place.device, place.small, str(work))
+        section_place = Place(place.device, place.small, str(work))
         process = multiprocessing.get_context("spawn").Process(
-            target=_work, args=(section.write, given, file, errors)
+            target=_work, args=(section.write, section_place, file, errors)
         )
         started = time.monotonic()
         process.start()
         try:
             process.join(section.limit_s - GRACE_S)
             if late := process.is_alive():
-                process.terminate()  # it says where it is
+                process.terminate()  # the section prints its traceback
                 process.join(GRACE_S)
         finally:
             process.kill()
@@ -103,8 +109,8 @@ def _run(section: Section, place: Place, file: Path) -> bool:
 
 
 def _work(write: Callable[[Place], None], place: Place, file: Path, errors: Path) -> None:
-    """Run a section in this process, with its output in the two files."""
-    os.setsid()  # so that its end is also the end of what it started
+    """Run a section in the current process, and write output and errors to the two files."""
+    os.setsid()  # a new group, so that the processes it starts can be killed with it
     for path, stream in ((file, sys.stdout), (errors, sys.stderr)):
         with path.open("ab") as opened:
             os.dup2(opened.fileno(), stream.fileno())
@@ -118,11 +124,11 @@ def _work(write: Callable[[Place], None], place: Place, file: Path, errors: Path
 
 
 def _stop(number: int, frame: object) -> None:
-    raise TimeoutError("its time is over")
+    raise TimeoutError("the section reached its time limit")
 
 
 def _end_group(process_id: int | None) -> None:
-    """Kill all that a section started and left running."""
+    """Kill the remaining processes of a section."""
     if process_id is not None:
         with suppress(ProcessLookupError):
             os.killpg(process_id, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Sections on training steps: how often one waits for the device, and whether a resumed run ends as another one."""
+"""Sections on training steps: how often a step waits for the device, and if a resumed run gives equal weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from raykd.training.execute import training_plan
 from raykd.training.prepare import Preparation, prepare
 from raykd.training.training_loop import Distiller
 from raykd.training.worker import Worker
-from tests.fake_gpu import GPU, gpu, place
+from tests.fake_gpu import GPU, gpu
+from tests.fake_gpu import place as executing_line
 from tests.teachers.checkpoints import make_checkpoint
 from tests.training.loops import distiller, same, weights_of
 from tests.training.small import prepared, recipe, student_of
@@ -31,38 +32,41 @@ Waits = Counter[tuple[str, str]]
 FINE_TUNED = "a fine-tuned checkpoint"
 
 
-def count_waits(where: Place) -> None:
-    """Print how often a step waits, with the places: on the GPU as PyTorch counts, or on one that is not there."""
-    named = list(OBJECTIVES.items())[-3:] if where.small else OBJECTIVES.items()
+def count_waits(place: Place) -> None:
+    """Print how often a training step waits, with the lines of code.
+
+    PyTorch counts the waits on a GPU; in the small form the fake GPU of the tests counts them.
+    """
+    objectives = list(OBJECTIVES.items())[-3:] if place.small else OBJECTIVES.items()
     store = prepared(
-        f"{where.folder}/store", *(recipe(objective=objective, schedule=SHORT) for _, objective in named)
+        f"{place.folder}/store", *(recipe(objective=objective, schedule=SHORT) for _, objective in objectives)
     )
-    counted_by = "a GPU that is not there" if where.small else "`torch.cuda.set_sync_debug_mode`"
+    counted_by = "a GPU that is not there" if place.small else "`torch.cuda.set_sync_debug_mode`"
     print(f"Waits of a step but the first one, which sends what stays; counted by {counted_by}.\n")
     print_head("a step of", "waits", "of the first step", "where (how often in a step)")
-    for name, objective in named:
-        _print_waits(store, student_of(store, objective=objective, schedule=SHORT), name, small=where.small)
-    ready = fine_tuning(where.folder)
-    _print_waits(ready, ready.teachers[0].run, FINE_TUNED, small=where.small)
+    for name, objective in objectives:
+        _print_waits(store, student_of(store, objective=objective, schedule=SHORT), name, small=place.small)
+    ready = fine_tuning(place.folder)
+    _print_waits(ready, ready.teachers[0].run, FINE_TUNED, small=place.small)
 
 
 def _print_waits(ready: Preparation, run: Run, name: str, *, small: bool) -> None:
     with gpu() if small else _sync_warnings() as waits:
         loop = distiller(ready.storage, run, folder=f"waits of {name}", worker=Worker(device=GPU))
-        first, *others = waits_of_steps(loop, waits)
-    total: Waits = sum(others, Counter())
-    places = ", ".join(f"{file} ({count / len(others):.2g})" for (file, _), count in total.most_common())
-    print_row(name, f"{total.total() / len(others):.2g}", first.total(), places or "–")
+        first, *later_steps = waits_of_steps(loop, waits)
+    total: Waits = sum(later_steps, Counter())
+    places = ", ".join(f"{file} ({count / len(later_steps):.2g})" for (file, _), count in total.most_common())
+    print_row(name, f"{total.total() / len(later_steps):.2g}", first.total(), places or "–")
 
 
 @contextmanager
 def _sync_warnings() -> Iterator[Waits]:
-    """Yield what `tests.fake_gpu.gpu` yields, of a real GPU: PyTorch warns of each operation that waits for it."""
+    """Yield the counts of waits on a real GPU, as `tests.fake_gpu.gpu` does, from the warnings of PyTorch."""
     waits: Waits = Counter()
 
     def note(message: Any, *_: Any, **__: Any) -> None:
         if "called a synchronizing" in str(message):
-            waits[place(), "the device is waited for"] += 1
+            waits[executing_line(), "the device is waited for"] += 1
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -75,7 +79,7 @@ def _sync_warnings() -> Iterator[Waits]:
 
 
 def fine_tuning(folder: str) -> Preparation:
-    """A tiny checkpoint of Transformers that is fine-tuned for an epoch."""
+    """Prepare the fine-tuning of a tiny Transformers checkpoint for one epoch."""
     path = make_checkpoint(Path(folder, "checkpoint"), longest=64)
     training = {"batch_tokens": 400, "learning_rate": 1e-3}
     teacher = {"kind": "hf_token_classifier", "path": path, "fine_tune": True, "scope": "all", "epochs": 1}
@@ -86,18 +90,18 @@ class _InterruptedError(Exception):
     """The training loop was interrupted."""
 
 
-def compare_resumed(where: Place) -> None:
-    """Print whether a run that was interrupted within an epoch ends with the weights of one that was not."""
+def compare_resumed(place: Place) -> None:
+    """Print the difference in weights between runs with and without an interruption within an epoch."""
     objective = {"kind": "structural"}
-    students = prepared(f"{where.folder}/store", recipe(objective=objective))
-    ready = fine_tuning(where.folder)
+    students = prepared(f"{place.folder}/store", recipe(objective=objective))
+    ready = fine_tuning(place.folder)
     runs = {
         "a student": (students, student_of(students, objective=objective)),
         FINE_TUNED: (ready, ready.teachers[0].run),
     }
     print("Weights of two runs without an interruption, and of one with: the largest difference.\n")
     print_head("", "twice the same run", "one resumed")
-    device = torch.device(where.device)
+    device = torch.device(place.device)
     for name, (preparation, run) in runs.items():
         first, second, resumed = (
             _trained(preparation, run, f"{name} {kind}", device, interrupted=kind == "resumed")
@@ -109,13 +113,21 @@ def compare_resumed(where: Place) -> None:
 def _trained(
     ready: Preparation, run: Run, folder: str, device: torch.device, *, interrupted: bool
 ) -> dict[str, Tensor]:
-    """The weights after training; if `interrupted`, at the last step of the last epoch, and taken up in a new loop."""
+    """Return the weights after training.
+
+    Args:
+        ready: Corpus, teacher and transfer set of the run.
+        run: The run to train.
+        folder: Folder of checkpoints.
+        device: Device of the model.
+        interrupted: Stop at the last step of the last epoch, and resume in a new loop.
+    """
     plan = replace(training_plan(ready.storage.uri, run), checkpoint_steps=1)
 
     def loop() -> Distiller:
-        made = distiller(ready.storage, run, folder=folder, plan=plan, worker=Worker(device=device))
-        made.model.to(device)
-        return made
+        training_loop = distiller(ready.storage, run, folder=folder, plan=plan, worker=Worker(device=device))
+        training_loop.model.to(device)
+        return training_loop
 
     if interrupted:
         first = loop()
@@ -138,7 +150,7 @@ def _trained(
     return {name: weight.cpu() for name, weight in weights_of(trained.model).items()}
 
 
-def _apart(one: dict[str, Tensor], other: dict[str, Tensor]) -> str:
-    if same(one, other):
+def _apart(first: dict[str, Tensor], second: dict[str, Tensor]) -> str:
+    if same(first, second):
         return "equal bit by bit"
-    return f"{max(float((one[name] - other[name]).abs().max()) for name in one):.0e}"
+    return f"{max(float((first[name] - second[name]).abs().max()) for name in first):.0e}"

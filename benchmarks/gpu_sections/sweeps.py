@@ -1,4 +1,4 @@
-"""Sections on whole commands: two sweeps to their fronts, and a run under Ray Train."""
+"""Sections on whole commands: two sweeps up to their fronts, and a run under Ray Train."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from raykd.training.model_folder import MODEL, RESULT
 from raykd.training.worker import Worker
 
 SWEEP_S = 77.0
-"""Seconds that each of the two sweeps may take."""
+"""Time limit of one sweep, in seconds."""
 SHOWN = ("dev_f1", "test_f1", "parameters", "latency_ms")
 """Columns of front.csv."""
 ROLES = {
@@ -29,15 +29,17 @@ ROLES = {
     "teachers": {"gpus_per_worker": 1},
     "precompute": {"workers": 1, "gpus_per_worker": 0.5},
 }
-"""What the roles take of the GPU."""
+"""Share of the GPU by role."""
 SMALL_SIZES = {"train": 24, "dev": 8, "test": 8, "unlabelled": 8}
 
 
 def run_sweeps(place: Place) -> None:
-    """Print how long a sweep of two trials takes to its front, with BiLSTM teachers and with an encoder of e5's shape.
+    """Print the seconds of two sweeps of two trials, and their fronts.
+
+    The teachers are BiLSTM-CRFs in the first sweep, and an encoder of e5's shape in the second.
 
     Raises:
-        RuntimeError: one of them failed.
+        RuntimeError: A sweep failed.
     """
     recipe = _recipe(place)
     fine_tuned = {
@@ -109,7 +111,7 @@ def _print_front(file: Path) -> None:
 
 
 def run_ray_train(place: Place) -> None:
-    """Print that a run of one worker under Ray Train, in a process group, equals one without Ray."""
+    """Print the losses of a run with one worker under Ray Train and of the same run without Ray."""
     folder = Path(place.folder)
     gpus = 1.0 if place.device == "cuda" else 0.0
     recipe = _recipe(place) | {"teachers": {"kind": "none"}, "objective": {"kind": "gold"}}
@@ -121,12 +123,12 @@ def run_ray_train(place: Place) -> None:
     (finished,) = (folder / "store/runs").iterdir()
     under_train = Storage(str(finished)).read_json(RESULT, RunResult.from_plain)
     run = Run.from_plain(Storage(str(finished)).read_json(MODEL))
-    # The same run in a store that has all but its result.
+    # The second run needs a store that has everything but the result of the first.
     shutil.copytree(folder / "store", folder / "alone", ignore=shutil.ignore_patterns("runs", "sweeps"))
     worker = Worker(device=torch.device(place.device))
     alone = execute_run(str(folder / "alone"), run, worker=worker, report=lambda _: None)
     print_head("epoch", "loss under Ray Train", "loss without Ray")
-    for one, other in zip(under_train.epochs, alone.epochs, strict=True):
-        print_row(one["epoch"] + 1, f"{one['loss']:.6f}", f"{other['loss']:.6f}")
+    for ray_epoch, plain_epoch in zip(under_train.epochs, alone.epochs, strict=True):
+        print_row(ray_epoch["epoch"] + 1, f"{ray_epoch['loss']:.6f}", f"{plain_epoch['loss']:.6f}")
     equal = under_train.weights_sha256 == alone.weights_sha256
     print(f"\nWeights: {'equal bit by bit' if equal else 'not equal bit by bit'}.")
