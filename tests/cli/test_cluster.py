@@ -13,7 +13,7 @@ from tests.sweep.in_process import code_of, without_ray
 
 @pytest.fixture
 def started(monkeypatch):
-    """How the process was replaced or ended."""
+    """The replacements and the ends of the process, in order."""
     ends: list[tuple[str, object]] = []
     monkeypatch.setattr(os, "execv", lambda program, arguments: ends.append((program, arguments)))
 

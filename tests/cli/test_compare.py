@@ -41,7 +41,7 @@ def saved(store: Path, name: str, corpus: str = "one") -> None:
 
 @pytest.fixture
 def output_of(tmp_path, monkeypatch, capsys):
-    """What the command prints and how it ends."""
+    """Run the command; return output, messages and exit code."""
     saved(tmp_path / "store", "ner")
 
     def run(*words: str) -> tuple[str, str, int]:

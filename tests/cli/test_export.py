@@ -49,7 +49,7 @@ def swept(tmp_path_factory):
 
 @pytest.fixture
 def export(capsys, tmp_path):
-    """What the command prints, with a new line for each of its words, and how it ends."""
+    """Run the command; return its output, with a line for each word, and its end."""
 
     def run(*words):
         code = code_of("export", *map(str, words))

@@ -21,7 +21,7 @@ CALLED = {"score_name": "accuracy", "score_label": "accuracy"}
 
 @pytest.fixture
 def front(tmp_path, monkeypatch, capsys):
-    """What the command prints for a sweep with two students on its front, and how it ends."""
+    """Run the command on a sweep with two students on the front; return its output and its end."""
     records = SweepRecords(Storage(str(tmp_path)), "pos")
     records.open(sweep_id="sweep-pos", text="{}", resume=False)
     records.save_teachers(
@@ -137,7 +137,7 @@ def test_no_student_is_an_answer_too(front):
 
 @pytest.fixture
 def small(tmp_path, monkeypatch, capsys):
-    """What `raykd front` prints in a folder where only the variant `small` of mine.yaml was run."""
+    """Run `raykd front` in a folder where only the variant `small` of mine.yaml was run; return the messages."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("name: mine\nvariants: {large: {}, small: {search: {trials: 3}}}\n")
     SweepRecords(Storage(".raykd"), "mine-small").open(sweep_id="sweep-s", text="{}", resume=False)

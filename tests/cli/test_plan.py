@@ -32,7 +32,7 @@ tracking: {models: none}
 
 @pytest.fixture
 def planned(tmp_path, monkeypatch, capsys):
-    """What `plan` prints in a folder where the sweep `own` has ended, and the words of the command at its end."""
+    """Run `plan` where the sweep `own` has ended; return its lines, and the words of the suggested command."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.yaml").write_text(TEXT)
     with without_ray():

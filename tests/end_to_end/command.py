@@ -38,7 +38,7 @@ main()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and what it printed."""
+    """The exit code and the output of a command that has ended."""
 
     code: int
     out: str
@@ -89,7 +89,7 @@ class Command:
         return [process for process in self.family() if any(part in _line(process) for part in parts)]
 
     def runs(self) -> bool:
-        """Whether the command has not ended."""
+        """True until the command has ended."""
         return self._driver.poll() is None
 
     def until(self, event: Callable[[], object]) -> None:
@@ -112,7 +112,7 @@ class Command:
         self._driver.send_signal(number)
 
     def output(self) -> str:
-        """What it has printed until now."""
+        """The output until now."""
         return self._ended().output
 
     def end(self) -> Ended:

@@ -290,7 +290,7 @@ def test_evaluate_gives_what_an_outside_program_counts_in_what_predict_writes(
 
 
 def test_the_test_figure_of_the_run_is_that_of_what_is_delivered(model, tmp_path):
-    """Where float32 gives another answer than the run's own model, the two best labellings are tied."""
+    """If float32 gives another answer than the model of the run, the two best labellings are tied."""
     scores = model.run.read_json(RESULT, RunResult.from_plain).scores.by_language("test")
     assert scores.keys() == model.gold.keys()
     tied = json.loads((model.export / "export.json").read_text())["agreement"]["tied"]

@@ -39,7 +39,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def refused(path, ray_cluster):
-    """How `precompute` ended on a disk that was full after some shards, and what was stored then."""
+    """Run `precompute` on a disk that is full after some shards; return its end, and the files in the store."""
     trap = path.parent / "trap"
     trap.mkdir()
     (trap / "sitecustomize.py").write_text(FULL_DISK)

@@ -31,7 +31,7 @@ onmessage = event => {
 
 
 def dumped(folder: Path, path: Path, *options: str):
-    """What a script of the page at `path` leaves in the element `seen`."""
+    """Return the text that a script of the page leaves in the element `seen`."""
     command = [
         str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
         "--virtual-time-budget=20000", "--window-size=1300,1000", *options, "--dump-dom", path.as_uri(),

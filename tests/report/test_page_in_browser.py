@@ -53,7 +53,7 @@ const press = (on, key) => on.dispatchEvent(new KeyboardEvent("keydown", {key, b
 
 
 def seen_in(folder: Path, page: str, *options: str) -> dict:
-    """What the script above finds on the page."""
+    """Return the findings of the script above on a page."""
     path = folder / "page.html"
     path.write_text(page.replace("</body>", f"<script>{LOOK}</script></body>"))
     return dumped(folder, path, *options)

@@ -45,7 +45,7 @@ class Swept:
 
     @property
     def shown(self) -> Any:
-        """What the publisher knows of the server, with the client that asks it."""
+        """The publisher's knowledge of the server, with its client."""
         return self.publisher.published
 
     def record(self, *trials: Trial) -> None:

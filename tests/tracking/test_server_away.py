@@ -43,7 +43,7 @@ class Unreliable:
 def ended(
     empty_mlflow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[Unreliable, Swept]]:
-    """How a client that fails so often was asked at the end of a sweep. Only its pauses take time."""
+    """Run the end of a sweep with a client that fails so often. Only its pauses take time."""
 
     def end(fails: int, *, patient: bool) -> tuple[Unreliable, Swept]:
         swept, paused = Swept(f"sqlite:///{shutil.copy(empty_mlflow, tmp_path)}", "ended"), list[float]()
