@@ -128,7 +128,7 @@ def test_a_sweep_starts_from_settings_keeps_to_its_budget_and_confirms_its_front
     with without_ray():
         call("plan", *words)
         printed = capsys.readouterr().out
-        assert "start: 1 setting of search.start_from come first" in printed
+        assert "start: 1 setting of search.start_from first" in printed
         assert "constraints: 2 of 2 student shapes meet those on costs" in printed
         call("sweep", *words)
         printed = capsys.readouterr().out
