@@ -74,8 +74,8 @@ def _changed_before(age: str | None, sweep: str | None) -> int | None:
 def _show(planned: Removal) -> None:
     """Print the bytes of all parts; of many parts the largest one by one, and the rest by kind."""
     if planned.records:
-        number = sum(stamp.bytes for stamp in planned.records.values())
-        stdout.print(f"sweeps/{planned.sweep}: {size(number)}")
+        bytes_ = sum(stamp.bytes for stamp in planned.records.values())
+        stdout.print(f"sweeps/{planned.sweep}: {size(bytes_)}")
     largest = sorted(planned.parts, key=lambda part: -part.bytes)[:MOST_PARTS]
     for part in largest:
         stdout.print(f"{part.kind}/{part.name}: {size(part.bytes)}")

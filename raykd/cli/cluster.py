@@ -31,7 +31,7 @@ MOST_RESTARTS = 2
 def cluster_session(
     sweep: Sweep, address: str | None, *, plain: bool = False, idle: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[Topology, Monitor]]:
-    """Yield the cluster and the progress monitor. The corpora are read first, as starting Ray takes seconds.
+    """Yield the cluster and the progress monitor. The corpora are read before Ray starts.
 
     Args:
         sweep: The sweep to compute.

@@ -35,8 +35,11 @@ def doctor(
         refuse_if_running(storage, note=stdout.print, damaged=damaged)
     if repair_ and (report.damages or report.temporary_files):
         repair_store(storage, report)
-        stdout.print("doctor: damaged parts removed. Next: raykd sweep FILE --resume computes them again")
-    elif report.damages:
+        if report.damages:
+            stdout.print("doctor: damaged parts removed. Next: raykd sweep FILE --resume computes them again")
+        else:
+            stdout.print("doctor: temporary files removed")
+    elif report.damages or report.temporary_files:
         stdout.print(f"Next: raykd doctor {store} --repair")
     if report.damages and not repair_:
         raise typer.Exit(StoreError.exit_code)

@@ -109,7 +109,7 @@ def export(
     for name in (name for name, value in options.items() if not value.strip()):
         message = "is empty; name a licence as Hugging Face does (cc-by-4.0), or omit it"
         raise SpecError((Fault(f"--{name.replace('_', '-')}", None, "", message),))
-    if all_ or _is_sweep(source, store):
+    if all_ or _names_sweep_or_trial(source, store):
         models = _sweep_sources(source, store, seed, options, whole_front=all_)
     elif seed is not None:
         raise SpecError(
@@ -128,7 +128,7 @@ def export(
         else:
             _print(_export_with_progress(model, folder, split))
     count = pluralise(len(models), "model")
-    if all(target.exists(CHECKPOINT_FILES[0]) for target in targets):
+    if all(folder.exists(CHECKPOINT_FILES[0]) for folder in targets):
         stdout.print(
             f"export: {count} in {target.address}. Next: load it with from_pretrained of Transformers, or set "
             "teachers.path to it"
@@ -160,7 +160,7 @@ def _refuse_files(targets: list[Storage]) -> None:
             raise StoreError(target.address, f"holds {existing} already", hint)
 
 
-def _is_sweep(name: str, store: str | None) -> bool:
+def _names_sweep_or_trial(name: str, store: str | None) -> bool:
     """True if a name belongs to a sweep or a trial, not to a run or a folder."""
     if RUN.fullmatch(name) or Storage(name).exists(MODEL):
         return False
@@ -217,7 +217,7 @@ def _sweep_sources(
             "/".join(part for part in (folder, model.folder) if part),
         )
         for folder, trial in chosen.items()
-        for model in _seed(seeds_of(records, trial), trial, seed)
+        for model in _models_of_seed(seeds_of(records, trial), trial, seed)
     ]
 
 
@@ -242,7 +242,7 @@ def _trial(records: SweepRecords, trials: list[Trial], number: str) -> Trial:
     return trial
 
 
-def _seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list[TrialModel]:
+def _models_of_seed(seeds: list[list[TrialModel]], trial: Trial, seed: int | None) -> list[TrialModel]:
     """The models of one seed of a trial."""
     if seed is not None and seed >= len(seeds):
         message = f"trial {trial.number} has {len(seeds)} seeds; choose from 0 to {len(seeds) - 1}"

@@ -54,7 +54,7 @@ def list(
         sweeps, kinds = sweep_summaries(storage, files), count_parts(files)
     _print_sweeps(sweeps)
     totals_by_kind = ", ".join(
-        f"{name} {count:,} ({size(number)})" for name, (count, number) in kinds.items()
+        f"{name} {count:,} ({size(bytes_)})" for name, (count, bytes_) in kinds.items()
     )
     stdout.print(f"list: {storage.address}: {totals_by_kind or 'nothing'}")
     first_with_trials = next((sweep.name for sweep in sweeps if sweep.trials), None)

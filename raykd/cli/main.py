@@ -69,7 +69,11 @@ class Verbs(TyperGroup):
         if name in COMPUTING and "--help" not in rest and not ctx.resilient_parsing:
             stdout.print(f"{name}: starting")
         if ctx.resilient_parsing and name in SLOW:
-            return name, command, rest  # a key press must not wait for Ray: the shell completes files
+            return (
+                name,
+                command,
+                rest,
+            )  # completion must not wait for Ray; the shell itself completes names of files
         return name, command and _imported(str(name)), rest
 
 
@@ -132,9 +136,8 @@ def main() -> None:
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     set_defaults(TELEMETRY_OFF)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, TextIOWrapper
-        ):  # a terminal that is not UTF-8 shows other signs by their numbers
+        # A terminal that is not UTF-8 shows characters that its encoding lacks as \u2026.
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False, prog_name="raykd")

@@ -133,7 +133,7 @@ class RunningPage:
             self._next = began + self._took / SHARE
 
     def interrupted(self) -> None:
-        """Mark the page as final: the sweep has ended."""
+        """Write the page once more, without progress, if that is quick."""
         if self._took is not None and self._took < QUICK_S:
             with suppress(RaykdError, OSError):
                 self._write(running="")
@@ -146,7 +146,7 @@ class RunningPage:
 
 @contextmanager
 def update_page(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
-    """Update the page while the body runs; the body writes the final page."""
+    """Update the page while the body runs; the phase `report` writes the final page afterwards."""
     page = RunningPage(records)
     try:
         with monitor.watched_by(page):

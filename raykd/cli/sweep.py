@@ -84,12 +84,11 @@ def sweep(
         f"{where_argument(teachers, planned.file.task_entry.score_name)}--best {main_latency(objectives).name}, or\n"
         f"      {_mlflow_hint(planned.file.tracking.uri, publisher)}"
     )
-    # raykd leaves the alias: a service of `models:/NAME@ship` is for a person to change.
+    # raykd does not remove the alias: a service may load `models:/NAME@ship`, and only a person should change that.
     if judged.verdict.ship is None and (earlier := publisher.shipped_version()):
         stdout.print(
-            f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier} of an earlier "
-            "verdict; this verdict "
-            "ships no student. To ship none, remove the alias in the registry"
+            f"MLflow: the alias {SHIP} of {planned.file.name} still names {earlier} of an earlier verdict, and this "
+            "verdict ships no student; to ship none, remove the alias in the registry"
         )
     failed = [trial.name for trial in trials if trial.state == "FAILED"]
     front = pareto_front(trials, objectives)
@@ -130,7 +129,8 @@ def _run_all_phases(
         ):
             planned.begin(lease, resume=resume)
             with status_kept(listener, planned.records), published(planned, lease, listener) as publisher:
-                listener.untracked, context.publish = lambda: publisher.waiting, publisher.wake
+                listener.untracked = lambda: publisher.waiting
+                context.publish = publisher.wake
                 with update_page(listener, planned.records):
                     trials, teachers = run_sweep(context, publisher.pages)
                 report = Report(context)

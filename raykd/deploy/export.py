@@ -59,7 +59,7 @@ FILES = (WEIGHTS, ONNX, ONNX_INT8, VOCABULARY, LABELS, *LABELLER, README, CARD)
 SENTENCES = 1000
 """Most sentences on which the files are compared with the model."""
 TIE = 1e-5
-"""Difference of scores below which rounding decides which of two labellings is the best."""
+"""Largest difference of scores of two labellings that counts as a tie: rounding decides which is the best."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Agreement:
         too_long: Sentences left out because the model reads them in parts, which its graph does not.
         labels: Labels of the compared sentences.
         differing: File → labels that differ from those of the model in PyTorch.
-        tied: Sentences with other labels in float32 that have two best labellings, nearer than `TIE`.
+        tied: Sentences with other labels in float32, all with at most `TIE` between the two best labellings.
         scores: Score of the task on these sentences, of the model (`model.safetensors`) and of each file.
         score_label: Name of the score.
     """
@@ -269,7 +269,7 @@ def _compare(
     for number, (name, session) in enumerate(sessions.items()):
         with part_of_work(0.4 + 0.3 * number, 0.7 + 0.3 * number):
             file_labels[name] = _label_sentences(session.labels, text, model_labels)
-    tied = _count_ties(tagger, text, model_labels, file_labels[ONNX])
+    tied = _check_float32(tagger, text, model_labels, file_labels[ONNX])
     task = tagger.task
     gold = task.form.targets(table, pos=corpus.pos, labels=tagger.tag_set)
     answers: dict[str, Sequence[Any]] = {WEIGHTS: model_labels, **file_labels}
@@ -298,7 +298,7 @@ def _count_differences(labels: Sequence[np.ndarray], other_labels: Sequence[np.n
     return sum(int((a != b).sum()) for a, b in zip(labels, other_labels, strict=True))
 
 
-def _count_ties(
+def _check_float32(
     tagger: Tagger, text: EncodedText, model_labels: Sequence[np.ndarray], float32: Sequence[np.ndarray]
 ) -> int:
     """Count the sentences with ties whose float32 labels differ; ExportError if labels differ without a tie."""

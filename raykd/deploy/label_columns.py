@@ -1,7 +1,7 @@
 """Labelling of files with one word in a line and an empty line after a sentence.
 
-A parser fills HEAD and DEPREL of CoNLL-U; other files get one or two more columns. A parser reads parts of speech from
-the column of CoNLL-U named by its export.
+A parser fills HEAD and DEPREL of CoNLL-U, and adds two columns to other files; other models add one column. A parser
+reads parts of speech from the column of CoNLL-U named by its export.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def label_columns(
     batch: int = 32,
     report: Callable[[str], None] = lambda line: None,
 ) -> Iterator[str]:
-    """Yield the lines of sentences with a last column of labels; comments and empty lines stay in place.
+    """Yield the lines of sentences with their labels added; comments and empty lines stay in place.
 
     Args:
         labeller: The exported model.
@@ -108,11 +108,11 @@ def _block_text(block: Block, added: Iterator[Cells], separator: str) -> str:
         if row.cells:
             lines += front
             front = []
-        lines.append(f"{_append_cells(row, next(added), separator) if row.cells else row.text}\n")
+        lines.append(f"{_with_cells(row, next(added), separator) if row.cells else row.text}\n")
     return "".join(lines)
 
 
-def _append_cells(row: Row, added: Cells, separator: str) -> str:
+def _with_cells(row: Row, added: Cells, separator: str) -> str:
     """Return the line with `added` at the end; a tree fills its columns of CoNLL-U."""
     if len(added) == 1 or len(row.cells) != WIDTH:
         return separator.join([row.text, *added])
@@ -151,7 +151,7 @@ def _label_cells(
         yield [next(intents) for _ in parts] if labeller.utterances else []
         for words in parts:
             tags = next(labels)
-            # Of a task that labels whole sentences it is the same for all.
+            # A task that labels whole sentences gives one label; each word gets it.
             tags = tags if len(tags) == len(words) else tags * len(words)
             yield from (
                 [label] for label in (tags if scheme in (None, MODEL_SCHEME) else from_bioes(tags, scheme))

@@ -43,7 +43,7 @@ class Request:
         column: Column of the words (conll) or of the text (tsv), from 0; None finds it.
         scheme: Scheme of the labels in columns; None takes that of the file's labels, or else BIOES.
         batch: Texts or sentences labelled at once.
-        write: Format of a labelled text; JSON Lines and columns keep the format of the file.
+        write: Format of a labelled text; text and TSV only: JSON Lines and columns keep the format of the file.
         report: Receives a line of text on how columns are read.
     """
 
@@ -143,7 +143,8 @@ def recognise_form(
         requested_form: The form; `auto` recognises it as `raykd init` does.
 
     Returns:
-        The form, and the settings of its source; empty settings if the file was not recognised.
+        The form, and the settings of the detected source: empty for the standard input, or if the file is labelled in
+        another form.
 
     Raises:
         CorpusError: The file is missing, or has a form that cannot be labelled.

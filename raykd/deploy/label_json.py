@@ -54,7 +54,7 @@ def label_json(
             added = {renamed.get(name, name): value for name, value in written.items()}
             if new := added.keys() & plain.keys():
                 name = min(new)
-                problem = f"the line has a field {name!r}, which predict writes, and the first line has none"
+                problem = f"the line has a field {name!r}, which `raykd predict` writes, and the first line has none"
                 raise CorpusError(file, number, problem, "rename the field")
             yield json.dumps({**plain, **added}, ensure_ascii=False) + "\n"
 

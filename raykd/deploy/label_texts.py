@@ -57,14 +57,14 @@ def marked_line(labeller: Labeller, answer: Labelled) -> str:
 def text_cells(
     lines: Iterable[str], file: str, places: Sequence[int], *, separator: Separator, header: bool
 ) -> Numbered:
-    """Yield the texts of a table's rows, two texts of a row joined by a tab.
+    """Yield the texts of a table's rows, two texts of a row joined by `SEPARATOR`.
 
     Args:
         lines: Lines of the file.
         file: Name of the file, for errors.
         places: Columns of the texts, from 0.
         separator: Separator of the columns.
-        header: True if the first row has the names of the columns.
+        header: True leaves out the first row, with the names of the columns; it still sets the number of columns.
 
     Raises:
         CorpusError: A row has another number of columns than the first one.

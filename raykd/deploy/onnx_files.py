@@ -67,7 +67,7 @@ def int8_file(float32: bytes) -> bytes:
     Args:
         float32: Content of the file from `float32_file`.
     """
-    # Only who exports needs ONNX, which takes half a second to import.
+    # imported here: only exporting needs ONNX, which takes half a second to import.
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     from raykd.layers.graph import quiet_export

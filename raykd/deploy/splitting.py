@@ -17,7 +17,7 @@ from raykd.tasks import Task
 SENTENCES = 10_000
 """Most training sentences that are split, evenly spaced over the part."""
 ENOUGH = 0.99
-"""Share of sentences with the same words from which on no problem is reported."""
+"""Least share of equally split sentences for which no problem is reported."""
 MOST_EXAMPLES = 3
 IN_WORDS = {SIGNS: "at white space and signs", WHITESPACE: "at white space alone"}
 
@@ -73,7 +73,7 @@ def measure_splitting(task: Task, train: pa.Table | None, split: str | None) -> 
         split: One of the labeller's `SPLITS`; None for that of the task.
 
     Raises:
-        ExportError: The task labels whole texts, and its training splits them in another way than `split`.
+        ExportError: `split` is not white space, for a task that labels whole texts.
     """
     if task.unit == "sentence":
         if split not in (None, WHITESPACE):

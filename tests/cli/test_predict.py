@@ -342,7 +342,7 @@ def test_a_field_of_the_file_is_not_written_over(student, tmp_path, capsys):
     assert code_of("predict", student, str(tmp_path / "b.jsonl")) == 3
     message = " ".join(capsys.readouterr().err.split())
     assert (
-        "b.jsonl:2: the line has a field 'spans', which predict writes, and the first line has none"
+        "b.jsonl:2: the line has a field 'spans', which `raykd predict` writes, and the first line has none"
         in message
     )
 

@@ -263,11 +263,11 @@ def test_nothing_goes_while_distill_or_precompute_computes_and_a_killed_one_does
 def test_commands_without_a_sweep_have_a_lease_before_they_read_a_corpus(tmp_path, monkeypatch, verb):
     leases = []
 
-    def at_work(sweep, address, *, plain):
+    def session(sweep, address, *, plain):
         leases.extend(sweep.storage.names("working/"))
         raise StoreError("here", "is far enough", "end")
 
-    monkeypatch.setattr(f"raykd.cli.{verb}.at_work", at_work)
+    monkeypatch.setattr(f"raykd.cli.{verb}.cluster_session", session)
     file = Path("sweeps/quickstart.yaml")
     assert code_of(verb, str(file), "--set", f"store={tmp_path}/store") == 4
     assert [name.split("/")[1].partition("-")[0] for name in leases] == [verb]
