@@ -216,7 +216,7 @@ def refuse_header(start: Beginning, file: str, comment: str = "#") -> None:
     lines = ((place, line) for place, line in enumerate(start.lines) if _may_be_word(line))
     place = next((n for n, line in lines if not (comment and line.startswith(comment))), None)
     if place is not None and is_header(start.cut(start.lines[place])):
-        problem = f"the line has names of columns, not a word: {start.lines[place][:60]!r}"
+        problem = f"the line has the names of columns, not a word: {start.lines[place][:60]!r}"
         raise CorpusError(file, place + 1, problem, "remove the line")
 
 

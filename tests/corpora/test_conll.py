@@ -81,7 +81,7 @@ def test_comments_between_spaces(tmp_path):
     """They have as many columns as words, and are told by their sign, or by what is between their columns."""
     written = "# sent_id = 5\nPeter NNP X B-PER\n# id a\tdomain=en\nwent VBD X O\n\n# # # O\nHome NN X O\n"
     assert train(tmp_path, written) == [(["Peter", "went"], ["B-PER", "O"]), (["#", "Home"], ["O", "O"])]
-    with pytest.raises(CorpusError, match="t:2: the line has names of columns"):
+    with pytest.raises(CorpusError, match="t:2: the line has the names of columns"):
         train(tmp_path, "# my corpus\nword\ttag\nPeter\tB-PER\n")
 
 
