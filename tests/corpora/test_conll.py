@@ -176,8 +176,8 @@ def test_patterns_find_files_per_language(tmp_path):
         ("A\tO\n", {"encoding": "utf-9"}, None, "there is no text encoding 'utf-9'", "corpus.encoding"),
         ("A\tO\rB\tO\r\rC\tO\r", {}, 1, "a carriage return is inside the line", "end lines with LF or CR LF"),
         ("A\tO\nB\t\0O\n", {}, 2, "a zero byte is inside the line", "restore the file"),
-        ("", {}, None, "the file is empty", "fill it"),
-        ("\n \n", {}, None, "the file is empty", "fill it"),
+        ("", {}, None, "the file is empty", "add sentences"),
+        ("\n \n", {}, None, "the file is empty", "add sentences"),
         ("# only\n# comments\n", {}, None, "has no sentence", "fill it"),
     ],
 )
@@ -310,7 +310,7 @@ def test_damaged_compressed_files_are_reported(tmp_path):
     data[20] ^= 255
     (tmp_path / "t.gz").write_bytes(data)
     parts = dict.fromkeys(("train", "dev", "test"), "t.gz")
-    with pytest.raises(CorpusError, match=r"t\.gz: cannot be read"):
+    with pytest.raises(CorpusError, match=r"t\.gz: the file cannot be read"):
         read(source(tmp_path, **parts))
 
 

@@ -76,5 +76,5 @@ def test_what_one_file_cannot_hold_is_refused(tagger, monkeypatch):
 
 
 def test_several_models_have_no_file(tagger):
-    with pytest.raises(ExportError, match="export one of them"):
+    with pytest.raises(ExportError, match="export one of its members"):
         onnx_files(Ensemble([tagger, tagger], combine="scores"))
