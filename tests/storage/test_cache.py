@@ -21,7 +21,7 @@ def empty(tmp_path, monkeypatch):
     """A separate cache, as a process finds it that has used none yet."""
     monkeypatch.setenv("RAYKD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(digests, "_digests", {})
-    monkeypatch.setattr(cache, "_unchecked_bytes", {})
+    monkeypatch.setattr(cache, "_allowance_bytes", {})
 
 
 def fetched(name: str):

@@ -197,7 +197,7 @@ def test_an_object_stores_shards_go_through_a_cache_that_holds_a_part_of_them(fo
         remote.write(name, local.read(name))
     monkeypatch.setenv("RAYKD_CACHE", str(folder / "cache"))
     monkeypatch.setenv("RAYKD_CACHE_BYTES", "30000")
-    monkeypatch.setattr(cache, "_unchecked_bytes", {})
+    monkeypatch.setattr(cache, "_allowance_bytes", {})
     monkeypatch.setattr(module, "WINDOW_BYTES", 12_000)
     covered = [TeacherRows(Source.of(name, text), ROWS[name]) for name, text in TEXTS.items()]
     transfer = TransferSet.open(remote, covered, NEEDS)
