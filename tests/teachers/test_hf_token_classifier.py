@@ -172,9 +172,7 @@ def test_a_checkpoint_in_pickle_is_refused_unread(tmp_path):
         weights_checksum,
         lambda path: HFTokenClassifierTeacher(path=path).build(BuildInputs(tag_set=NER)),
     ):
-        with pytest.raises(
-            StoreError, match=r"no weights in safetensors; .* pytorch_model\.bin, a pickle"
-        ):
+        with pytest.raises(StoreError, match=r"no weights in safetensors; .* pytorch_model\.bin, a pickle"):
             read(path)
 
 
