@@ -9,6 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 _WORD = re.compile(r"[a-z']+")
@@ -41,7 +42,7 @@ class Counts:
 
     Attributes:
         lines: Lines of the files.
-        docstrings: Docstrings of modules, classes and functions.
+        docstrings: Docstrings of modules, classes, functions, fields and constants.
         places: Kind of fault (`opening`, `pronoun`, `name`) to `file:line: text` of every place that counts.
     """
 
@@ -110,20 +111,30 @@ def functions_without_args(package: Path) -> list[str]:
 
 
 def _count_docstrings(counts: Counts, file: Path, tree: ast.Module) -> None:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        docstring = ast.get_docstring(node)
-        if not docstring:
-            continue
+    for line, docstring in _docstrings(tree):
         counts.docstrings += 1
         clause = _CLAUSE_END.split(docstring.strip())[0]
         words = _WORD.findall(clause.lower())
-        place = f"{file}:{getattr(node, 'lineno', 1)}: {clause}"
+        place = f"{file}:{line}: {clause}"
         if words and words[0] in OPENINGS:
             counts.places["opening"].append(place)
         if PRONOUNS & set(words):
             counts.places["pronoun"].append(place)
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of the docstrings of modules, classes and functions, and of those below fields and constants."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and (docstring := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), docstring
+        for statement, below in pairwise(body):
+            match statement, below:
+                case (ast.Assign() | ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(docstring)))):
+                    yield below.lineno, docstring
 
 
 def _vague_names(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.arg, str]]:

@@ -16,7 +16,7 @@ from tests.patience import until
 
 REGION = "us-east-1"
 KEYS = {"AWS_ACCESS_KEY_ID": "raykd", "AWS_SECRET_ACCESS_KEY": "any", "AWS_DEFAULT_REGION": REGION}
-"""What its clients need; it takes any key."""
+"""Environment of the clients; the server takes any key."""
 
 
 # What is not there is logged in colour.

@@ -57,7 +57,7 @@ def test_no_two_names_of_modules_differ_by_an_ending_alone():
 
 KEYS = {key for table in (STUDENTS, TEACHERS, OBJECTIVES, EMBEDDINGS, TASKS, SOURCES, FORMS) for key in table}
 ATTRIBUTES = {"kind", "source", "task", "form", "structure"}
-"""What holds a key of a table: as an attribute, or as a key of plain data."""
+"""Holders of a key of a table: an attribute, or a key of plain data."""
 ALLOWED = {
     "corpora/columns.py": "the kinds are of columns",
     "corpora/detect/__init__.py": "text without labels is no source that a sweep is drafted for",

@@ -41,10 +41,12 @@ def test_the_counts_see_what_they_count(tmp_path):
         "    left, right = own_BT\n\n\n"
         "class Number:\n"
         "    def __eq__(self, other):\n"
-        '        """Compare two numbers."""\n'
+        '        """Compare two numbers."""\n\n'
+        "LIMIT = 3\n"
+        '"""How many."""\n'
     )
     counts = plain_english.count([tmp_path])
-    assert (counts.lines, counts.docstrings, counts.openings) == (12, 3, 1)
+    assert (counts.lines, counts.docstrings, counts.openings) == (15, 4, 2)
     assert len(counts.places["pronoun"]) == 1
     assert sorted(place.split()[-1] for place in counts.places["name"]) == ["each", "found", "own_BT"]
 

@@ -63,7 +63,7 @@ from labeller import load
 print([span.label for span in load(".")("Ada Lovelace lives in London .").words])
 """
 CLOUD = {"169.254.169.254", "metadata.google.internal"}
-"""Where Ray's dashboard asks whether the machine is one of a cloud, whatever is set."""
+"""Hosts that Ray's dashboard asks whether the machine is one of a cloud, whatever is set."""
 NEEDED = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that a command gets. It does not get those of continuous integration and of pytest: libraries that see them
 report nothing by themselves."""

@@ -135,7 +135,7 @@ def _trainer(
 
 
 class _Failures(ray.train.UserCallback):
-    """Tells the mailbox about failed workers; Ray Train calls it before it restarts them."""
+    """Reports failed workers to the mailbox; Ray Train calls it before restarting them."""
 
     def __init__(self, mailbox: Any):
         self._mailbox = mailbox

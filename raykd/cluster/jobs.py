@@ -99,7 +99,7 @@ class OpenJobs:
 
         Args:
             scheduler: Proposes the jobs.
-            stored: Tells if the result of a finished run is in the store.
+            stored: Returns True if the result of a finished run is in the store.
             nodes: Nodes of the cluster; None: no node is ever at fault.
             resources: Resources of one run.
         """

@@ -195,7 +195,7 @@ class _Proposals(Searcher):
         self._jobs = jobs
         self._at_work: set[str] = set()
         self._actors = 0
-        """How many were started."""
+        """Number of actors started."""
 
     @override
     def suggest(self, trial_id: str) -> Any:

@@ -55,7 +55,7 @@ class SourceConfig(Frozen):
     forms: ClassVar[tuple[LabelForm, ...]] = (FLAT, SPANS, TREE, PIECES)
     """Label forms that the labels may have, the usual one first."""
     unit: ClassVar[Unit] = "word"
-    """What one tag of this source belongs to."""
+    """Unit that has one tag in this source."""
     other_mappings: ClassVar[tuple[str, ...]] = ()
     """Settings that may be a mapping, but not from languages."""
     languages: Annotated[tuple[Name, ...], Field(min_length=1)]

@@ -95,7 +95,7 @@ class Session:
             {tensor.name: list(tensor.shape) for tensor in side}
             for side in (self._session.get_inputs(), self._session.get_outputs())
         )
-        """What it reads and gives: name → axes."""
+        """Inputs and outputs of the graph: name → axes."""
 
     def labels(self, batch: TokenBatch) -> np.ndarray:
         """Return the best labels int64 [B, T], 0 on padding; ValueError if the batch lacks an input of the model."""

@@ -25,8 +25,8 @@ Directions = Mapping[str, Direction]
 """The objectives of a search: name of a figure → "max" or "min"."""
 Form = Literal["percent", "count", "bytes", "milliseconds", "seconds", "times", "decimal"]
 Runtime = Literal["onnx", "int8", "torch", "gpu", "gpu_bf16"]
-"""How a model runs: from its export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`); by PyTorch
-(`torch`); or by PyTorch on a GPU, as one CUDA graph for each shape of a batch (`gpu`, in bf16 `gpu_bf16`)."""
+"""Ways to run a model: from the export by ONNX Runtime, in float32 (`onnx`) or with weights of 8 bits (`int8`); by
+PyTorch (`torch`); or by PyTorch on a GPU, as one CUDA graph for each shape of a batch (`gpu`, in bf16 `gpu_bf16`)."""
 GPU_RUNTIMES: tuple[Runtime, ...] = ("gpu", "gpu_bf16")
 ENDINGS: Mapping[Runtime, str] = MappingProxyType(
     {"onnx": "", "int8": "_int8", "torch": "_torch", "gpu": "_gpu", "gpu_bf16": "_gpu_bf16"}

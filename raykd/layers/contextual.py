@@ -59,7 +59,7 @@ class EncoderConfig(Frozen):
     layers: Annotated[tuple[int, ...], Field(min_length=1)] = (-1,)
     """Hidden states that are read: 0 the embeddings, 1 the first layer, -1 the last."""
     combine: Literal["concat", "mean"] = "concat"
-    """How several layers become one vector."""
+    """Combination of several layers into one vector: concatenated, or their mean."""
     pooling: Literal["mean", "first"] = "mean"
     """A word's vector: the mean of its pieces, or its first piece."""
     checksum: str | None = None

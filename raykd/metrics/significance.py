@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 THRESHOLD = 0.2
-"""Where `epsilon_min` is below it, the first sample dominates."""
+"""Bound of `epsilon_min`: below this value the first sample dominates."""
 RESAMPLES = 1000
 POWER = 0.8
 """The share of repetitions of an experiment that enough seeds would decide."""

@@ -34,20 +34,20 @@ class Objective(Frozen):
     text: ClassVar[Text] = "all"
     """Text on which a stage with this objective is trained by default. Gold labels do not exist for unlabelled text."""
     anneals: ClassVar[bool] = True
-    """Whether the only objective of a stage is weighed against labels by λ. Labels and mixes have no λ of their own."""
+    """True if λ weighs the only objective of a stage against labels. Labels and mixes have no λ of their own."""
     follows_lambda: ClassVar[bool] = False
-    """Whether λ is among the weights of the objective."""
+    """True if λ is among the weights of the objective."""
     reads_labels: ClassVar[bool] = False
-    """Whether the loss is a likelihood of labels. Such a loss touches every parameter of the model."""
+    """True if the loss is a likelihood of labels. Such a loss touches every parameter of the model."""
     needs_unlabelled: ClassVar[bool] = False
-    """Whether the objective differs from gold labels on unlabelled text only."""
+    """True if the objective differs from gold labels on unlabelled text only."""
     maxent_only: ClassVar[bool] = False
-    """Whether teacher and student must both be without transitions."""
+    """True if teacher and student must both be without transitions."""
     by_label: ClassVar[bool] = True
-    """Whether the loss of independent labels is a sum over labels, and reads nothing of a label but its scores and
-    states. `compute_losses` may then compute it for some labels at a time."""
+    """True if the loss of independent labels is a sum over labels, and reads of a label only scores and states.
+    `compute_losses` may then compute it for some labels at a time."""
     reads_pairs: ClassVar[bool] = False
-    """Whether a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
+    """True if a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -67,7 +67,7 @@ class Stage(Frozen):
     """`keep` goes on with the student's head; `new` initialises it again when the stage begins. In Mukherjee &
     Awadallah's code every stage has a new head."""
     select: Literal["dev", "loss"] = "dev"
-    """How the best state is chosen: by the dev score, or by the stage's loss on held-out text."""
+    """Criterion of the best state: the dev score, or the stage's loss on held-out text."""
     held_out: Annotated[float, Field(gt=0, lt=1)] = 0.05
     """With `select: loss`, the share of the text that is held out from training."""
 
@@ -98,7 +98,7 @@ class Recipe(Frozen):
     schedule: ScheduleConfig = ScheduleConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: Literal["legal", "independent"] = "legal"
-    """How the best labelling is found if spans or intents forbid some labels to follow others. `legal`: the best
+    """Search for the best labelling if spans or intents forbid some labels to follow others. `legal`: the best
     labelling among the legal ones. `independent`, as in the papers: each word's best label for MaxEnt decoders and
     classifiers, and for a CRF the best labelling by its transitions alone. The setting holds for teachers and students,
     in scores, pseudo-labels, exports and wherever text is labelled; probabilities do not change."""

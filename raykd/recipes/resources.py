@@ -92,7 +92,7 @@ class Resources(Frozen):
     """Start runs with one worker under Ray Train too, as runs with several workers always are. Use it to try Ray Train
     and NCCL on a node with one GPU; each run takes 17–32 s longer."""
     max_failures: Annotated[int, Field(ge=0)] = 2
-    """How often a run whose worker died is restarted from its last checkpoint."""
+    """Most restarts of a run from the last checkpoint after a worker died."""
     teachers: Role | None = None
     """Changes for runs that train a teacher."""
     precompute: PrecomputeRole | None = None
@@ -104,7 +104,7 @@ class Resources(Frozen):
     autoscale: tuple[AddedNodes, ...] = ()
     """Nodes that an autoscaler may add to the cluster; needed only if Ray itself does not know them."""
     wait_minutes: Annotated[float, Field(ge=0)] = 20.0
-    """How long a phase waits for nodes that an autoscaler adds."""
+    """Longest wait of a phase for nodes that an autoscaler adds."""
 
     @model_validator(mode="after")
     def _a_gpu_has_one_worker(self) -> Resources:

@@ -48,7 +48,7 @@ class Experiment:
     label: str
     """The score's name for people."""
     targets: bool = False
-    """Whether to show the mean over target languages."""
+    """True to show the mean over target languages."""
     run: str = ""
     """Run of each trial whose curves are charted."""
     stages: Sequence[Sequence[str]] = (("",),)

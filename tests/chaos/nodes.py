@@ -28,7 +28,7 @@ LEFT_OUT = "gets no work of this sweep"
 LONG: dict[str, Any] = {"schedule": {"epochs": 40, "anneal_horizon": 40}}
 """Longer than the slot of the other node may take to start: each node has to train students before it is disturbed."""
 GRACE = 2.0
-"""What Ray leaves behind here for some seconds ends with its nodes."""
+"""Seconds in which the remains of Ray on this machine may end with the nodes."""
 
 
 def swept(

@@ -52,7 +52,7 @@ class Delivered:
     score: Callable[[list[Any], list[Any]], float]
     """The outside program: from gold and predicted answers to the score."""
     settings: tuple[str, ...] = ()
-    """What `raykd evaluate` has to be told of the files."""
+    """Options of `raykd evaluate` for the files."""
 
 
 def spans_score(gold: Labels, predicted: Labels) -> float:

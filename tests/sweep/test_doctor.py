@@ -55,7 +55,7 @@ READ = (
     "sweeps/doctored/sweep.json",
     "sweeps/doctored/trials/00001.json",
 )
-"""What a sweep reads again whose students are to be trained again."""
+"""Files read again by a sweep with students to train again."""
 KEPT = (
     "teachers/*/model.safetensors",
     "teachers/*/labels.json",

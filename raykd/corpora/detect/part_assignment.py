@@ -43,7 +43,7 @@ class Parts:
         self.unused = dict(unused)
         """File → why it is not read."""
         self.notes: list[str] = []
-        """What is doubtful, or decided for want of something better."""
+        """Remarks on doubtful files, and on choices made for want of better evidence."""
         self.files: dict[str, dict[str, list[Guess]]] = defaultdict(dict)
         """Language → part → files."""
 

@@ -65,16 +65,16 @@ class Labeller:
         labels = read_json(folder, LABELS)
         self.labels: tuple[str, ...] = tuple(labels["tags"])
         self.utterances = labels.get("scheme") == "utterance"
-        """Whether it gives an intent for each text, beside the slots of its words."""
+        """True if the model gives an intent for each text, beside the slots of the words."""
         self.has_spans = labels.get("scheme") in ("bioes", "utterance")
         self.trees = TreeLabels(labels) if "encoding" in labels else None
         """The meaning of the labels of a model that parses."""
         self.tagger: Labeller | None = None
         self.unit: str = self.card["unit"]
         self.pairs: bool = self.card.get("pairs", False)
-        """Whether it labels pairs of texts, with a tab between the two."""
+        """True if the model labels pairs of texts, with a tab between the two."""
         self.split = _split(folder, self.card, split)
-        """How texts are split into words."""
+        """Splitting of texts into words."""
         session = Session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         vocabulary, special = read_json(folder, VOCABULARY), self.card["special"]
         make = splitter if self.card["tokenizer"] == "own" else with_package

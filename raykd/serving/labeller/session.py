@@ -100,9 +100,9 @@ class Reader:
     spell: Split | None
     """Gives the characters of a word; None where the model reads none."""
     one_label: bool
-    """Whether a sentence has one label."""
+    """True if a sentence has one label."""
     utterances: bool
-    """Whether a word for the intent is put in front of each sentence."""
+    """True if a word for the intent is put in front of each sentence."""
     decoding: Chain | None
     """The scores by which the best labelling is found where a sentence is read in windows."""
 

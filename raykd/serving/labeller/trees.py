@@ -33,7 +33,7 @@ class Arc(NamedTuple):
     probability: float
     """Probability of head and relation together; 0 if only the tree needs this head, and no label stands for it."""
     repaired: bool
-    """Whether another head is the best for this word alone, and the best heads together are no tree."""
+    """True if another head is the best for this word alone, and the best heads together are no tree."""
 
 
 class TreeLabels:
