@@ -2,10 +2,10 @@
 
 The cost of a student is known exactly before training; only its score is still open. Two rules use that:
 
-* **Out of reach.** The score that a trial can still reach is its score so far, plus the gain that nine in ten complete
-  trials of the same plan stayed within from this point to the end, plus a margin. The trial is stopped if a complete
-  trial costs no more in any objective and scores higher than that, or if such a score would add less than `worth` to
-  the hypervolume.
+* **Out of reach.** Nine in ten complete trials of the same plan gained at most g from this point to the end. The score
+  that a trial can still reach is its score so far, plus g, plus a margin. The trial is stopped if a complete trial
+  scores higher than that and costs no more in any objective, or if such a score would add less than `worth` to the
+  hypervolume.
 * **Rungs**, after MO-ASHA (Schmucker et al. 2021, "Multi-objective asynchronous successive halving"). At the shares
   `first_rung`, `first_rung` · eta, … of its plan, a trial is compared with all trials that reached the rung before it,
   by non-dominated sorting of score and costs, and by an epsilon-net within a front. It goes on if it is among the best
@@ -13,16 +13,13 @@ The cost of a student is known exactly before training; only its score is still 
   change the front, and stopping such trials cost more hypervolume than it saved epochs (docs/results/stopping.md).
 
 Both rules are functions of the reported epochs and of nothing else, so a sweep that is killed and resumed makes the
-same decisions.
+same decisions. `course.py` keeps the epochs.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -36,15 +33,12 @@ from raykd.figures.trial import Trial
 from raykd.identity import PlainObject
 from raykd.recipes.run import Run
 from raykd.spec import Frozen
-from raykd.training.plan_length import plan_length, reads_scores
+from raykd.sweep.course import CLOSE, Point, RunCourse, TrialCourse
 
 QUANTILE = 0.9
-"""Quantile of the gains of complete trials; a larger late gain is rare, and waiting for one costs all other trials
-epochs."""
-CLOSE = 1e-9
-"""Shares that differ by less are the same point of a plan."""
-
-RunPlace = tuple[int, int]
+"""Quantile of the gains of complete trials. Larger late gains are rare, and waiting for one takes epochs from all other
+trials."""
+RunIndex = tuple[int, int]
 """A run of a trial: index of its seed, and index among the runs of that seed."""
 Epochs = Mapping[str, Sequence[PlainObject]]
 """Run id → metrics of its epochs."""
@@ -82,114 +76,6 @@ class StoppingConfig(Frozen):
         return tuple(self.first_rung * self.eta**step for step in range(count))
 
 
-@dataclass(frozen=True)
-class Point:
-    """A point of a run after an epoch: the share of its plan that is done, and the dev score if it ended now."""
-
-    share: float
-    score: float
-
-
-class RunCourse:
-    """The points of one run, epoch by epoch.
-
-    An epoch has a point if its stage trains the scores of the head: while only hidden states are trained, dev says
-    nothing. The score of a point is that of the best epoch so far in the step: the best on dev, or the lowest held-out
-    loss if the stage selects by loss.
-
-    Attributes:
-        points: The points, by rising share.
-        epochs: The reported metrics.
-        done_share: Share of the plan that is done; patience may end a plan earlier.
-        plan: Equal for runs that can be compared at one share of their plans.
-    """
-
-    def __init__(self, run: Run):
-        self.points: list[Point] = []
-        self.epochs: list[PlainObject] = []
-        self.done_share = 0.0
-        self._has_points = [reads_scores(stage) for stage in run.stages]
-        self._length = plan_length(run)
-        kinds = [
-            (has_points, json.dumps(stage["layers"]), stage["select"])
-            for has_points, stage in zip(self._has_points, run.stages, strict=True)
-        ]
-        shares = [round(share, 3) for share in self._length.shares]
-        self.plan: Hashable = tuple(zip(kinds, shares, strict=True))
-        self._step = (-1, -1)
-
-    def add(self, metrics: PlainObject) -> None:
-        """Add the metrics of an epoch; adding them again changes nothing."""
-        if self.epochs and metrics["epoch"] <= self.epochs[-1]["epoch"]:
-            return
-        self.epochs.append(metrics)
-        step = (metrics["stage"], metrics["step"])
-        if step != self._step:
-            steps_before = self.epochs[-2]["steps"] if len(self.epochs) > 1 else 0
-            self._step, self._first_epoch, self._steps_before = step, metrics["epoch"], steps_before
-            self._best, self._best_dev = -float("inf"), 0.0
-        held_out = metrics.get("held_out_loss")
-        selected = metrics["dev"] if held_out is None else -held_out
-        if selected > self._best:
-            self._best, self._best_dev = selected, metrics["dev"]
-        epochs, steps = metrics["epoch"] - self._first_epoch + 1, metrics["steps"] - self._steps_before
-        self.done_share = self._length.share_done(*step, epochs, steps)
-        if self._has_points[step[0]]:
-            self.points.append(Point(self.done_share, self._best_dev))
-
-    def end(self) -> None:
-        """End the run, by patience or as planned: it moves to the end of its plan."""
-        if self.points:
-            self.points.append(Point(1.0, self._best_dev))
-
-
-@dataclass
-class TrialCourse:
-    """The epochs of a trial so far.
-
-    Attributes:
-        number: Number of the trial.
-        costs: Costs among the objectives, known exactly.
-        plan: Trials with equal plans are compared: at one share they are in the same stage.
-        seeds: Points by rising share, of each run (one, or one for each language) of each seed.
-        final: Score of a complete trial.
-    """
-
-    number: int
-    costs: tuple[float, ...]
-    plan: Hashable
-    seeds: Sequence[Sequence[Sequence[Point]]]
-    final: float | None = None
-
-    def seeds_at(self, share: float) -> tuple[int, ...]:
-        """Return the seeds with all runs at the share or beyond."""
-        return tuple(
-            seed
-            for seed, runs in enumerate(self.seeds)
-            if all(points and points[-1].share >= share - CLOSE for points in runs)
-        )
-
-    def score_at(self, share: float, seeds: Sequence[int]) -> float | None:
-        """Return the mean score of `seeds` at the first points from the share on; None if one is not there yet."""
-        if not set(seeds) <= set(self.seeds_at(share)):
-            return None
-        return fmean(
-            next(point.score for point in points if point.share >= share - CLOSE)
-            for seed in seeds
-            for points in self.seeds[seed]
-        )
-
-    def last_score_until(self, share: float, seeds: Sequence[int]) -> float | None:
-        """Return the mean score of `seeds` at the last points up to the share; None if one has none."""
-        scores = []
-        for points in (points for seed in seeds for points in self.seeds[seed]):
-            scores_so_far = [point.score for point in points if point.share <= share + CLOSE]
-            if not scores_so_far:
-                return None
-            scores.append(scores_so_far[-1])
-        return fmean(scores)
-
-
 class EarlyStopper:
     """Follows the trials of a search and decides after every epoch whether a trial goes on.
 
@@ -203,14 +89,14 @@ class EarlyStopper:
         Args:
             config: When to stop trials.
             objectives: Name of a figure → "max" or "min".
-            teacher: The teacher's costs, which the hypervolume is measured by.
+            teacher: The teacher's costs, name → value: the units in which the hypervolume measures costs.
         """
         self._config = config
         costs = {figure.name for figure in COSTS}
         self._costs: Directions = {name: objectives[name] for name in objectives if name in costs}
         self._scales = tuple(teacher.get(name) for name in self._costs)
         self._courses: dict[int, TrialCourse] = {}
-        self._runs: dict[int, dict[str, tuple[RunPlace, RunCourse]]] = {}  # by trial and run id
+        self._runs: dict[int, dict[str, tuple[RunIndex, RunCourse]]] = {}  # by trial and run id
 
     def begin(self, trial: Trial, seeds: Sequence[Sequence[Run]], epochs: Epochs | None = None) -> str:
         """Begin to follow a trial.
@@ -225,9 +111,9 @@ class EarlyStopper:
         """
         courses = [[RunCourse(run) for run in runs] for runs in seeds]
         runs = self._runs[trial.number] = {
-            run.id: ((seed, number), courses[seed][number])
+            run.id: ((seed, position), courses[seed][position])
             for seed, seed_runs in enumerate(seeds)
-            for number, run in enumerate(seed_runs)
+            for position, run in enumerate(seed_runs)
         }
         costs = tuple(cost for cost in objective_values(trial, self._costs) if cost is not None)
         plan = tuple(course.plan for _, course in runs.values())
@@ -236,8 +122,8 @@ class EarlyStopper:
         for run_id, reported in (epochs or {}).items():
             for metrics in reported:
                 runs[run_id][1].add(metrics)
-        places = (runs[run_id][0] for run_id in epochs or {})
-        return next(filter(None, (self._judge(trial.number, place) for place in places)), "")
+        indices = (runs[run_id][0] for run_id in epochs or {})
+        return next(filter(None, (self._judge(trial.number, index) for index in indices)), "")
 
     def epoch(self, number: int, run_id: str, metrics: PlainObject) -> str:
         """Add an epoch of one of a trial's runs.
@@ -250,24 +136,24 @@ class EarlyStopper:
         Returns:
             The reason to stop the trial now; empty if it goes on.
         """
-        place, course = self._runs[number][run_id]
+        index, course = self._runs[number][run_id]
         earlier_points = len(course.points)
         course.add(metrics)
-        return self._judge(number, place) if len(course.points) > earlier_points else ""
+        return self._judge(number, index) if len(course.points) > earlier_points else ""
 
-    def _judge(self, number: int, place: RunPlace) -> str:
+    def _judge(self, number: int, index: RunIndex) -> str:
         # A trial with an unknown cost can be on no front, so it is compared with no other trial.
         comparable = {
-            key: course for key, course in self._courses.items() if len(course.costs) == len(self._costs)
+            other: course for other, course in self._courses.items() if len(course.costs) == len(self._costs)
         }
         course = comparable.pop(number, None)
         if course is None:
             return ""
         directions = tuple(self._costs.values())
-        return reason_to_stop(course, place, comparable.values(), self._config, directions, self._scales)
+        return reason_to_stop(course, index, comparable.values(), self._config, directions, self._scales)
 
     def ended(self, trial: Trial, results: Sequence[RunResult] = ()) -> Epochs:
-        """Note the end of a trial.
+        """Record the end of a trial.
 
         The epochs of a complete trial are in its results, even if its runs were found in the store and reported
         nothing. A failed trial counts for no other trial.
@@ -277,7 +163,7 @@ class EarlyStopper:
             results: Results of its runs.
 
         Returns:
-            The epochs to record: those of a stopped trial, and none of other trials.
+            The epochs to store with the trial's record: those of a stopped trial; none for other trials.
         """
         if trial.state == "FAILED":
             del self._courses[trial.number]
@@ -295,7 +181,7 @@ class EarlyStopper:
 
 def reason_to_stop(
     course: TrialCourse,
-    place: RunPlace,
+    index: RunIndex,
     rivals: Iterable[TrialCourse],
     config: StoppingConfig,
     directions: Sequence[Direction],
@@ -309,7 +195,7 @@ def reason_to_stop(
 
     Args:
         course: The trial.
-        place: The run that has a new point.
+        index: The run that has a new point.
         rivals: All other trials that reported something and did not fail.
         config: When to stop trials.
         directions: "max" or "min" for each cost.
@@ -319,11 +205,12 @@ def reason_to_stop(
     complete = [rival for rival in rivals if rival.final is not None]
     if not config.stops_trials or len(complete) < config.complete_first:
         return ""
-    runs = course.seeds[place[0]]
+    seed, position = index
+    runs = course.seeds[seed]
     if not all(runs) or len(course.seeds_at(1.0)) == len(course.seeds):
         return ""
     share = min(points[-1].share for points in runs)
-    rung = _crossed_rung(runs, place[1], config.rungs)
+    rung = _crossed_rung(runs, position, config.rungs)
     reason, reach = "", reachable_score(course, share, complete)
     if reach is not None:
         reason = _out_of_reach(course, share, reach, complete, directions) or _not_worth_it(
@@ -333,7 +220,10 @@ def reason_to_stop(
 
 
 def reachable_score(course: TrialCourse, share: float, complete: Sequence[TrialCourse]) -> float | None:
-    """Return the largest score expected from a trial at a share of the plan; None if no curve tells."""
+    """Return the largest score expected from a trial at a share of its plan, from 0 to 1.
+
+    None if the trial has no score yet, or no complete trial of the same plan has a score at the share.
+    """
     seeds = course.seeds_at(share)
     score = course.last_score_until(share, seeds)
     gains = gains_from(share, seeds, [rival for rival in complete if rival.plan == course.plan])
@@ -370,16 +260,15 @@ def _not_worth_it(
     rows = [(reach, *course.costs), *((rival.final or 0.0, *rival.costs) for rival in complete)]
     table = np.array(rows, dtype=np.float64)
     table_directions: tuple[Direction, ...] = ("max", *("min" for _ in directions))
-    for place, (scale, direction) in enumerate(zip(scales, directions, strict=True), 1):
-        column = table[:, place]
+    # Column 0 is the score.
+    for number, (scale, direction) in enumerate(zip(scales, directions, strict=True), 1):
+        column = table[:, number]
         # A cost to be maximised, such as a speed, is measured by its inverse, as on the front.
-        table[:, place] = (
+        table[:, number] = (
             (scale or 1.0) / column if direction == "max" else column / (scale or column.max() or 1.0)
         )
-    with_trial, without_trial = (
-        dominated_share(table, table_directions),
-        dominated_share(table[1:], table_directions),
-    )
+    with_trial = dominated_share(table, table_directions)
+    without_trial = dominated_share(table[1:], table_directions)
     if with_trial - without_trial >= worth * with_trial:
         return ""
     gain = 1 - without_trial / with_trial
@@ -397,9 +286,9 @@ def gains_from(share: float, seeds: Sequence[int], complete: Iterable[TrialCours
 
 
 def reachable_gain(gains: Sequence[float]) -> float:
-    """Return the gain still possible for a further trial.
+    """Return the largest gain to expect from a further trial.
 
-    The gain that `QUANTILE` of n trials stayed within, plus 1/n of it, since few curves say little.
+    It is the quantile `QUANTILE` of the gains of n complete trials, plus a margin of 1/n of it: few trials say little.
     """
     return float(np.quantile(np.maximum(gains, 0.0), QUANTILE)) * (1 + 1 / len(gains))
 
@@ -432,6 +321,7 @@ def _below_rung(
     keep, rank = math.ceil(len(rows) / eta), rank_candidates(values, row_directions).index(0)
     if rank < keep or non_dominated(values, row_directions)[0]:
         return ""
+    # Never empty: the trial is dominated, and the trial that dominates it costs no more.
     better = [pair for pair in rivals if _costs_no_more(pair[1].costs, course.costs, directions)]
     best_score, best = max(better, key=lambda pair: (pair[0], -pair[1].number))
     return (
@@ -440,10 +330,10 @@ def _below_rung(
     )
 
 
-def _crossed_rung(runs: Sequence[Sequence[Point]], last: int, rungs: Sequence[float]) -> float | None:
-    """Return the newest rung reached by all runs of a seed, if the newest point of run `last` reached it."""
+def _crossed_rung(runs: Sequence[Sequence[Point]], newest: int, rungs: Sequence[float]) -> float | None:
+    """Return the highest rung that all runs of a seed have reached with the last point of run `newest`, else None."""
     now = min(points[-1].share for points in runs)
-    earlier_points = [points[:-1] if place == last else points for place, points in enumerate(runs)]
+    earlier_points = [points[:-1] if index == newest else points for index, points in enumerate(runs)]
     earlier = min(points[-1].share if points else 0.0 for points in earlier_points)
     return next((rung for rung in reversed(rungs) if earlier < rung - CLOSE <= now), None)
 
@@ -454,5 +344,5 @@ def rank_candidates(values: np.ndarray, directions: Sequence[Direction]) -> list
     order: list[int] = []
     for front in range(int(rank.max(initial=-1)) + 1):
         members = np.flatnonzero(rank == front)
-        order += [int(members[place]) for place in epsilon_net(values[members], directions)]
+        order += [int(members[index]) for index in epsilon_net(values[members], directions)]
     return order

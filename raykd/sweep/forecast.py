@@ -22,7 +22,7 @@ from raykd.recipes.run import Run, validate_plain
 from raykd.recipes.stored_vocabulary import open_vocabulary
 from raykd.signals import Need
 from raykd.storage.store import Storage
-from raykd.sweep.early_stopping import RunCourse
+from raykd.sweep.course import RunCourse
 from raykd.sweep.sweep import Sweep
 from raykd.training.data import cached_corpus
 from raykd.training.execute import unfinished_runs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raykd.sweep.early_stopping import RunCourse
+from raykd.sweep.course import RunCourse
 from tests.sweep.samples import run_of, stage
 
 GOLD = {"kind": "gold"}

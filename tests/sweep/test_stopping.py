@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from raykd.figures.pareto import Direction, front_ranks
+from raykd.sweep.course import Point, TrialCourse
 from raykd.sweep.early_stopping import (
-    Point,
     StoppingConfig,
-    TrialCourse,
     rank_candidates,
     reachable_gain,
     reason_to_stop,
