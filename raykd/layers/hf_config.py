@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.vocabulary import PretrainedConfig
+from raykd.corpora.vocabulary_config import PretrainedConfig
 from raykd.layers.checkpoint import (
     checkpoint_folder,
     embedding_dim,

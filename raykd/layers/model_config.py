@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from raykd.corpora.sentence import Unit
-    from raykd.corpora.vocabulary import VocabularyConfig
+    from raykd.corpora.vocabulary_config import VocabularyConfig
     from raykd.forms import LabelForm, TagSet
     from raykd.layers.contextual import ContextualConfig
     from raykd.layers.model import Model

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from raykd.corpora.config import CorpusConfig
 from raykd.corpora.source import Cap
-from raykd.corpora.vocabulary import VocabularyConfig
+from raykd.corpora.vocabulary_config import VocabularyConfig
 from raykd.identity import PlainObject
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration, ScheduleConfig, with_default_end

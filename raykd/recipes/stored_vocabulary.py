@@ -18,10 +18,10 @@ from raykd.corpora.vocabulary import (
     NORMALIZATION,
     CharacterVocabulary,
     Vocabulary,
-    VocabularyConfig,
     count_words,
     vocabulary_from_json,
 )
+from raykd.corpora.vocabulary_config import VocabularyConfig
 from raykd.identity import PlainObject, identity
 from raykd.layers.checkpoint import tokenizer_checksum
 from raykd.layers.contextual import Part, contextual_parts

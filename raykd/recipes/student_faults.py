@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raykd.corpora.vocabulary import VocabularyConfig
+from raykd.corpora.vocabulary_config import VocabularyConfig
 from raykd.spec import KeyPath
 from raykd.students.embeddings import FromTeacher
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from raykd.corpora.vocabulary import BertConfig
+from raykd.corpora.vocabulary_config import BertConfig
 from raykd.forms import PIECES, LabelForm
 from raykd.identity import PlainObject
 from raykd.layers.tagger_config import Size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from raykd.corpora.vocabulary import BERT_SPECIAL, BertConfig, PretrainedConfig
+from raykd.corpora.vocabulary_config import BERT_SPECIAL, BertConfig, PretrainedConfig
 from raykd.forms import STEPS, LabelForm
 from raykd.identity import PlainObject
 from raykd.layers.checkpoint import weights_checksum

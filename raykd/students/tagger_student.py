@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import field_validator, model_validator
 from typing_extensions import override
 
-from raykd.corpora.vocabulary import WordPieceConfig
+from raykd.corpora.vocabulary_config import WordPieceConfig
 from raykd.forms import FLAT, SPANS, TREE, UTTERANCES, LabelForm
 from raykd.forms.tree.codes import Encoding
 from raykd.identity import PlainObject

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from raykd.corpora.vocabulary import (
+from raykd.corpora.vocabulary_config import (
     BertConfig,
     PiecesConfig,
     PretrainedConfig,

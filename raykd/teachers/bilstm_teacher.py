@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from raykd.corpora.vocabulary import WordConfig, WordPieceConfig
+from raykd.corpora.vocabulary_config import WordConfig, WordPieceConfig
 from raykd.forms import FLAT, SPANS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import TrainingConfig
 from raykd.layers.stage_schedule import Duration

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from typing_extensions import override
 
-from raykd.corpora.vocabulary import WordConfig
+from raykd.corpora.vocabulary_config import WordConfig
 from raykd.forms import FLAT, PIECES, SPANS, STEPS, UTTERANCES, LabelForm
 from raykd.layers.optimisation import TrainingConfig
 from raykd.teachers.teacher_config import Teacher

@@ -8,7 +8,7 @@ import pytest
 from raykd.corpora import masking
 from raykd.corpora.encoded_text import encode_text
 from raykd.corpora.masking import MaskedText
-from raykd.corpora.vocabulary import BertConfig, WordPieceConfig
+from raykd.corpora.vocabulary_config import BertConfig, WordPieceConfig
 from raykd.forms.pieces import HiddenPieces
 
 WORDS = [f"{first}{second}" for first in "abcdefghij" for second in "klmnopqrst"]

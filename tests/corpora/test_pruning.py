@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from raykd.corpora.pretrained import HFVocabulary
-from raykd.corpora.vocabulary import PretrainedConfig, vocabulary_from_json
+from raykd.corpora.vocabulary import vocabulary_from_json
+from raykd.corpora.vocabulary_config import PretrainedConfig
 from raykd.corpora.word_pieces import Special
 from tests.teachers.checkpoints import make_checkpoint
 

@@ -17,18 +17,20 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.corpora.vocabulary import (
-    BertConfig,
     CharacterVocabulary,
-    PretrainedConfig,
-    RobertaConfig,
-    VocabularyConfig,
-    WordConfig,
-    WordPieceConfig,
     WordPieceVocabulary,
     WordVocabulary,
     count_words,
     vocabulary_from_json,
     words_in,
+)
+from raykd.corpora.vocabulary_config import (
+    BertConfig,
+    PretrainedConfig,
+    RobertaConfig,
+    VocabularyConfig,
+    WordConfig,
+    WordPieceConfig,
 )
 from raykd.errors import CorpusError
 from raykd.forms.utterance_marks import UTTERANCE

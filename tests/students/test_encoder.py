@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from raykd.corpora.vocabulary import BERT_SPECIAL
+from raykd.corpora.vocabulary_config import BERT_SPECIAL
 from raykd.forms import SPANS
 from raykd.layers.model_config import BuildInputs
 from raykd.students.encoder import EncoderStudent
