@@ -1,6 +1,7 @@
-"""The layout of a store: the folder of each kind of part, and the files that raykd writes there.
+"""The layout of a store: the folder of each kind of stored part, and the files that raykd writes there.
 
-A part of a store is a folder, or a file, whose name is an identity.
+A *stored part* is a folder, or a file, whose name is an identity. A *corpus part* is one of train, unlabelled, dev and
+test.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 PARTS = ("train", "unlabelled", "dev", "test")
-"""The parts of a corpus, in the order in which they are stored and shown."""
+"""The corpus parts, in the order in which they are stored and shown."""
 CORPUS, SOURCES = "corpus.json", "sources"
 """The manifest of a corpus, written last; the folder beside the corpora that records their source files."""
 WEIGHTS, VOCABULARY, LABELS, ARCHITECTURE = (
@@ -24,11 +25,10 @@ RESULT, MODEL = "result.json", "model.json"
 CARD, ONNX = "export.json", "model.onnx"
 """The description of an export, with the checksums of its files; the model in float32."""
 RUN_FILES = (WEIGHTS, MODEL, VOCABULARY, LABELS, RESULT, ARCHITECTURE)
-"""The files of a finished run: everything that the model needs. Only a model that started from pretrained
-weights has `architecture.json`. Weights that raykd did not train, and
-those of an ensemble's members, are not copied here."""
+"""The files of a finished run: everything that the model needs. Only a model that started from pretrained weights has
+`architecture.json`. Weights that raykd did not train, and those of an ensemble's members, are not copied here."""
 CHECKPOINT = "checkpoint.pt"
-"""The state of training, beside the files of a run while it is trained."""
+"""The state of an unfinished training run, beside the run's files. Elsewhere a checkpoint is a pretrained model."""
 
 MANIFEST, INDEX, TEXT = "manifest.json", "shards.index", "text.arrow"
 """A teacher's signals for a text: the manifest, written last; the place of each sentence; the text itself."""
@@ -36,12 +36,16 @@ HASHES = "hashes.bin"
 """Beside a text: the sha256 of the rest of the file, then one hash of 16 bytes for each sentence."""
 
 EMBEDDINGS, EMBEDDINGS_MANIFEST, ROWS = "embeddings", "embeddings.json", "rows.safetensors"
+"""Initial embeddings of a student: their folder; the manifest, written last; the matrix."""
 ENCODED, ENCODED_MANIFEST = "encoded", "encoded.json"
+"""Text cut into the pieces of a vocabulary: its folder; the manifest, written last."""
 ENCODERS, ENCODER = "encoders", "encoder.json"
+"""Frozen encoders with stored features: their folder; the configuration of one."""
 LABEL_SETS = "labels"
+"""Folder of the label sets that are not the tags of a corpus."""
 
 COMPLETION_FILES = (RESULT, MANIFEST, CORPUS, ENCODED_MANIFEST, EMBEDDINGS_MANIFEST)
-"""Files that mark a part as finished: written last, removed first."""
+"""Files that mark a stored part as finished: written last, removed first."""
 
 ID = "[0-9a-f]{16,64}"
 _RUN = "|".join(map(re.escape, (*RUN_FILES, CHECKPOINT)))
@@ -62,4 +66,5 @@ FILE_PATTERNS: Mapping[str, re.Pattern[str]] = MappingProxyType(
         }.items()
     }
 )
-"""Kind of part → pattern of its files below the kind's folder; a derived part comes before its sources."""
+"""Kind of stored part → pattern of its files below the kind's folder. Kinds come before the kinds that they are
+computed from."""

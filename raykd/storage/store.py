@@ -6,7 +6,6 @@ file is complete, even after a process was killed. JSON is written with a checks
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import time
@@ -26,6 +25,7 @@ from raykd.storage.cache import OpenOriginal, cached_content, cached_copy
 from raykd.storage.local_files import free_bytes, is_temporary, write_atomically
 from raykd.storage.retries import RetryPolicy
 from raykd.storage.sealed_json import DOCTOR, Parse, seal, unseal
+from raykd.storage.store_errors import StoreErrors
 from raykd.storage.streams import BLOCK, Blocks, Sink, WriteError, write_beside, write_to_upload
 
 SCHEMES = ("file", "s3", "gs", "gcs", "mock")
@@ -37,19 +37,17 @@ ABANDONED_S = 600.0
 CHUNK_BYTES = 16 * 2**20
 """Bytes of one request when a file is copied from an object store to this node."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_TRIES = 3
+"""Most attempts to read a copy in the node's cache, which another process may remove."""
+
+T = TypeVar("T")
 
 
 class Stamp(NamedTuple):
-    """Bytes of a file, and the time of its last change in ns; None if the store does not know the time."""
+    """Size of a file in bytes, and the time of its last change in ns; None if the store does not know the time."""
 
     bytes: int
     modified_ns: int | None
-
-
-T = TypeVar("T")
-_TRIES = 3
 
 
 class Storage:
@@ -74,6 +72,7 @@ class Storage:
             self.uri = str(uri).rstrip("/")
             self._system, self._root = object_stores.connect(self.uri)
         self._retries = RetryPolicy(is_local=self.is_local)
+        self._errors = StoreErrors(self.uri, self.is_local, self._retries)
 
     def __reduce__(self) -> tuple[type[Storage], tuple[str]]:
         return Storage, (self.uri,)
@@ -93,7 +92,8 @@ class Storage:
         folder = Storage.__new__(Storage)
         address, question, options = (self.uri, "", "") if self.is_local else self.uri.partition("?")
         folder.uri = "/".join((address.rstrip("/"), *map(_check_name, names))) + question + options
-        folder.is_local, folder._system, folder._retries = self.is_local, self._system, self._retries
+        folder.is_local, folder._system = self.is_local, self._system
+        folder._retries, folder._errors = self._retries, self._errors
         folder._root = "/".join((self._root.rstrip("/"), *names))
         return folder
 
@@ -109,7 +109,7 @@ class Storage:
         """Size and time of the file `name`."""
         info = self._info(name)
         if info.type != fs.FileType.File:
-            raise self._missing_error(name)
+            raise self._errors.missing(self._address(name))
         return Stamp(int(info.size), info.mtime_ns)
 
     def names(self, prefix: str = "") -> list[str]:
@@ -129,7 +129,7 @@ class Storage:
         try:
             infos = self._retries.call(lambda: self._system.get_file_info(selector))
         except OSError as error:
-            raise self._access_error(folder, "listed", error) from error
+            raise self._errors.access(self._address(folder), "listed", error) from error
         start = len(self._root.rstrip("/")) + 1
         return {
             info.path[start:]: Stamp(int(info.size), info.mtime_ns)
@@ -270,7 +270,7 @@ class Storage:
 
         A copy that differs from the original in size or time is fetched again. If the checksum is given, a copy with
         this checksum is used without a request. A copy may be removed later to make room (`cache.py`): open it at once,
-        and call again if it is gone.
+        and call again if it is gone, or use `read_local`.
 
         Args:
             name: of the file.
@@ -310,17 +310,20 @@ class Storage:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise self._access_error(name, "removed", error) from error
+            raise self._errors.access(self._address(name), "removed", error) from error
 
     def remove_empty(self, name: str) -> None:
-        """Remove the folder `name` and the empty folders below it; an object store has no empty folders."""
+        """Remove the empty folders below the folder `name`, and then `name` if it is empty; files stay.
+
+        An object store has no empty folders.
+        """
         if self.is_local:
             for folder, _, _ in os.walk(self._path(name), topdown=False):
                 with suppress(OSError):
                     os.rmdir(folder)
 
     def _opener(self, name: str) -> OpenOriginal:
-        """A function to open the file `name` for a copy, piece by piece."""
+        """Return a function that opens the file `name` for a copy; see `OpenOriginal`."""
 
         def open_original() -> tuple[int, Iterator[bytes]]:
             with self._named_errors(name):
@@ -345,15 +348,15 @@ class Storage:
         try:
             yield
         except FileNotFoundError as error:
-            raise self._missing_error(name) from error
+            raise self._errors.missing(self._address(name)) from error
         except OSError as error:
-            raise self._access_error(name, "read", error) from error
+            raise self._errors.access(self._address(name), "read", error) from error
 
     def _info(self, name: str) -> fs.FileInfo:
         try:
             return self._retries.call(lambda: self._system.get_file_info(self._path(name)))
         except OSError as error:
-            raise self._access_error(name, "looked up", error) from error
+            raise self._errors.access(self._address(name), "looked up", error) from error
 
     def _path(self, name: str) -> str:
         return f"{self._root.rstrip('/')}/{_check_name(name)}" if name else self._root
@@ -361,28 +364,9 @@ class Storage:
     def _address(self, name: str) -> str:
         return f"{self.address}/{name}"
 
-    def _missing_error(self, name: str) -> MissingError:
-        return MissingError(
-            self._address(name), "does not exist", "correct the store's URI, or make the file again"
-        )
-
-    def _access_error(self, name: str, verb: str, error: OSError) -> StoreError:
-        hint = "make it accessible" if self.is_local else object_stores.hint_for(self.uri, error)
-        problem = f"cannot be {verb} ({_reason(error)})"
-        return StoreError(self._address(name), problem, hint, self._retries.is_transient(error))
-
-    def _write_error(self, name: str, needed: int, error: OSError) -> StoreError:
-        problem = f"cannot be written ({_reason(error)}): {needed:,} bytes needed"
-        if self.is_local:
-            problem += f", {free_bytes(Path(self._path(name))):,} free"
-        if error.errno in _FULL:
-            hint = "free some space, or set another store, and start again: complete files are kept"
-        elif error.errno in _FORBIDDEN:
-            hint = "make the folder writable, or set another store"
-        else:
-            hint = "check the folder" if self.is_local else object_stores.hint_for(self.uri, error)
-        passing = error.errno in _FULL or self._retries.is_transient(error)
-        return StoreError(self._address(name), problem, hint, passing)
+    def _write_error(self, name: str, size: int, error: OSError) -> StoreError:
+        free = free_bytes(Path(self._path(name))) if self.is_local else None
+        return self._errors.write(self._address(name), size, error, free=free)
 
 
 def _check_name(name: str) -> str:
@@ -401,7 +385,3 @@ def _put(system: fs.FileSystem, path: str, data: bytes) -> None:
     # The object appears only when it is complete; no objects are made for folders.
     with system.open_output_stream(path, compression=None) as stream:
         stream.write(data)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower() if error.errno else object_stores.short_message(error)
