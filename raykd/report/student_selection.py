@@ -40,23 +40,31 @@ class Where:
     def closest(self, rows: Iterable[FrontRow], teacher: float | None) -> tuple[FrontRow, str] | None:
         """Return the row with the smallest miss of the condition, and a comparison in words.
 
-        Misses are compared relative to the required value; the largest miss of each student counts.
+        Misses are compared relative to the required value; the largest miss of each student counts. A student without a
+        named figure is left out, and so is one whose figures make the condition divide by zero.
 
         Args:
             rows: Students of the front.
             teacher: The teacher's dev score, a fraction; None without a teacher.
 
         Returns:
-            None unless the condition is one comparison of numbers, or several joined by `and`.
+            None if no student is left, and unless the condition is one comparison of numbers or several joined by
+            `and`.
+
+        Raises:
+            SpecError: The condition names the teacher but there is none.
         """
-        misses = []
+        misses: list[tuple[float, FrontRow, str]] = []
         for row in rows:
             values = self._values(row, teacher)
             if None in values.values():
                 continue
-            worst = max((_miss(part, values) for part in self.condition.parts), key=lambda miss: miss[0])
-            misses.append((worst[0], row, worst[1]))
-        if not misses or not math.isfinite(min(misses, key=lambda miss: miss[0])[0]):
+            largest, words = max(
+                (_miss(part, values) for part in self.condition.parts), key=lambda miss: miss[0]
+            )
+            if math.isfinite(largest):
+                misses.append((largest, row, words))
+        if not misses:
             return None
         _, row, words = min(misses, key=lambda miss: miss[0])
         return row, words
@@ -68,12 +76,15 @@ class Where:
 
 
 def _miss(part: ast.expr, values: Values) -> tuple[float, str]:
-    """The relative miss of a comparison, and its two sides in words."""
+    """The relative miss of a comparison, and its two sides in words; ∞ if the sides have no distance."""
     if not isinstance(part, ast.Compare) or len(part.ops) > 1 or isinstance(part.ops[0], ast.NotEq):
         return math.inf, ""
-    if evaluate_expression(part, values):
-        return 0.0, ""
-    left, right = evaluate_expression(part.left, values), evaluate_expression(part.comparators[0], values)
+    try:
+        if evaluate_expression(part, values):
+            return 0.0, ""
+        left, right = evaluate_expression(part.left, values), evaluate_expression(part.comparators[0], values)
+    except ConditionError:
+        return math.inf, ""
     if isinstance(left, str) or isinstance(right, str):
         return math.inf, ""
     actual, required = tell_apart(left, right, significant_digits)

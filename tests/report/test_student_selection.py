@@ -56,6 +56,12 @@ def test_no_student_is_the_closest_to_an_objective():
     assert parse_where("objective == 'gold'", "f1").closest([ROW], 0.88) is None
 
 
+def test_no_student_is_the_closest_to_a_condition_that_divides_by_zero():
+    condition = parse_where("f1 >= 2 and f1 / (latency_ms - 2) > 1", "f1")
+    assert not condition.accepts(ROW, 0.88)
+    assert condition.closest([ROW], 0.88) is None
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
