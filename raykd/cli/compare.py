@@ -122,7 +122,9 @@ def _next(
     """The next command: more seeds for the first sweep if they would decide, otherwise its front."""
     arguments, name = file_arguments(sweeps[0], variant, small), names[0]
     of_first_sweep = [comparison for comparison in comparisons if comparison.sweep == name]
-    needed = max((comparison.needed for comparison in of_first_sweep if comparison.needed), default=None)
+    needed = max(
+        (comparison.needed_seeds for comparison in of_first_sweep if comparison.needed_seeds), default=None
+    )
     if any(comparison.verdict == "too few seeds" for comparison in of_first_sweep):
         needed = max(FEWEST, needed or 0)
     if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):

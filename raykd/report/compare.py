@@ -14,11 +14,12 @@ from raykd.figures.results import Score
 from raykd.figures.table import DEV, SCORES, TARGET, TEST, Figure
 from raykd.figures.trial import Trial
 from raykd.metrics.significance import MOST_SEEDS, THRESHOLD, epsilon_min, seeds_needed
+from raykd.report.dev_scores import dev_score
 from raykd.spec.messages import did_you_mean, unknown_message
 
 ComparedScore = Literal["test", "dev", "target"]
 FIGURE: Mapping[ComparedScore, Figure] = MappingProxyType({"test": TEST, "dev": DEV, "target": TARGET})
-"""The compared score; target: the test score's mean over languages without labels."""
+"""Option → figure to compare; `target` is the mean test score over languages without labels."""
 Grouping = Literal["setting", "objective"]
 Verdict = Literal["better", "worse", "cannot tell", "too few seeds", "no baseline"]
 
@@ -38,7 +39,7 @@ class Side:
 
     @property
     def figure(self) -> Figure:
-        """The compared score."""
+        """The compared score, as an entry of the table of figures."""
         return metrics_of(self.trial, self.compared_score)[self.metric]
 
     @property
@@ -74,7 +75,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting beside its baseline. Bounds are `epsilon_min` at level `alpha`, in either direction."""
+    """A setting beside its baseline, with the test of Almost Stochastic Dominance in both directions.
+
+    Attributes:
+        baseline: The baseline of this setting; None if there is none.
+        alpha: Level of significance of this one comparison.
+        threshold: A side is better if its bound (`epsilon_min`) is below this value.
+    """
 
     sweep: str
     setting: Side
@@ -105,16 +112,19 @@ class Comparison:
         return epsilon_min(*self._samples[::-1], alpha=self.alpha) if self.tested else None
 
     @cached_property
-    def needed(self) -> int | None:
-        """Approximate number of seeds for a decision if the present ones do not decide; None: over `MOST_SEEDS`."""
+    def needed_seeds(self) -> int | None:
+        """Approximate number of seeds on each side for a decision.
+
+        None if the present seeds decide, if there is nothing to test, or if more than `MOST_SEEDS` would be needed.
+        """
         if not self.tested or self._dominates:
             return None
         return seeds_needed(*self._samples, alpha=self.alpha, threshold=self.threshold)
 
     @property
-    def how_many(self) -> str:
-        """The number of seeds needed, in words."""
-        return f"more than {MOST_SEEDS}" if self.needed is None else f"about {self.needed}"
+    def needed_seeds_in_words(self) -> str:
+        """The number of seeds for a decision, if the present ones do not decide."""
+        return f"more than {MOST_SEEDS}" if self.needed_seeds is None else f"about {self.needed_seeds}"
 
     @property
     def verdict(self) -> Verdict:
@@ -132,7 +142,7 @@ class Comparison:
         return {
             "better": "better",
             "worse": "worse",
-            "cannot tell": f"cannot tell with {seeds} seeds; {self.how_many} would be needed",
+            "cannot tell": f"cannot tell with {seeds} seeds; {self.needed_seeds_in_words} would be needed",
             "too few seeds": f"nothing can be concluded from fewer than two seeds; {HINT}",
             "no baseline": "no baseline of this student and training",
         }[self.verdict]
@@ -216,8 +226,8 @@ def compare(
     if not pairs:
         raise _fault(baseline, f"there is no complete setting with a {score} score to compare with it")
     comparisons = [
-        Comparison(name, side(trial), twin and side(twin), alpha, threshold)
-        for name, trial, twin in sorted(pairs, key=lambda pair: -_dev(pair[1]))
+        Comparison(name, side(trial), baseline_trial and side(baseline_trial), alpha, threshold)
+        for name, trial, baseline_trial in sorted(pairs, key=lambda pair: -dev_score(pair[1]))
     ]
     tests = sum(comparison.tested for comparison in comparisons) if bonferroni else 1
     return [replace(comparison, alpha=alpha / max(tests, 1)) for comparison in comparisons]
@@ -242,7 +252,7 @@ def best_of_each_objective(trials: Sequence[Trial]) -> list[Trial]:
     """Return the setting with the highest dev score for each objective."""
     best: dict[str, Trial] = {}
     for trial in trials:
-        if trial.objective not in best or _dev(trial) > _dev(best[trial.objective]):
+        if trial.objective not in best or dev_score(trial) > dev_score(best[trial.objective]):
             best[trial.objective] = trial
     return list(best.values())
 
@@ -257,10 +267,6 @@ def _side(trial: Trial, compared_score: ComparedScore, metric: str) -> Side:
     return Side(trial, compared_score, name)
 
 
-def _dev(trial: Trial) -> float:
-    return DEV.read(trial) or 0.0
-
-
 def _named_baseline(baseline: str, default_sweep: str, sweeps: Mapping[str, Sequence[Trial]]) -> Trial:
     """The trial named by `baseline`, for settings of the sweep `default_sweep`."""
     name, label = baseline.rsplit(":", 1) if ":" in baseline else (default_sweep, baseline)
@@ -270,8 +276,8 @@ def _named_baseline(baseline: str, default_sweep: str, sweeps: Mapping[str, Sequ
     best = {trial.objective: trial for trial in best_of_each_objective(complete)}
     by_label: dict[str, Trial] = {str(trial.number): trial for trial in complete} | best
     # Tables show a trial's number as #07.
-    plain = label.lstrip("#").lstrip("0") or "0"
-    trial = by_label.get(label) or by_label.get(plain)
+    number = label.lstrip("#").lstrip("0") or "0"
+    trial = by_label.get(label) or by_label.get(number)
     if trial is None:
         guess = did_you_mean(label, best)
         numbers = ", ".join(str(trial.number) for trial in complete)

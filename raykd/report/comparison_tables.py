@@ -18,14 +18,17 @@ from rich.text import Text
 
 from raykd.figures.table import DEV
 from raykd.metrics.significance import MOST_SEEDS, POWER
+from raykd.pluralise import pluralise
 from raykd.report.compare import HINT, Comparison, Side, Verdict
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
+"""Verdicts that decide → their colours."""
 TEXT = ("setting", "verdict")
 """Columns aligned left."""
 SIDE_COLUMNS = ("number", "name", "seeds", "mean", "sd", "target")
+"""Columns of the CSV for each side."""
 PAIR_COLUMNS = (
     "difference",
     "alpha",
@@ -35,7 +38,7 @@ PAIR_COLUMNS = (
     "verdict",
     "seeds_needed",
 )
-"""Columns of the CSV for each side and for the pair."""
+"""Columns of the CSV for the comparison of both sides."""
 Columns = dict[str, Callable[[Comparison], str]]
 """Headings → functions that write the cells below them."""
 
@@ -65,7 +68,7 @@ def compare_markdown(comparisons: Sequence[Comparison], *, baseline: str, langua
     for columns in _tables(comparisons, baseline, languages):
         rows = ([cell(comparison) for cell in columns.values()] for comparison in comparisons)
         left_aligned = [place for place, heading in enumerate(columns) if heading in TEXT]
-        blocks.append("\n".join(markdown_table(list(columns), rows, left=left_aligned)))
+        blocks.append("\n".join(markdown_table(list(columns), rows, left_aligned=left_aligned)))
     return "\n\n".join([*blocks, "\n".join(f"* {line}" for line in legend(comparisons))]).rstrip()
 
 
@@ -101,41 +104,43 @@ def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
     first = comparisons[0]
     sweeps = ", ".join(dict.fromkeys(comparison.sweep for comparison in comparisons))
     tests = sum(comparison.tested for comparison in comparisons)
-    many = f"{tests} comparison{'s' * (tests != 1)}"
     return (
         f"{sweeps}: {_score_label(first.setting)} against {_baseline_name(baseline)}. Almost Stochastic Dominance in "
-        f"{many} at α = {first.alpha:.2g} each, claimed where ε_min < {first.threshold:g}"
+        f"{pluralise(tests, 'comparison')} at α = {first.alpha:.2g} each, claimed where ε_min < {first.threshold:g}"
     )
 
 
 def legend(comparisons: Iterable[Comparison]) -> list[str]:
     """Return explanations of those verdicts that need one."""
     comparisons = list(comparisons)
-    met = {comparison.verdict for comparison in comparisons}
+    verdicts = {comparison.verdict for comparison in comparisons}
     meanings: dict[Verdict, str] = {
         "cannot tell": "cannot tell, ~n: these seeds do not decide; about n a side would be needed, to decide in "
-        f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are normal "
-        f"(>{MOST_SEEDS}: more than {MOST_SEEDS})",
+        f"{100 * POWER:.0f} % of repetitions if these means and spreads are the true ones and scores are "
+        f"normally distributed (>{MOST_SEEDS}: more than {MOST_SEEDS})",
         "too few seeds": f"too few seeds: nothing can be concluded from fewer than two; {HINT}",
         "no baseline": "no baseline: a sweep with baseline: gold trains it for students of the front and for each "
         "objective's best setting",
     }
-    seeds = ["seeds are the students': teachers and corpus are the same for all"] if met & {*STYLES} else []
-    return [*seeds, *_by_chance(comparisons), *(meanings[verdict] for verdict in meanings if verdict in met)]
+    seeds = (
+        ["seeds are the students': teachers and corpus are the same for all"] if verdicts & {*STYLES} else []
+    )
+    explained = [meanings[verdict] for verdict in meanings if verdict in verdicts]
+    return [*seeds, *_warnings_of_few_seeds(comparisons), *explained]
 
 
-def _by_chance(comparisons: Iterable[Comparison]) -> list[str]:
-    """A warning if the seeds are so few that chance alone would separate them more often than α."""
+def _warnings_of_few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
+    """A warning if chance alone would separate so few seeds more often than α; otherwise empty."""
     for comparison in comparisons:
         if comparison.verdict in STYLES and comparison.baseline is not None:
             setting_seeds, baseline_seeds = len(comparison.setting.by_seed), len(comparison.baseline.by_seed)
-            times = comb(setting_seeds + baseline_seeds, setting_seeds)
-            # Times two, as either side may be the higher one.
-            if times * comparison.alpha < 2:
+            orders = comb(setting_seeds + baseline_seeds, setting_seeds)
+            # Two of the orders separate the sides completely: either one may be the higher.
+            if 2 / orders > comparison.alpha:
                 return [
                     f"few seeds: of two equal settings, the {setting_seeds} seeds of one all lie above or all below "
-                    f"the {baseline_seeds} of the other by chance twice in {times} times; that is more than "
-                    f"{comparison.alpha:.2g}, and the bound cannot see it"
+                    f"the {baseline_seeds} of the other by chance twice in {orders} times; that is more than "
+                    f"{comparison.alpha:.2g}, and the bound does not account for it"
                 ]
     return []
 
@@ -165,6 +170,7 @@ def _tables(comparisons: Sequence[Comparison], baseline: str, languages: bool) -
 
 
 def _in_language(comparison: Comparison, language: str) -> str:
+    """Mean in one language, with the gain over the baseline's."""
     mean = comparison.setting.by_language.get(language)
     baseline_mean = comparison.baseline and comparison.baseline.by_language.get(language)
     return percent(mean) + (
@@ -182,10 +188,8 @@ def _shows_targets(comparisons: Iterable[Comparison]) -> bool:
 
 def _target(comparison: Comparison) -> str:
     """Mean over target languages, with the gain over the baseline's."""
-    side, baseline_mean = (
-        _targets(comparison.setting),
-        comparison.baseline and _targets(comparison.baseline).mean,
-    )
+    side = _targets(comparison.setting)
+    baseline_mean = comparison.baseline and _targets(comparison.baseline).mean
     gained = gain(side.mean - baseline_mean) if side.mean is not None and baseline_mean is not None else ""
     return f"{_mean(side)} {gained}".rstrip()
 
@@ -213,10 +217,11 @@ def _mean(side: Side | None) -> str:
 def _verdict(comparison: Comparison) -> str:
     if comparison.verdict != "cannot tell":
         return comparison.verdict
-    return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed is None else f'~{comparison.needed}'}"
+    return f"cannot tell, {f'>{MOST_SEEDS}' if comparison.needed_seeds is None else f'~{comparison.needed_seeds}'}"
 
 
 def _targets(side: Side) -> Side:
+    """The same setting, compared by its test score on target languages."""
     return replace(side, compared_score="target")
 
 
@@ -235,9 +240,12 @@ def _rich(columns: Columns, comparisons: Sequence[Comparison]) -> Table:
     # On 80 columns only these two columns wrap, at a space.
     widths = {"setting": 16, "verdict": max(len(comparison.verdict) for comparison in comparisons) + 1}
     for heading in columns:
-        text = heading in TEXT
+        text_column = heading in TEXT
         table.add_column(
-            heading, justify="left" if text else "right", no_wrap=not text, min_width=widths.get(heading)
+            heading,
+            justify="left" if text_column else "right",
+            no_wrap=not text_column,
+            min_width=widths.get(heading),
         )
     for comparison in comparisons:
         cells = [cell(comparison) for cell in columns.values()]
@@ -247,6 +255,7 @@ def _rich(columns: Columns, comparisons: Sequence[Comparison]) -> Table:
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:
+    """The JSON-able form."""
     return {
         "sweep": comparison.sweep,
         "score": comparison.setting.name,
@@ -259,7 +268,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "epsilon_min_reverse": comparison.epsilon_reverse,
         "verdict": comparison.verdict,
         "sentence": comparison.sentence,
-        "seeds_needed": comparison.needed,
+        "seeds_needed": comparison.needed_seeds,
     }
 
 
@@ -274,6 +283,7 @@ def _plain_side(side: Side) -> dict[str, Any]:
 
 
 def _flat(comparison: Comparison) -> dict[str, Any]:
+    """The row of the CSV: column → value."""
     plain = _plain(comparison)
     sides = {"": plain["setting"], "baseline_": plain["baseline"] or {"by_language": {}}}
     for side in sides.values():

@@ -11,13 +11,13 @@ from raykd.figures.front import same_step_count
 from raykd.figures.table import COMPRESSION, OBJECTIVES, SPEEDUP, Directions
 from raykd.figures.trial import Teacher, Trial, common_score_label, teacher_score
 from raykd.pluralise import pluralise
+from raykd.report.dev_scores import dev_by_seed, dev_score, seeds_in_words
 from raykd.report.front_rows import FrontRow, front_rows
 from raykd.report.labels_alone import (
     GOOD_ENOUGH,
     below_bar_in_words,
     best_gold_only,
     complete_students,
-    dev,
     gold_only_verdict,
     teacher_weakness,
 )
@@ -44,7 +44,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The trial to ship, if any, and the sentence that says so or says what to do first."""
+    """The decision on shipping.
+
+    Attributes:
+        ship: The trial to ship; None if none is good enough yet.
+        text: The decision in one sentence, with the figures behind it, or with what to do first.
+    """
 
     ship: Trial | None
     text: str
@@ -96,7 +101,7 @@ def judge(
 
 
 def infeasible_students(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the complete students of the search with a missed constraint."""
+    """Return the complete students of the search that miss a constraint."""
     return [
         trial
         for trial in trials
@@ -183,19 +188,20 @@ def _student_findings(rows: Sequence[FrontRow], teachers: Sequence[Teacher], lab
     )
     if reference := teacher_score(teachers):
         yield from _finding_on(
-            (row.trial for row in rows if dev(row.trial) > reference),
+            (row.trial for row in rows if dev_score(row.trial) > reference),
             f"above the teacher (dev {label} {percent(reference)}), which was not at its best; train it longer",
         )
         yield from _finding_on(
-            (row.trial for row in rows if row.baseline and dev(row.baseline) > reference),
-            f"even without a teacher above it (dev {label} {percent(reference)}); nothing is distilled here",
+            (row.trial for row in rows if row.baseline and dev_score(row.baseline) > reference),
+            f"above the teacher (dev {label} {percent(reference)}) even when trained on labels alone; distillation "
+            "gains nothing here",
         )
     yield from _finding_on(
         (row.trial for row in rows if not row.trial.feasible),
         "confirmed over more seeds, misses search.constraints",
         blocks=True,
     )
-    if any(len(_seeds(row.trial)) == 1 for row in rows):
+    if any(len(dev_by_seed(row.trial)) == 1 for row in rows):
         text = "one seed a setting, so differences of a point may be chance; set search.confirm: {seeds: 5}"
         yield Finding(text)
 
@@ -264,17 +270,15 @@ def verdict(
     if blocking:
         # Only the text: the trial is named already.
         return Verdict(None, f"Do not ship {name} yet: {'; '.join(finding.text for finding in blocking)}")
-    share_kept = f"{share(row.teacher_share)} of the teacher's {label}" if row.teacher_share is not None else (
-        f"dev {label} {percent(row.trial.scores.mean('dev'))}"
-    )  # fmt: skip
+    if row.teacher_share is None:
+        kept_score = f"dev {label} {percent(row.trial.scores.mean('dev'))}"
+    else:
+        kept_score = f"{share(row.teacher_share)} of the teacher's {label}"
     costs = costs_in_words(row.trial, (SPEEDUP, COMPRESSION))
     gained = row.gain("dev")
     over = [] if gained is None else [f"{gain(gained)} over labels alone"]
-    seeds = len(_seeds(row.trial))
-    return Verdict(
-        row.trial,
-        f"Ship {name}: {', '.join([share_kept, *costs, *over, f'{seeds} seed' + 's' * (seeds != 1)])}",
-    )
+    reasons = [kept_score, *costs, *over, seeds_in_words(row.trial)]
+    return Verdict(row.trial, f"Ship {name}: {', '.join(reasons)}")
 
 
 def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
@@ -282,12 +286,7 @@ def _chosen(rows: Sequence[FrontRow], chosen: Trial | None) -> FrontRow:
     if chosen is not None:
         return next(row for row in rows if row.trial.number == chosen.number)
     good = [row for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
-    return good[0] if good else max(rows, key=lambda row: dev(row.trial))
-
-
-def _seeds(trial: Trial) -> tuple[float, ...]:
-    score = trial.scores.get("dev")
-    return () if score is None else score.by_seed
+    return good[0] if good else max(rows, key=lambda row: dev_score(row.trial))
 
 
 def _spread(trial: Trial, twin: Trial) -> float | None:

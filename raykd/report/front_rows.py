@@ -19,13 +19,16 @@ class FrontRow:
     baseline: Trial | None
     teacher_share: float | None
     """Dev score as a fraction of the teacher's; None without a teacher."""
-    reference: Mapping[Group, float] = field(default_factory=dict)
-    """Test scores of the teacher."""
+    teacher_test_scores: Mapping[Group, float] = field(default_factory=dict)
+    """Test scores of the teacher, fractions; groups without a score are left out."""
 
     def change(self, group: Group) -> float | None:
-        """Return the test score's relative difference to the teacher's; below 0 it is a loss (Soltan et al. 2021)."""
-        score, teacher = self.trial.scores.mean("test", group), self.reference.get(group)
-        return None if score is None or not teacher else score / teacher - 1
+        """Return the test score's relative difference to the teacher's (Soltan et al. 2021).
+
+        Below 0 it is a loss. None if the student or the teacher has no test score.
+        """
+        score, teacher_test_score = self.trial.scores.mean("test", group), self.teacher_test_scores.get(group)
+        return None if score is None or not teacher_test_score else score / teacher_test_score - 1
 
     def gain(self, part: Part) -> float | None:
         """Return the gain from distillation: the student's score minus its baseline's; None without a baseline."""
@@ -37,10 +40,9 @@ class FrontRow:
 def front_rows(
     trials: Iterable[Trial], teachers: Sequence[Teacher] = (), *, objectives: Directions = OBJECTIVES
 ) -> list[FrontRow]:
-    """Return the non-dominated students, the fastest first.
+    """Return the non-dominated students with a dev score, the fastest first.
 
-    Only complete trials of the search compete. A baseline stands beside its student. A student confirmed over more
-    seeds has the scores of its confirmation.
+    Only complete trials of the search compete. A student confirmed over more seeds has the scores of its confirmation.
 
     Args:
         trials: All trials of the sweep.
@@ -48,15 +50,17 @@ def front_rows(
         objectives: Objectives of the front.
     """
     trials = list(trials)
-    reference = teacher_score(teachers)
-    tests: dict[Group, float] = {
+    teacher_dev_score = teacher_score(teachers)
+    teacher_test_scores: dict[Group, float] = {
         group: score for group in GROUPS if (score := teacher_score(teachers, "test", group)) is not None
     }
-    rows = [
-        FrontRow(student, find_gold_twin(trial, trials), score / reference if reference else None, tests)
-        for trial in pareto_front(trials, objectives)
-        if (score := DEV.read(student := with_confirmed_scores(trial, trials))) is not None
-    ]
+    rows = []
+    for trial in pareto_front(trials, objectives):
+        student = with_confirmed_scores(trial, trials)
+        score = DEV.read(student)
+        if score is not None:
+            teacher_share = score / teacher_dev_score if teacher_dev_score else None
+            rows.append(FrontRow(student, find_gold_twin(trial, trials), teacher_share, teacher_test_scores))
     latency = main_latency(objectives)
     # Latencies within the noise of the measurement count as equal: then the smaller student comes first.
     return sorted(

@@ -17,8 +17,9 @@ from raykd.figures.trial import (
     teacher_score,
 )
 from raykd.pluralise import pluralise
-from raykd.report.findings import GOOD_ENOUGH
+from raykd.report.dev_scores import dev_score
 from raykd.report.front_rows import FrontRow
+from raykd.report.labels_alone import GOOD_ENOUGH
 from raykd.report.readable_numbers import costs_in_words, gain, main_costs, percent
 
 
@@ -33,8 +34,8 @@ class KeyFigure(NamedTuple):
 def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Part) -> list[KeyFigure]:
     """Return the figures of the tiles for one part.
 
-    They are the teacher, the best student, the fastest good enough, and the gain over gold labels. Students are chosen
-    on dev for both parts.
+    They are the teacher, the best student, the fastest that is good enough, and the gain over gold labels; unknown ones
+    are left out. Students are chosen on dev for both parts.
     """
     scored = [*teachers, *(row.trial for row in rows)]
     score = f"{part} {common_score_label(scored)}"
@@ -42,19 +43,21 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
     figures = []
     reference = teacher_score(teachers, part)
     if reference is not None:
-        target = max((mean for t in teachers if (mean := t.scores.mean("test", "target"))), default=None)
+        target_means = [teacher.scores.mean("test", "target") for teacher in teachers]
+        target = max((mean for mean in target_means if mean), default=None)
         best = max(teachers, key=lambda teacher: teacher.scores.mean(part) or 0)
-        figures.append(KeyFigure(_both(reference, target, part), f"teacher, {means}", _sizes(best)))
+        value = _with_target(reference, target, part)
+        figures.append(KeyFigure(value, f"teacher, {means}", _costs(best)))
     if rows:
-        student = max((row.trial for row in rows), key=lambda trial: trial.scores.mean("dev") or 0)
-        value = _both(student.scores.mean(part), student.scores.mean("test", "target"), part)
-        figures.append(KeyFigure(value, f"best student, {means}", _cost(student)))
+        student = max((row.trial for row in rows), key=dev_score)
+        value = _with_target(student.scores.mean(part), student.scores.mean("test", "target"), part)
+        figures.append(KeyFigure(value, f"best student, {means}", _number_and_costs(student)))
     good = [row.trial for row in rows if row.teacher_share is not None and row.teacher_share >= GOOD_ENOUGH]
     if good:
-        # Without a teacher's latency to compare with, in milliseconds.
-        fast = next(iter([*costs_in_words(good[0], [SPEEDUP]), *costs_in_words(good[0], [LATENCY])]), "")
+        # The latency stands in for a speedup that is unknown because the teacher's latency is.
+        speed = next(iter(costs_in_words(good[0], [SPEEDUP, LATENCY])), "")
         text = f"with {GOOD_ENOUGH:.0%} of the teacher’s dev {common_score_label(scored)}"
-        figures.append(KeyFigure(fast, text, _cost(good[0])))
+        figures.append(KeyFigure(speed, text, _number_and_costs(good[0])))
     gains = [gained for row in rows if (gained := row.gain(part)) is not None]
     if gains:
         students = f"median of {pluralise(len(gains), 'student')} on the front"
@@ -62,15 +65,16 @@ def key_figures(rows: Sequence[FrontRow], teachers: Sequence[Teacher], part: Par
     return figures
 
 
-def _both(source: float | None, target: float | None, part: Part) -> str:
-    """A mean; on test the mean of target languages is added, if there is one."""
+def _with_target(source: float | None, target: float | None, part: Part) -> str:
+    """The mean of source languages; on test also that of target languages, if there is one."""
     return percent(source) + ("" if part == "dev" or target is None else f" · {percent(target)}")
 
 
-def _cost(trial: Trial) -> str:
-    return f"#{trial.number:02d} · {_sizes(trial)}"
+def _number_and_costs(trial: Trial) -> str:
+    return f"#{trial.number:02d} · {_costs(trial)}"
 
 
-def _sizes(scored: TrialOrTeacher) -> str:
+def _costs(scored: TrialOrTeacher) -> str:
     costs = [main_costs(scored), *costs_in_words(scored, [BYTES])]
+    # A line may break after a cost, but not between a number and its unit.
     return " · ".join(costs).replace(" ", "\u00a0").replace("·\u00a0", "· ")

@@ -10,22 +10,17 @@ from collections.abc import Iterable, Sequence
 from raykd.figures.front import GOLD, with_confirmed_scores
 from raykd.figures.table import COMPRESSION, LATENCY, SPEEDUP
 from raykd.figures.trial import Teacher, Trial, common_score_label, majority_score, teacher_score
-from raykd.pluralise import pluralise
+from raykd.report.dev_scores import dev_score, seeds_in_words
 from raykd.report.readable_numbers import costs_in_words, percent, tell_apart
 
 GOOD_ENOUGH = 0.95
 """Share of the teacher's dev score that a student to ship keeps, unless the user sets conditions."""
 WEAK_BELOW = 0.5
-"""Dev score below which a teacher is weak, whatever its students reach."""
+"""Lowest dev score of a teacher that is not weak, whatever the students reach."""
 POINT = 0.01
-"""Margin above a student with one seed, from which a teacher is clearly better."""
+"""Margin by which a teacher must be above a student with one seed to be clearly better."""
 DEVIATIONS = 2
-"""Margin for a student with several seeds, in standard deviations over its seeds."""
-
-
-def dev(trial: Trial) -> float:
-    """Return the dev score, the mean over seeds and languages; 0 if there is none."""
-    return trial.scores.mean("dev") or 0.0
+"""The same margin for a student with several seeds, in standard deviations over the seeds."""
 
 
 def complete_students(trials: Iterable[Trial]) -> tuple[list[Trial], list[Trial]]:
@@ -65,9 +60,9 @@ def teacher_weakness(
     majority = majority_score(teachers)
     if majority is not None and score <= majority:
         reasons.append(f"the most frequent label gives {percent(majority)}")
-    best = max(gold_only, key=dev, default=None)
-    if best is not None and score <= dev(best) + _margin(best):
-        reasons.append(f"labels alone give {percent(dev(best))} (#{best.number:02d})")
+    best = max(gold_only, key=dev_score, default=None)
+    if best is not None and score <= dev_score(best) + _margin(best):
+        reasons.append(f"labels alone give {percent(dev_score(best))} (#{best.number:02d})")
     if not reasons and dev_labels is not None and score < WEAK_BELOW:
         reasons.append("its students can hardly be better")
     label = common_score_label(teachers)
@@ -87,13 +82,15 @@ def best_gold_only(
     """
     if not distilled:
         return None
-    bar = max(*map(dev, distilled), majority_score(teachers) or 0.0)
-    better = [trial for trial in gold_only if dev(trial) > bar]
+    bar = max(*map(dev_score, distilled), majority_score(teachers) or 0.0)
+    better = [trial for trial in gold_only if dev_score(trial) > bar]
     good_enough = GOOD_ENOUGH * (teacher_score(teachers) or 0.0)
-    fast = sorted(
-        (trial for trial in better if dev(trial) >= good_enough), key=lambda t: LATENCY.read(t) or 0.0
+    fastest = min(
+        (trial for trial in better if dev_score(trial) >= good_enough),
+        key=lambda trial: LATENCY.read(trial) or 0.0,
+        default=None,
     )
-    return fast[0] if fast else max(better, key=dev, default=None)
+    return fastest or max(better, key=dev_score, default=None)
 
 
 def below_bar_in_words(teacher_share: float, label: str) -> str:
@@ -113,21 +110,18 @@ def gold_only_verdict(
     """
     label = common_score_label([*teachers, trial])
     name = f"#{trial.number:02d} (trained on labels alone)"
-    best, score = max(distilled, key=dev), teacher_score(teachers)
-    comparison = f"dev {label} {percent(dev(trial))}, above every distilled student"
-    comparison += f" (the best, #{best.number:02d}: {percent(dev(best))})"
-    if score and dev(trial) < GOOD_ENOUGH * score:
-        keeps = below_bar_in_words(dev(trial) / score, label)
+    best, score = max(distilled, key=dev_score), teacher_score(teachers)
+    comparison = f"dev {label} {percent(dev_score(trial))}, above every distilled student"
+    comparison += f" (the best, #{best.number:02d}: {percent(dev_score(best))})"
+    if score and dev_score(trial) < GOOD_ENOUGH * score:
+        keeps = below_bar_in_words(dev_score(trial) / score, label)
         return False, f"Do not ship yet: {name} is the one to export so far, {comparison}, but it {keeps}"
-    score_on_dev = trial.scores.get("dev")
-    seeds = pluralise(len(score_on_dev.by_seed) if score_on_dev else 0, "seed")
-    return (
-        True,
-        f"Ship {name}: {', '.join([comparison, *costs_in_words(trial, (SPEEDUP, COMPRESSION)), seeds])}",
-    )
+    reasons = [comparison, *costs_in_words(trial, (SPEEDUP, COMPRESSION)), seeds_in_words(trial)]
+    return True, f"Ship {name}: {', '.join(reasons)}"
 
 
 def _margin(trial: Trial) -> float:
+    """Difference from which a teacher is clearly better than `trial`."""
     score = trial.scores.get("dev")
     sd = None if score is None else score.sd
     return POINT if sd is None else DEVIATIONS * sd

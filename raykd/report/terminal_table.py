@@ -15,14 +15,9 @@ from raykd.figures.table import DEV, OBJECTIVES, TEST, Directions
 from raykd.figures.trial import Teacher, Trial, TrialOrTeacher, common_score_label
 from raykd.pluralise import pluralise
 from raykd.report.cost_notes import cost_notes
-from raykd.report.findings import (
-    GOOD_ENOUGH,
-    empty_front_reason,
-    infeasible_students,
-    judge,
-    most_missed_constraint,
-)
+from raykd.report.findings import empty_front_reason, infeasible_students, judge, most_missed_constraint
 from raykd.report.front_rows import FrontRow, front_rows
+from raykd.report.labels_alone import GOOD_ENOUGH
 from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import NONE, share, tell_apart
 from raykd.report.stopped_trials import STATES
@@ -37,7 +32,7 @@ MARKDOWN_LEFT_OUT = 3
 def terminal_columns(
     scored: Sequence[TrialOrTeacher], objectives: Directions, *, alike: bool = False
 ) -> list[Column]:
-    """Return the columns from left to right. Each objective has one.
+    """Return the columns from left to right, among them one for each objective of the front.
 
     Args:
         scored: Teachers and students of the table.
@@ -45,7 +40,7 @@ def terminal_columns(
         alike: Several students have the same shape, so that only "learnt by" and "#" distinguish them.
     """
     columns = StudentColumns(scored, objectives)
-    of_dev = [DEV, *(figure for figure in columns.beside if figure.part == "dev")]
+    dev_figures = [DEV, *(figure for figure in columns.beside if figure.part == "dev")]
     return [
         NUMBER.on_terminal(0 if alike else 1),
         STUDENT,
@@ -53,7 +48,7 @@ def terminal_columns(
         columns.mean(DEV),
         *(column.on_terminal(2) for column in columns.languages_sd(DEV)),
         *(column.on_terminal(1) for column in columns.target_means("dev", spreads=False)),
-        *(column.on_terminal(LANGUAGES) for figure in of_dev for column in columns.by_language(figure)),
+        *(column.on_terminal(LANGUAGES) for figure in dev_figures for column in columns.by_language(figure)),
         Column(
             "of teacher", lambda line: line.row and line.row.teacher_share, _kept, front_only=True, left_out=4
         ),
@@ -70,8 +65,8 @@ def terminal_columns(
 class FrontTable:
     """The front for rich: teachers first, then the students by latency, each above its gold baseline.
 
-    On a narrow terminal the least important columns are left out, so that no cell is cut. Before a column of identity
-    or worth goes, the headings are stacked.
+    On a narrow terminal the least important columns are left out, so that no cell is cut. Before a column goes that
+    names a student or compares it, headings are broken into several lines.
     """
 
     title: str
@@ -196,7 +191,7 @@ def front_markdown(
         "",
         f"**{headline(trials, rows, sweep=sweep)}** ({label} in percent, selected on dev)",
         "",
-        *markdown_table([column.heading for column in columns], cells, left=text_columns),
+        *markdown_table([column.heading for column in columns], cells, left_aligned=text_columns),
     ]
     notes = cost_notes([row.trial for row in rows], teachers)
     lines += ["", *(f"- {finding}" for finding in (*judged.findings, *notes))]

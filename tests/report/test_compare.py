@@ -69,9 +69,9 @@ def test_every_setting_stands_beside_its_own_baseline_the_best_on_dev_first(tria
     assert better.difference == pytest.approx(0.1)
     assert (better.epsilon, better.epsilon_reverse) == (0, 1)
     assert better.setting.sd == pytest.approx(stdev(HIGH))
-    assert unclear.needed is not None
-    assert unclear.sentence == f"cannot tell with 3 seeds; about {unclear.needed} would be needed"
-    assert (alone.difference, alone.epsilon, alone.needed) == (None, None, None)
+    assert unclear.needed_seeds is not None
+    assert unclear.sentence == f"cannot tell with 3 seeds; about {unclear.needed_seeds} would be needed"
+    assert (alone.difference, alone.epsilon, alone.needed_seeds) == (None, None, None)
 
 
 def test_the_level_is_shared_out_among_the_comparisons_that_are_made(trials):
@@ -173,7 +173,7 @@ def test_the_table_shows_means_spreads_and_verdicts(trials):
     )
     (row,) = [line for line in output.splitlines() if line.startswith("00") and "better" in line]
     assert " ".join(row.split()) == "00 structural · H8 3 71.0 ±1.0 61.0 ±1.0 +10.0 0.00 better"
-    assert f"cannot tell, ~{comparisons[1].needed}" in output
+    assert f"cannot tell, ~{comparisons[1].needed_seeds}" in output
     assert "no baseline: a sweep with baseline: gold trains it" in output
     assert "81.0 +10.0" in output, "English"
     assert "en" not in drawn(comparisons).split()
@@ -266,7 +266,7 @@ def test_csv_and_json_hold_what_the_table_rounds(trials):
     plain = json.loads(compare_json(comparisons, left_out=["ner: #05 failed"]))
     assert plain["left_out"] == ["ner: #05 failed"]
     assert plain["comparisons"][0]["setting"]["by_seed"] == list(HIGH)
-    assert plain["comparisons"][1]["seeds_needed"] == comparisons[1].needed
+    assert plain["comparisons"][1]["seeds_needed"] == comparisons[1].needed_seeds
     assert plain["comparisons"][2]["baseline"] is None
     assert (plain["comparisons"][0]["score"], plain["comparisons"][0]["setting"]["dev_f1"]) == (
         "test_f1",

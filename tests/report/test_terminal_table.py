@@ -8,8 +8,9 @@ from rich.console import Console
 
 from raykd.figures.table import FIGURES
 from raykd.figures.trial import Trial
-from raykd.report.findings import GOOD_ENOUGH, judge
+from raykd.report.findings import judge
 from raykd.report.front_rows import front_rows
+from raykd.report.labels_alone import GOOD_ENOUGH
 from raykd.report.readable_numbers import (
     count,
     gain,
