@@ -1,8 +1,8 @@
 """The results of a sweep as one HTML page without external files.
 
-It shows the picture of the front, a switch from dev to test, a sortable table, the scores by language and the training
+It shows the chart of the front, a switch from dev to test, a sortable table, the scores by language and the training
 curves of each complete student, and the course of the search. The template `assets/page.html` is filled with texts,
-tables and one JSON document (`page_document.py`), from which the script `assets/page.js` draws with plotly.
+tables and one JSON document (`page_document.py`), from which the scripts in `assets/` draw with plotly.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from raykd.figures.trial import (
     target_languages,
 )
 from raykd.report.cost_notes import cost_notes
+from raykd.report.dev_scores import dev_score
 from raykd.report.findings import judge
 from raykd.report.key_figures import key_figures
 from raykd.report.language_scores import PARTS, Labels
@@ -47,6 +48,8 @@ MOST_NAMED = 12
 """Largest number of languages listed in a sentence."""
 MOST_OPEN = 12
 """Largest number of stopped trials in a table that is open at first."""
+SCRIPTS = ("charts.js", "front_chart.js", "student_charts.js", "search_charts.js", "page.js")
+"""The page's script in parts, in their order: what charts share, the charts, the controls."""
 PLOTLY = "plotly-basic.min.js"
 """The build of plotly.js with basic charts only, as its authors publish it: `npm pack plotly.js-basic-dist-min`."""
 
@@ -87,9 +90,10 @@ def front_html(
     judged = judge(trials, teachers, objectives=objectives, dev_labels=dev_labels)
     front = {row.trial.number: row.trial for row in judged.rows}
     measured = {trial.number for trial in candidates(trials, objectives)}
-    listed = [trial for trial in trials if trial.role != "confirm"]  # a confirmed student has these figures
+    # A confirmation has no row: its student is shown with its scores.
+    listed = [trial for trial in trials if trial.role != "confirm"]
     students = listed_students(trials, judged)
-    best = max(front.values(), key=lambda trial: trial.scores.mean("dev") or 0, default=None)
+    best = max(front.values(), key=dev_score, default=None)
     document = page_document(
         trials, teachers, judged, objectives=objectives, curves=curves, labels=training_labels,
         importances=importances, stopped=stopped,
@@ -97,7 +101,7 @@ def front_html(
     return _template().render(
         heading=headline(trials, judged.rows, sweep=sweep),
         label=common_score_label(scored),
-        known=provenance or Provenance(),
+        provenance=provenance or Provenance(),
         running=running,
         reloaded_s=RELOADED_S,
         verdict=judged.verdict,
@@ -107,11 +111,11 @@ def front_html(
         chosen_on=_chosen_on(objectives, scored),
         languages=_languages(scored),
         columns=table_columns(scored, objectives),
-        marked=LEARNT_BY,
+        column_with_marker=LEARNT_BY,
         lines=list(table_lines(listed, judged.rows, teachers, measured)),
         kinds={kind: place % len(MARKERS) for kind, place in kind_numbers(trials).items()},
         markers=MARKERS,
-        all=len(listed),
+        trial_count=len(listed),
         stopped=stopped,
         stopped_in_words=stopped_in_words(stopped),
         most_open=MOST_OPEN,
@@ -120,12 +124,12 @@ def front_html(
             "other students": [t for t in students if t.number not in front and t.role != "baseline"],
             "gold baselines": [t for t in students if t.number not in front and t.role == "baseline"],
         },
-        first=judged.verdict.ship or best,
+        selected=judged.verdict.ship or best,
         no_volume="" if document["volume"] else "it needs a teacher and two complete trials",
         no_importances="" if importances else no_importances,
         scores_of_both=bool(document["scores"]),
         style=Markup(read_asset("page.css")),
-        script=Markup(read_asset("page.js")),
+        script=Markup("\n".join(map(read_asset, SCRIPTS))),
         plotly=_packed_plotly(),
         document=Markup(as_json(document)),
     )
@@ -139,7 +143,7 @@ def read_asset(name: str) -> str:
 
 @cache
 def _packed_plotly() -> Markup:
-    """The library in half a megabyte instead of 1.2: pages are stored with each sweep, logged and mailed."""
+    """Plotly as gzip in base64, half a megabyte instead of 1.2: pages are stored with each sweep, logged and mailed."""
     return Markup(base64.b64encode(gzip.compress(read_asset(PLOTLY).encode(), mtime=0)).decode())
 
 
@@ -178,27 +182,25 @@ def _reference(teachers: Sequence[Teacher]) -> str:
     for language in source_languages(teachers):
         teacher = max(teachers, key=lambda teacher: scores[id(teacher)].get(language, -1.0))
         best.setdefault(teacher.name, []).append(language)
-    by_language = "; ".join(f"{name} for {_named(languages)}" for name, languages in best.items())
+    by_language = "; ".join(f"{name} for {_names_or_count(languages)}" for name, languages in best.items())
     text = f"“The teacher” is the best of {len(teachers)} teachers for each language, on dev"
     return f"{text}: {by_language}." if by_language else f"{text}."
 
 
 def _languages(scored: Sequence[TrialOrTeacher]) -> str:
     """A sentence on the languages behind the means."""
-    sources, targets, outside = (
-        source_languages(scored),
-        target_languages(scored),
-        languages_outside_mean(scored),
-    )
+    sources, targets = source_languages(scored), target_languages(scored)
     if not sources:
         return ""
-    source = f"{common_score_label(scored)} in percent, mean over {_named(sources)}"
+    source = f"{common_score_label(scored)} in percent, mean over {_names_or_count(sources)}"
     if not targets:
         return source
-    apart = f", without {_named(outside)}" if outside else ""
-    return f"{source}; target: mean over {_named([name for name in targets if name not in outside])}{apart}"
+    outside = languages_outside_mean(scored)
+    inside = [name for name in targets if name not in outside]
+    without = f", without {_names_or_count(outside)}" if outside else ""
+    return f"{source}; target: mean over {_names_or_count(inside)}{without}"
 
 
-def _named(languages: Sequence[str]) -> str:
+def _names_or_count(languages: Sequence[str]) -> str:
     """Names of the languages, or their number if they are too many for a line."""
     return ", ".join(languages) if len(languages) <= MOST_NAMED else f"{len(languages)} languages"

@@ -1,4 +1,4 @@
-"""The JSON document for the page's script: numbers and plain text, no HTML and no positions."""
+"""The JSON document for the page's script: numbers and plain text, no HTML and no layout."""
 
 from __future__ import annotations
 
@@ -58,7 +58,18 @@ def page_document(
     importances: Importances,
     stopped: Sequence[StoppedTrial],
 ) -> PlainObject:
-    """Return the document as JSON-able data: scores in percent, latencies in ms, trials by their numbers."""
+    """Return the document as JSON-able data: scores in percent, latencies in ms, trials by their numbers.
+
+    Args:
+        trials: All trials of the sweep.
+        teachers: Its teachers.
+        judged: Front, findings and verdict of the sweep.
+        objectives: Objectives of the front.
+        curves: Training curves of complete trials, as far as known.
+        labels: Labels by language in the training text of complete trials.
+        importances: Importance of settings for each objective.
+        stopped: Trials that were stopped early or failed.
+    """
     scored, latency = [*teachers, *trials], main_latency(objectives)
     front = [row.trial.number for row in judged.rows]
     dominated = [trial.number for trial in candidates(trials, objectives) if trial.number not in front]
@@ -123,7 +134,7 @@ def _students(
 
 
 def _teacher(teachers: Sequence[Teacher], objectives: Directions) -> PlainObject:
-    """The scores to reach, the latency of the slowest teacher, and its words."""
+    """The scores to reach, the latency of the slowest teacher, and the facts on all teachers."""
     latency = main_latency(objectives)
     slowest = max((ms for teacher in teachers if (ms := latency.read(teacher))), default=None)
     reference = {part: teacher_score(teachers, part) for part in PARTS}
