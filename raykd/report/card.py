@@ -24,13 +24,18 @@ from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, 
 from raykd.tasks import TASKS
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
+"""Unit that gets a label → Hugging Face's name of the task."""
 UNKNOWN = "unknown"
 """Hugging Face's name for an unknown licence."""
 MEAN = "mean"
+"""Row of the mean over languages."""
 CARD_ROWS = {
     PARAMETERS.name: "parameters", LATENCY.name: f"ms a sentence, `{ONNX}` in ONNX Runtime",
     TORCH_LATENCY.name: "ms a sentence in PyTorch", BYTES.name: f"bytes of `{ONNX}` with the pieces of its text",
 }  # fmt: skip
+"""Name of a cost → its row on the card."""
+RATIOS = {PARAMETERS: None, LATENCY: SPEEDUP, TORCH_LATENCY: None, BYTES: COMPRESSION}
+"""Costs on the card → their ratio to the teacher's."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,8 @@ def _metadata(exported: Export, stated: CardConfig, origin: Origin | None) -> It
     yield "license", stated.license or UNKNOWN
     yield "library_name", "raykd"
     yield "pipeline_tag", PIPELINES[task.unit]
-    taught = ["knowledge-distillation"] if run.sources else []
-    yield "tags", ["raykd", "onnx", run.task, *taught]
+    method = ["knowledge-distillation"] if run.sources else []
+    yield "tags", ["raykd", "onnx", run.task, *method]
     if stated.datasets:
         yield "datasets", list(stated.datasets)
     yield "metrics", [task.score_name]
@@ -146,57 +151,63 @@ def _summary(exported: Export, origin: Origin | None) -> str:
 
 
 def _figures(exported: Export, origin: Origin | None) -> Iterator[str]:
-    task = TASKS[exported.run.task]
-    label = task.score_label
-    columns: dict[str, Scores] = {"": exported.result.scores}
+    yield from _score_table(exported, origin)
+    yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
     if origin is not None:
-        columns |= {f"teacher {teacher.name} ": teacher.scores for teacher in origin.teachers}
-        columns |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
-    cells = {
-        f"{name}{figure.heading.format(label=label)}": (
+        yield from _trial_lines(origin, TASKS[exported.run.task].score_label)
+    yield ""
+    yield from _cost_table(exported, origin)
+    if exported.agreement is not None:
+        yield _agreement(exported.agreement)
+
+
+def _score_table(exported: Export, origin: Origin | None) -> list[str]:
+    """Scores by language: the model's, each teacher's, and those of the twin on labels alone."""
+    task = TASKS[exported.run.task]
+    scores_of: dict[str, Scores] = {"": exported.result.scores}
+    if origin is not None:
+        scores_of |= {f"teacher {teacher.name} ": teacher.scores for teacher in origin.teachers}
+        scores_of |= {} if origin.twin is None else {"labels alone ": origin.twin.scores}
+    columns = {
+        f"{name}{figure.heading.format(label=task.score_label)}": (
             FORMS[figure.form],
             _by_language(scores, figure.part, figure.metric),
         )
-        for name, scores in columns.items()
+        for name, scores in scores_of.items()
         for figure in score_figures(task.score_name, targets=False)
     }
-    rows = [
+    names = [
         name
         for name in (*exported.languages, MEAN)
-        if any(name in by_language for _, by_language in cells.values())
+        if any(name in by_language for _, by_language in columns.values())
     ]
-    if len(rows) == 2:
-        rows = rows[:1]  # the mean of a single language would only repeat it
-    yield from _table(
-        ["language", *cells],
-        [
-            [_language(name), *(form(by_language.get(name)) for form, by_language in cells.values())]
-            for name in rows
-        ],
-    )
-    yield f"In percent. Dev selected the {exported.run.role}, test is only reported."
-    if origin is not None:
-        yield from _trial_lines(origin, label)
-    yield ""
+    if len(names) == 2:
+        names = names[:1]  # the mean of a single language would only repeat it
+    rows = [
+        [_language(name), *(form(by_language.get(name)) for form, by_language in columns.values())]
+        for name in names
+    ]
+    return _table(["language", *columns], rows)
+
+
+def _cost_table(exported: Export, origin: Origin | None) -> Iterator[str]:
+    """Costs measured by the sweep beside the teacher's, and the sizes of the files."""
     # With one student per language a trial's costs are the sum of all, so no single student has them.
     one_student = origin is not None and origin.trial.settings.get("student.scope") != "language"
     costs = origin.trial.cost if origin is not None and one_student else {}
-    ratios = {PARAMETERS: None, LATENCY: SPEEDUP, TORCH_LATENCY: None, BYTES: COMPRESSION}
-    against = [
+    cost_rows = [
         [
             CARD_ROWS[figure.name], FORMS[figure.form](costs[figure.name]),
             in_words(ratio, costs[ratio.name]) if ratio and ratio.name in costs else "",
         ]
-        for figure, ratio in ratios.items()
+        for figure, ratio in RATIOS.items()
         if figure.name in costs
     ]  # fmt: skip
     files = [[name, size(exported.sizes[name]), ""] for name in (ONNX, ONNX_INT8)]
-    yield from _table(["", "", "than the teacher"], [*against, *files])
-    if against:
+    yield from _table(["", "", "than the teacher"], [*cost_rows, *files])
+    if cost_rows:
         yield "Latency is the median of one sentence of 32 pieces on one thread, where the sweep ran."
         yield from (f"{note[0].upper()}{note[1:]}." for note in (origin.trial.cost_notes if origin else ()))
-    if exported.agreement is not None:
-        yield _agreement(exported.agreement)
 
 
 def _trial_lines(origin: Origin, label: str) -> Iterator[str]:
@@ -211,24 +222,20 @@ def _trial_lines(origin: Origin, label: str) -> Iterator[str]:
 
 
 def _agreement(agreement: Agreement) -> str:
-    different = agreement.differing[ONNX_INT8] / max(agreement.labels, 1)
-    tied = f" but in {agreement.tied} whose two best labellings score the same" if agreement.tied else ""
-    on = f"On {agreement.sentences:,} sentences of {agreement.part}"
+    differing_share = agreement.differing[ONNX_INT8] / max(agreement.labels, 1)
+    tied = f", except in {agreement.tied} whose two best labellings score the same" if agreement.tied else ""
     return (
-        f"{on} `{ONNX}` gives every label that PyTorch gives{tied}; "
-        f"`{ONNX_INT8}` gives {100 * different:.2f} % others ({agreement.score_label} "
+        f"On {agreement.sentences:,} sentences of {agreement.part} `{ONNX}` gives the same labels as PyTorch{tied}; "
+        f"`{ONNX_INT8}` gives other labels in {100 * differing_share:.2f} % of the cases ({agreement.score_label} "
         f"{percent(agreement.scores[ONNX])} → {percent(agreement.scores[ONNX_INT8])})."
     )
 
 
 def _data(exported: Export) -> Iterator[str]:
-    yield (
-        f"Corpus `{exported.run.corpus_id}`, sentences:"
-        if exported.corpus
-        else (f"Corpus `{exported.run.corpus_id}`, which was not at hand when this was exported.")
-    )
     if exported.corpus is None:
+        yield f"Corpus `{exported.run.corpus_id}`, which was not available when the model was exported."
         return
+    yield f"Corpus `{exported.run.corpus_id}`, sentences:"
     parts = exported.corpus.sentences
     used = [part for part, counts in parts.items() if any(counts.values())]
     names = list(dict.fromkeys(name for part in used for name in parts[part]))
@@ -311,6 +318,7 @@ def _licences(stated: CardConfig) -> Iterator[str]:
 
 
 def _by_language(scores: Scores, part: Any, metric: str = "") -> Mapping[str, float]:
+    """Scores by language, and their mean as `MEAN`."""
     mean = scores.mean(part, beside=metric)
     return {**scores.by_language(part, metric), **({} if mean is None else {MEAN: mean})}
 

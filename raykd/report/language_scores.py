@@ -16,7 +16,7 @@ PARTS: tuple[Part, ...] = ("dev", "test")
 class LanguageScores:
     """The scores of a sweep by language, those with the most labels first.
 
-    If settings train on different texts, a language's largest number of labels counts.
+    If settings train on different texts, the largest number of labels in a language counts for this order.
     """
 
     def __init__(self, scored: Iterable[TrialOrTeacher], labels: Labels):
@@ -28,6 +28,7 @@ class LanguageScores:
             name: max((counts.get(name, 0) for counts in self._labels.values()), default=0) for name in names
         }
         self.names = sorted(names, key=lambda name: -largest[name])
+        # Many trials train on the same text, so that the page holds its counts only once.
         self._texts = list(dict.fromkeys(map(self._counts, self._labels.values())))
 
     def common(self, teachers: Sequence[Teacher]) -> PlainObject | None:
@@ -63,4 +64,5 @@ class LanguageScores:
         return [round(100 * scores[name], 2) if name in scores else None for name in self.names]
 
     def _counts(self, labels: Mapping[str, int]) -> tuple[int, ...]:
+        """Numbers of labels in the order of `names`."""
         return tuple(labels.get(name, 0) for name in self.names)

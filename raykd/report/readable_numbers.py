@@ -1,4 +1,4 @@
-"""Numbers for people: scores in percent with one decimal, costs with three digits."""
+"""Numbers for people: scores in percent with one decimal, costs with three digits. None becomes a dash."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from raykd.figures.table import COLUMNS, COSTS, Figure, Form
 from raykd.figures.trial import TrialOrTeacher
 
 NONE = "–"
+"""Text for an unknown number."""
 
 
 def percent(score: float | None) -> str:
@@ -48,7 +49,7 @@ def tell_apart(value: float, reference: float, form: Callable[[float, int], str]
 
 
 def spread(sd: float | None) -> str:
-    """Return a standard deviation over seeds as ` ±0.3`; empty for a single seed."""
+    """Return a standard deviation over seeds as ` ±0.3`; empty for a single seed, or if all seeds are equal."""
     return f" ±{100 * sd:.1f}" if sd else ""
 
 
@@ -62,7 +63,7 @@ def gain(difference: float | None) -> str:
 
 
 def change(fraction: float | None) -> str:
-    """Return a relative change: -0.032 as `-3.2 %`."""
+    """Return a relative change with a sign: -0.032 as `-3.2 %`."""
     return NONE if fraction is None else f"{100 * fraction:+.1f} %"
 
 
@@ -74,10 +75,10 @@ def count(number: float | None) -> str:
     """
     if number is None:
         return NONE
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         # Otherwise 999,600 would become 1000k.
-        if number >= 0.9995 * size:
-            return f"{_digits(number / size)}{unit}"
+        if number >= 0.9995 * factor:
+            return f"{_digits(number / factor)}{unit}"
     return f"{number:.0f}"
 
 

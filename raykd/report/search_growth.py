@@ -24,12 +24,12 @@ Importances = Mapping[str, Mapping[str, float]]
 def volume_growth(
     trials: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions
 ) -> list[tuple[int, float]]:
-    """Return the number of trials and the percentage of the teacher's box dominated so far, trial by trial.
+    """Return the hypervolume after each trial: (number of the trial, percentage of the teacher's box dominated so far).
 
     The list is empty if it has fewer than two points.
     """
-    grown = hypervolume_history(trials, teachers, objectives)
-    return [(number, round(100 * volume, 3)) for number, volume in grown] if len(grown) > 1 else []
+    history = hypervolume_history(trials, teachers, objectives)
+    return [(number, round(100 * volume, 3)) for number, volume in history] if len(history) > 1 else []
 
 
 def source_and_target_scores(

@@ -58,8 +58,8 @@ class Column:
     form: Callable[[Any], str] = str
     missing: str = ""
     """Text for a missing value."""
-    spread: Figure | None = None
-    """Score whose spread over seeds follows the value, in points."""
+    spread_of: Figure | None = None
+    """Score whose standard deviation over seeds, in points, follows the value; None for no spread."""
     css: str = ""
     """CSS classes on the page: "text" aligns left, "on-dev" and "on-test" show the column for that part only."""
     front_only: bool = False
@@ -70,7 +70,7 @@ class Column:
     def text(self, line: Line) -> str:
         """Return the cell of a line."""
         value = self.value(line)
-        score = self.spread and self.spread.score and line.scored.scores.get(*self.spread.score)
+        score = self.spread_of and self.spread_of.score and line.scored.scores.get(*self.spread_of.score)
         return (self.missing if value is None else self.form(value)) + spread(score.sd if score else None)
 
     def on_terminal(self, left_out: int, heading: str = "") -> Column:
@@ -100,11 +100,14 @@ class StudentColumns:
     def mean(self, figure: Figure, *, spreads: bool = True) -> Column:
         """Return the mean of a score, with the spread over seeds if the score is in points."""
         heading = f"{figure.heading}, source" if figure is TEST and self.targets else figure.heading
-        seeds = figure if spreads and figure.form == DEV.form else None
         return Column(
-            heading.format(label=self._label), lambda line: figure.read(line.scored), FORMS[figure.form], NONE,
-            seeds, f"on-{figure.part}",
-        )  # fmt: skip
+            heading.format(label=self._label),
+            lambda line: figure.read(line.scored),
+            FORMS[figure.form],
+            missing=NONE,
+            spread_of=figure if spreads and figure.form == DEV.form else None,
+            css=f"on-{figure.part}",
+        )
 
     def target_means(self, part: Part, *, spreads: bool = True) -> list[Column]:
         """Return the mean over target languages; for dev only if it was computed."""
@@ -112,7 +115,7 @@ class StudentColumns:
         return [self.mean(figure, spreads=spreads)] if has_values(figure, self._scored) else []
 
     def languages_sd(self, figure: Figure) -> list[Column]:
-        """Return the standard deviation of a score over languages; ± is over seeds."""
+        """Return the standard deviation of a score over languages (± in other columns is over seeds)."""
 
         def value(line: Line) -> float | None:
             score = line.scored.scores.get(*figure.score) if figure.score else None
@@ -127,10 +130,12 @@ class StudentColumns:
         """Return one column per language; on test for source and target languages."""
 
         def column(name: str) -> Column:
-            heading, form = f"{name} {figure.short}".rstrip(), FORMS[figure.form]
-            css = f"on-{figure.part}"
             return Column(
-                heading, lambda line: language_values(figure, line.scored).get(name), form, NONE, css=css
+                f"{name} {figure.short}".rstrip(),
+                lambda line: language_values(figure, line.scored).get(name),
+                FORMS[figure.form],
+                missing=NONE,
+                css=f"on-{figure.part}",
             )
 
         return list(map(column, self.sources if figure.part == "dev" else [*self.sources, *self.targets]))

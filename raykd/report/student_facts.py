@@ -46,11 +46,10 @@ def _with_spread(trial: Trial, part: Part) -> str:
     score = trial.scores.get(part)
     if score is None:
         return f"{trial.score_label} {percent(None)}"
-    number = len(score.by_seed)
-    seeds = f" over {number} seeds ({', '.join(map(percent, score.by_seed))})"
-    return f"{trial.score_label} {percent(score.mean)}{spread(score.sd)}" + (
-        seeds if number > 1 and part == "dev" else ""
-    )
+    text = f"{trial.score_label} {percent(score.mean)}{spread(score.sd)}"
+    if len(score.by_seed) > 1 and part == "dev":
+        text += f" over {len(score.by_seed)} seeds ({', '.join(map(percent, score.by_seed))})"
+    return text
 
 
 def _target(scored: TrialOrTeacher) -> str:

@@ -34,7 +34,7 @@ def table_lines(
 
 
 def table_columns(scored: Sequence[TrialOrTeacher], objectives: Directions) -> list[Column]:
-    """Return the columns from left to right. Each objective has one."""
+    """Return the columns from left to right, among them one for each objective of the front."""
     columns = StudentColumns(scored, objectives)
     figures = (
         DEV,

@@ -40,6 +40,7 @@ class Curve:
     stages: tuple[str, ...]
     """Objective of each stage."""
     steps: tuple[Step, ...]
+    """Steps of all stages, in order."""
     dev: tuple[float, ...]
     """Dev score after each epoch."""
     loss: tuple[float, ...]
@@ -79,15 +80,15 @@ def epoch_stride(curves: Curves) -> int:
 def drawn_curves(curves: Sequence[Curve], *, stride: int = 1) -> PlainObject:
     """Return the first curve with stages, steps and losses, and the dev scores of the others, as JSON-able data.
 
-    One epoch in `stride` is shown, and also those that are best or at either end of a step. `at` lists the epochs if
-    some are left out.
+    One epoch in `stride` is shown, and also those that are best or at either end of a step.
 
     Args:
         curves: Curves of a trial.
         stride: See `epoch_stride`.
 
     Returns:
-        `runs`: name, number of epochs and dev scores in percent of each run; `loss` and `held_out` of the first run.
+        `stages`, `steps`, `loss` and `held_out` of the first run; `runs`: name, number of epochs and dev scores in
+        percent of each run, and in `at` the shown epochs if some are left out.
     """
     first, shown_epochs = curves[0], [_shown_epochs(curve, stride) for curve in curves]
     return {

@@ -26,6 +26,7 @@ from raykd.figures.trial import Trial, common_score_name, target_languages
 from raykd.report.student_columns import source_languages
 
 TEXT = ("state", "role", "objective", "message")
+"""Attributes of a trial that are columns of text."""
 WHOLE = ("count", "bytes")
 """Forms of figures that are whole numbers."""
 
@@ -36,6 +37,10 @@ def trials_table(trials: Iterable[Trial], *, objectives: Directions = OBJECTIVES
     Scores are fractions, in columns named after the task's score (`dev_f1`); `metric` is the score's name for people.
     Columns of settings have the dotted path as their name. If a setting has several types, its values are written as
     JSON.
+
+    Args:
+        trials: All trials of the sweep.
+        objectives: Objectives of the front.
     """
     trials = sorted(trials, key=lambda trial: trial.number)
     on_front = {trial.number for trial in pareto_front(trials, objectives)}
@@ -83,8 +88,9 @@ def _figures(trials: Sequence[Trial]) -> dict[str, pa.Array]:
     """Scores with spreads, then costs; target languages only if there are any."""
     columns: dict[str, pa.Array] = {}
     figures = score_figures(common_score_name(trials), targets=bool(target_languages(trials)), among=trials)
-    more = [TARGET_DEV] if has_values(TARGET_DEV, trials) else []
-    for figure in (*figures, *more):
+    if has_values(TARGET_DEV, trials):
+        figures = (*figures, TARGET_DEV)
+    for figure in figures:
         rows = [score_values(figure, trial) for trial in trials]
         # Without trials the headings are needed all the same.
         for name in rows[0] if rows else score_values(figure, Trial(0, "RUNNING")):
