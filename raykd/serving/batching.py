@@ -100,6 +100,7 @@ class Batcher:
                         request.result.set_result(result)
 
     async def _next(self) -> list[_Request]:
+        """Wait until a batch is due and return it; empty if all clients that waited have disconnected."""
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
@@ -123,6 +124,7 @@ class Batcher:
         return batch
 
     def _label_or_errors(self, texts: list[Text]) -> list[Labelled | Exception]:
+        """Label the texts; a faulty one gets the error in the place of its labels."""
         try:
             return list(self.labeller(texts, batch=self.max_batch))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Counts of a server, in the text format of Prometheus."""
+"""Metrics of a server, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 PATHS = ("/predict", "/health", "/metrics")
+"""Paths with their own series; all others are counted together."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Upper bounds of the histograms' buckets: seconds of a request, texts of a batch."""
 
 
 class Monitor:
-    """Counts of one server, added to by middleware and batches. They start at 0."""
+    """Metrics of one server, which start at 0: `RequestCounter` records requests, `Batcher` batches."""
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -54,7 +56,7 @@ class Monitor:
         self._texts.observe(texts)
 
     def prometheus_text(self) -> bytes:
-        """Return all counts."""
+        """Return all metrics, as `GET /metrics` answers."""
         return generate_latest(self.registry)
 
 

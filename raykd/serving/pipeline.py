@@ -13,7 +13,7 @@ Pair = Mapping[str, str]
 TASKS = {
     "token-classification": "word", "ner": "word", "text-classification": "sentence", "sentiment-analysis": "sentence"
 }  # fmt: skip
-"""Name of a pipeline to the unit that gets a label."""
+"""Name of a pipeline → the unit that gets a label."""
 
 
 class Pipeline:
@@ -68,7 +68,7 @@ class Pipeline:
         return described[0] if isinstance(inputs, str) else described
 
     def _grouped(self, labelled: Labelled) -> list[dict[str, Any]]:
-        """Return the spans; with labels of single words each word is a group."""
+        """Return the spans; if labels are of single words, each labelled word is a group."""
         spans = (
             labelled.spans
             if self.labeller.has_spans
@@ -84,6 +84,7 @@ class Pipeline:
 
 
 def _text(text: Any, *, pairs: bool) -> Any:
+    """A text or pair of Transformers' pipelines in the form that the labeller reads."""
     if not isinstance(text, Mapping):
         return text
     if "text_pair" in text and not pairs:

@@ -53,7 +53,8 @@ class Texts(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
     texts: list[str] | None = Field(
-        None, description="A sentence or a few each; of a model of pairs two texts, a tab between them."
+        None,
+        description="Texts of one or a few sentences; for a model of pairs, two texts with a tab between them.",
     )
     tokens: list[list[str]] | None = Field(None, description="The words of each sentence.")
     pos: list[list[str]] | None = Field(
@@ -130,7 +131,7 @@ def _problem(text: str | list[str]) -> str | None:
 class Answer(BaseModel):
     """Labels of the texts, in their order."""
 
-    model: str = Field(description="The id of the run that trained it.")
+    model: str = Field(description="Id of the run that trained the model.")
     results: list[Labelled]
 
 
@@ -138,16 +139,18 @@ class Health(BaseModel):
     """The answering model."""
 
     status: str
-    model: str = Field(description="The id of the run that trained it.")
+    model: str = Field(description="Id of the run that trained the model.")
     file: str
     task: str
-    languages: list[str] = Field(description="Of its training; empty where the export does not say.")
+    languages: list[str] = Field(
+        description="Languages of the training; empty if the export does not name them."
+    )
     labels: list[str]
     split: str = Field(
-        description="How texts are split into words: at white space and signs, or at white space."
+        description="How texts are split into words: at white space and at signs (signs), or at white space alone."
     )
     reads_pos: bool = Field(description="Whether requests must have parts of speech.")
-    version: str = Field(description="Of raykd.")
+    version: str = Field(description="Version of the requests and answers.")
 
 
 def create_app(
@@ -164,14 +167,9 @@ def create_app(
         max_wait_ms: Milliseconds that a text may wait for others.
 
     Raises:
-        LabellerError: There is no such model.
+        LabellerError: There is no such model, or it cannot be loaded.
     """
-    folder = os.environ.get(MODEL) if model is None else model
-    if folder is None:
-        raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
-    labeller = folder
-    if not isinstance(labeller, Labeller):
-        labeller = load(labeller, pos=os.environ.get(POS) or None, split=os.environ.get(SPLIT) or None)
+    labeller = model if isinstance(model, Labeller) else _load(model)
     monitor = Monitor()
 
     @asynccontextmanager
@@ -187,9 +185,8 @@ def create_app(
 
     app = FastAPI(title="raykd", version=API, lifespan=labelling)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
-    app.add_middleware(
-        _BodyLimit
-    )  # outermost, because the answer of RequestBodyLimitMiddleware has no sentence
+    # Added after RequestBodyLimitMiddleware, so it runs before it, whose answer has no sentence.
+    app.add_middleware(_BodyLimit)
     app.add_middleware(RequestCounter, monitor=monitor)
     app.add_exception_handler(413, _too_large)
     app.add_exception_handler(RequestValidationError, _validation_error)
@@ -220,6 +217,14 @@ def create_app(
         return Response(monitor.prometheus_text(), media_type=monitor.content_type)
 
     return app
+
+
+def _load(folder: str | Path | None) -> Labeller:
+    """Load the model in `folder`, or else in RAYKD_MODEL, with the settings of the other variables."""
+    folder = os.environ.get(MODEL) if folder is None else folder
+    if folder is None:
+        raise LabellerError(f"no model: set {MODEL} to a folder that raykd export wrote")
+    return load(folder, pos=os.environ.get(POS) or None, split=os.environ.get(SPLIT) or None)
 
 
 class _BodyLimit:

@@ -71,16 +71,16 @@ class Component:
 
     def __call__(self, doc: Doc) -> Doc:
         """Label one document."""
-        self._set([doc])
+        self._annotate([doc])
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 32) -> Iterator[Doc]:
         """Label documents in order, `batch_size` of them together."""
         for docs in minibatch(stream, batch_size):
-            self._set(docs)
+            self._annotate(docs)
             yield from docs
 
-    def _set(self, docs: Sequence[Doc]) -> None:
+    def _annotate(self, docs: Sequence[Doc]) -> None:
         if self.labeller.unit == "sentence":
             self._set_cats(docs)
             return
@@ -131,7 +131,7 @@ class Component:
             words = [token.i for token in _visible(doc)]
             first = words[0] if words else 0
             heads[doc] = [max((word for word in words if word < token.i), default=first) for token in doc]
-            relations[doc] = ["dep"] * len(doc)  # what spaCy's sentence parsers call that of white space
+            relations[doc] = ["dep"] * len(doc)  # spaCy's parsers give white space this relation
         for sentence, tree in zip(
             tokens, self.labeller.parse([_words(sentence) for sentence in tokens], pos), strict=True
         ):
@@ -155,7 +155,7 @@ class Component:
         return pos
 
     def _set_cats(self, docs: Sequence[Doc]) -> None:
-        # Split as in training, not by spaCy's tokens.
+        # Texts are split as in training, not into spaCy's tokens.
         words = [words_in(doc.text, WHITESPACE) for doc in docs]
         probabilities = iter(self.labeller.probabilities(doc_words for doc_words in words if doc_words))
         for doc, doc_words in zip(docs, words, strict=True):

@@ -53,7 +53,7 @@ def load(
 
 
 class Labeller:
-    """An exported model. Call it with a text or an iterable of texts; see `label` for words."""
+    """An exported model, opened by `load`. Call it with a text or an iterable of texts; see `label` for words."""
 
     def __init__(self, folder: Path, *, file: str = FLOAT32, threads: int = 1, split: str | None = None):
         self.folder, self.file, self.card = folder, file, read_json(folder, CARD)
@@ -68,13 +68,14 @@ class Labeller:
         """True if the model gives an intent for each text, beside the slots of the words."""
         self.has_spans = labels.get("scheme") in ("bioes", "utterance")
         self.trees = TreeLabels(labels) if "encoding" in labels else None
-        """The meaning of the labels of a model that parses."""
+        """The meaning of a parser's labels; None for other models."""
         self.tagger: Labeller | None = None
+        """The model that gives a parser missing parts of speech."""
         self.unit: str = self.card["unit"]
         self.pairs: bool = self.card.get("pairs", False)
         """True if the model labels pairs of texts, with a tab between the two."""
         self.split = _split(folder, self.card, split)
-        """Splitting of texts into words."""
+        """Way to split texts into words, one of `SPLITS`."""
         session = Session(folder, file, self.card["files"].get(file, {}).get("bytes"), threads)
         vocabulary, special = read_json(folder, VOCABULARY), self.card["special"]
         make = splitter if self.card["tokenizer"] == "own" else with_package
@@ -256,6 +257,7 @@ class Labeller:
         return [[self.labels[y] for y in best_T] for best_T, _ in scored]
 
     def _describe(self, texts: Iterable[Text], batch: int) -> Iterator[Labelled]:
+        """Yield the results of texts, which are read in blocks of `READ_AHEAD` batches."""
         texts = iter(texts)
         while block := [
             read_text(text, self.split, pairs=self.pairs) for text in islice(texts, READ_AHEAD * batch)

@@ -59,8 +59,7 @@ def splitter(stored: str, *, unknown: int) -> Split:
 
 
 def _normalization(content: Mapping[str, Any]) -> Callable[[str], str]:
-    """Return the word normalization of a raykd vocabulary."""
-    # One that an earlier version built has words as they came.
+    """Return the word normalization of a raykd vocabulary; without one, words stay as they are."""
     return normalize_word if content.get("normalization") == NORMALIZATION else str
 
 
@@ -86,7 +85,12 @@ def with_package(stored: str, *, unknown: int) -> Split:
 
 
 def with_special_words(split: Split, special: Mapping[str, Any]) -> Split:
-    """Return `split` with a cache, and with the special words that stand for no word of a text."""
+    """Return `split` with a cache, and with the special words, which stand for no word of a text.
+
+    Args:
+        split: Splitter of ordinary words.
+        special: Special pieces of the model: `special` of `export.json`.
+    """
 
     @lru_cache(REMEMBERED_WORDS)
     def split_any(word: str) -> list[int]:
@@ -131,6 +135,7 @@ def unigram(vocab: Sequence[tuple[str, float]], *, unknown: int) -> Split:
     longest_piece, missing = max(map(len, rows)), min(scores) - 10.0
 
     def split(word: str) -> list[int]:
+        # For each end in the word: the best sum of scores up to there, and the start and id of the last piece.
         best: list[tuple[float, int, int]] = [(0.0, 0, 0)] + [(-np.inf, 0, 0)] * len(word)
         for first in range(len(word)):
             so_far = best[first][0]

@@ -19,7 +19,7 @@ from .pieces import Split, character_inputs, model_inputs, truncate
 from .words import UTTERANCE, Sentences
 
 BATCH_PIECES = 2**9
-"""Most pieces of a batch, as padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
+"""Most pieces of a batch, padded to the longest text: ONNX Runtime keeps the memory of the largest batch."""
 LONG_TEXT_PIECES = 2**11
 """Pieces from which the memory of a text, which is read alone, is given back."""
 LabelsAndScores = tuple[np.ndarray, np.ndarray]
@@ -41,7 +41,7 @@ class Session:
             raise LabellerError(f"{file}: {problem}; copy the folder again")
         self._file, self._threads = str(file), threads
         self._open()
-        self.inputs: list[str] = [side.name for side in self._session.get_inputs()]
+        self.inputs: list[str] = [tensor.name for tensor in self._session.get_inputs()]
 
     def _open(self) -> None:
         self._process = os.getpid()
@@ -54,7 +54,7 @@ class Session:
     def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the best labels [B, T] and the scores [B, T, Y]; a long text's memory is given back to the system."""
         if self._process != os.getpid():
-            self._open()  # threads do not come along into a process that was forked
+            self._open()  # a forked process has none of the session's threads
         options = self._shrinking if inputs["pieces"].size > LONG_TEXT_PIECES else None
         return self._session.run(["labels", "scores"], {name: inputs[name] for name in self.inputs}, options)
 
@@ -96,7 +96,7 @@ class Reader:
     limit: int | None
     """Pieces that the model reads at once; None without a limit."""
     split: Split
-    """Gives the pieces of a word, the special ones too."""
+    """Gives the pieces of a word, also of a special word."""
     spell: Split | None
     """Gives the characters of a word; None where the model reads none."""
     one_label: bool
@@ -119,8 +119,8 @@ class Reader:
             sentences = [[UTTERANCE, *words] for words in sentences]
         rows = [[self.split(word) for word in words] for words in sentences]
         sizes = [sum(map(len, row)) for row in rows]
-        around = len(self.special["prefix"]) + len(self.special["suffix"])
-        width = None if self.limit is None else self.limit - around
+        special_pieces = len(self.special["prefix"]) + len(self.special["suffix"])
+        width = None if self.limit is None else self.limit - special_pieces
         results: list[Any] = [None] * len(rows)
         for places in batches_by_size(sizes, batch):
             group = [(sentences[place], rows[place]) for place in places]
@@ -143,8 +143,7 @@ class Reader:
 
     def _read_long(self, words: Sequence[str], row: list[list[int]], width: int) -> LabelsAndScores:
         """Read one sentence of any length, in overlapping windows if it has more pieces than the model reads."""
-        # Windows overlap by half; a piece's scores come from the window in which the nearer cut is farthest. A text
-        # with one label is cut to its beginning, a pair to both beginnings.
+        # A text with one label is cut to its beginning, a pair to both beginnings.
         if self.one_label:
             return self._run([(words, [truncate(words, row, width)])])[0]
         # An utterance's first word has no piece of its own where a model has such a limit.
@@ -188,7 +187,7 @@ def window_starts(pieces: int, width: int) -> list[int]:
 
 
 def best_windows(starts: Sequence[int], pieces: int, width: int) -> np.ndarray:
-    """Return, by piece [P], the window with the farthest nearer cut; the ends of the text are no cuts."""
+    """Return by piece [P] the window in which the piece is farthest from a cut; the ends of the text are no cuts."""
     place_P, starts_W1 = np.arange(pieces), np.array(starts)[:, None]
     before_WP = np.where(starts_W1 == 0, pieces, place_P - starts_W1)
     after_WP = np.where(starts_W1 + width == pieces, pieces, starts_W1 + width - 1 - place_P)

@@ -32,7 +32,7 @@ def _class(signs: Iterable[str]) -> str:
     return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(firsts, lasts, strict=True))
 
 
-# No category that is read here has signs beyond, but for the selectors and tags below.
+# Above U+1FFFF these categories have no signs but the selectors and tags below.
 _CATEGORIES = [unicodedata.category(chr(place)) for place in range(0x20000)]
 
 
@@ -60,11 +60,11 @@ _SPACELESS = _between(
     "\uff66\uff9d", "\U0001aff0\U0001b16f", "\u0e01\u0eff", "\u1000\u109f", "\u1780\u17ff", "\u1950\u19df",
     "\u1a20\u1aaf", "\ua9e0\ua9ff", "\uaa60\uaadf", "\U00011700\U0001174f", "\U000116d0\U000116ff",
 )  # fmt: skip
-# Nor have ideographs, of whichever script.
+# Ideographs have no spaces between words either, in any script.
 _IDEOGRAPHS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00016fe0-\U00018dff\U0001b170-\U0001b2ff\U00020000-\U0003ffff"
 )
-# Digits of these scripts are written together, as digits are; marks belong to the letter before them.
+# Without digits, which are written together in these scripts too, and without marks, which follow a letter.
 _ALONE = _class(sign for sign in _SPACELESS if sign.isalnum() and not sign.isdecimal()) + _IDEOGRAPHS
 
 _MARK = f"(?:[{_class(_MARKS)}]|[{_JOINERS}]+(?=[{_class(_MARKS)}])|(?<=[{_class(_VIRAMAS)}])[{_JOINERS}]+)"
@@ -83,7 +83,7 @@ _WORDS = re.compile(
 )
 """A word of visible text: an ideograph, or a letter of a script without spaces; letters and digits, with what joins
 them (O'Neill, 3.5, Jean-Luc); a keycap, a flag, a picture with its skin tone and what is joined to it; another sign."""
-# From the beginning of a run alone: otherwise a run of joiners would be tried from each of them.
+# Only from the beginning of a run: otherwise a run of joiners would be tried from each joiner, in quadratic time.
 _BY_SPACE = re.compile(rf"(?<!\S)[{_JOINERS}{_class(_SELECTORS)}]*{_SIGN_OR_LETTER}\S*")
 _PATTERNS = {SIGNS: _WORDS, WHITESPACE: _BY_SPACE}
 # The tags of a flag (England's) are invisible, and say which one it is.

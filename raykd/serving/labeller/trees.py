@@ -1,6 +1,9 @@
 """Labels as dependency trees: their heads and relations, and the best tree of scored heads.
 
-Shapes: T words, Y labels, C codes of heads, H = T + 1 heads that a word may have (0 the root, h the h-th word).
+A label is `offset@POS@relation`. A key is the number for the pair of offset and POS; a code is the place of a key in
+the sorted keys of all labels. Labels of one code differ only in their relations.
+
+Shapes: T words, Y labels, C codes, H = T + 1 heads that a word may have (0 the root, h the h-th word).
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Arc(NamedTuple):
     probability: float
     """Probability of head and relation together; 0 if only the tree needs this head, and no label stands for it."""
     repaired: bool
-    """True if another head is the best for this word alone, and the best heads together are no tree."""
+    """True if the word's best label names another head, or none of the sentence."""
 
 
 class TreeLabels:
@@ -49,9 +52,10 @@ class TreeLabels:
         self.encoding: str = stored["encoding"]
         self.treebank_pos: tuple[str, ...] = tuple(stored["pos"])
         """The parts of speech of the treebank, some of which the labels name."""
-        # Of several languages' treebanks one has universal parts of speech that another lacks.
-        more = sorted(UPOS.difference(self.treebank_pos)) if UPOS.issuperset(self.treebank_pos) else ()
-        self.pos = (*self.treebank_pos, *more)
+        # A treebank may lack some universal parts of speech, which occur in other texts.
+        missing = sorted(UPOS.difference(self.treebank_pos)) if UPOS.issuperset(self.treebank_pos) else ()
+        self.pos = (*self.treebank_pos, *missing)
+        """The parts of speech that words may have."""
         self._root = len(self.pos)
         marks = {name: mark for mark, name in enumerate((*self.pos, "ROOT", ""))}
         parts = [re.fullmatch("(.*?)@(.*)@(.*?)", tag, re.DOTALL) for tag in stored["tags"]]
@@ -59,6 +63,7 @@ class TreeLabels:
         self.relations = [part[3] for part in parts if part]
         """The relation of each label."""
         self._keys_C, self._code_Y = np.unique(keys, return_inverse=True)
+        # Labels sorted by code, and the first place of each code among them: for `np.maximum.reduceat`.
         self._by_code = np.argsort(self._code_Y, kind="stable")
         self._first_C = np.searchsorted(self._code_Y[self._by_code], np.arange(len(self._keys_C)))
 
@@ -164,11 +169,12 @@ def best_tree(scores_TH: np.ndarray) -> np.ndarray:
     finite = scores_TH[np.isfinite(scores_TH)]
     gains_TH = scores_TH.astype(np.float64)
     gains_TH[:, 0] -= count * (finite.max() - finite.min()) + 1
-    gains = dict(enumerate(gains_TH, start=1))
-    into = {word: np.full(count + 1, word) for word in gains}
-    group_H = np.arange(count + 1)
-    chosen: dict[int, int] = {}
-    parent: dict[int, int] = {}
+    # Words and groups of words are numbered together: words from 1 to `count`, groups from there on.
+    gains = dict(enumerate(gains_TH, start=1))  # of the arcs from all heads
+    into = {word: np.full(count + 1, word) for word in gains}  # the word that the arc from each head enters
+    group_H = np.arange(count + 1)  # the outermost group of each word
+    chosen: dict[int, int] = {}  # the head (a word) of a word or group
+    parent: dict[int, int] = {}  # the group of a member
     finished = {0}
     for word in range(1, count + 1):
         path: list[int] = []
