@@ -24,7 +24,7 @@ from raykd.report.readable_numbers import FORMS, gain, in_words, percent, size, 
 from raykd.tasks import TASKS
 
 PIPELINES = {"word": "token-classification", "sentence": "text-classification"}
-"""Unit that gets a label → Hugging Face's name of the task."""
+"""Labelled unit → Hugging Face's name of the task."""
 UNKNOWN = "unknown"
 """Hugging Face's name for an unknown licence."""
 MEAN = "mean"
@@ -33,9 +33,9 @@ CARD_ROWS = {
     PARAMETERS.name: "parameters", LATENCY.name: f"ms a sentence, `{ONNX}` in ONNX Runtime",
     TORCH_LATENCY.name: "ms a sentence in PyTorch", BYTES.name: f"bytes of `{ONNX}` with the pieces of its text",
 }  # fmt: skip
-"""Name of a cost → its row on the card."""
+"""Name of a cost → heading of the row on the card."""
 RATIOS = {PARAMETERS: None, LATENCY: SPEEDUP, TORCH_LATENCY: None, BYTES: COMPRESSION}
-"""Costs on the card → their ratio to the teacher's."""
+"""Cost on the card → figure with the ratio to the teacher's cost; None without a ratio."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from raykd.report.markdown import markdown_table
 from raykd.report.readable_numbers import NONE, gain, percent, spread
 
 STYLES = {"better": "green", "worse": "red"}
-"""Verdicts that decide → their colours."""
+"""Decided verdict → colour."""
 TEXT = ("setting", "verdict")
 """Columns aligned left."""
 SIDE_COLUMNS = ("number", "name", "seeds", "mean", "sd", "target")

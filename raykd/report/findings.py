@@ -101,7 +101,7 @@ def judge(
 
 
 def infeasible_students(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the complete students of the search that miss a constraint."""
+    """Return the complete students of the search with a missed constraint."""
     return [
         trial
         for trial in trials
@@ -164,12 +164,11 @@ def findings(
 
 def _teacher_findings(teachers: Sequence[Teacher], label: str) -> Iterable[Finding]:
     for teacher in teachers:
-        if teacher.scores.mean("dev") == 0.0:
+        score, majority = teacher.scores.mean("dev"), teacher.majority_score
+        if score == 0.0:
             text = f"the teacher {teacher.name} predicts nothing (dev {label} 0.0); train it longer or in another way"
             yield Finding(text, blocks=True)
-        elif (majority := teacher.majority_score) is not None and (
-            teacher.scores.mean("dev") or 0.0
-        ) <= majority:
+        elif majority is not None and (score or 0.0) <= majority:
             text = f"is no better than the most frequent label (dev {label} {percent(majority)}); train it longer"
             yield Finding(f"the teacher {teacher.name} {text}", blocks=True)
         elif teacher.unlearnt:
