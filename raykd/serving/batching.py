@@ -100,7 +100,7 @@ class Batcher:
                         request.result.set_result(result)
 
     async def _next(self) -> list[_Request]:
-        """Wait until a batch is due and return it; empty if all clients that waited have disconnected."""
+        """Wait for the next batch; empty if all waiting clients have disconnected."""
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()

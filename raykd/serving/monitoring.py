@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 PATHS = ("/predict", "/health", "/metrics")
-"""Paths with their own series; all others are counted together."""
+"""Paths with separate series; all others are counted together."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds of the histograms' buckets: seconds of a request, texts of a batch."""

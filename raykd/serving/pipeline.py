@@ -84,7 +84,7 @@ class Pipeline:
 
 
 def _text(text: Any, *, pairs: bool) -> Any:
-    """A text or pair of Transformers' pipelines in the form that the labeller reads."""
+    """Turn an input of Transformers' pipelines into a text for the labeller."""
     if not isinstance(text, Mapping):
         return text
     if "text_pair" in text and not pairs:

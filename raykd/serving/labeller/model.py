@@ -70,7 +70,7 @@ class Labeller:
         self.trees = TreeLabels(labels) if "encoding" in labels else None
         """The meaning of a parser's labels; None for other models."""
         self.tagger: Labeller | None = None
-        """The model that gives a parser missing parts of speech."""
+        """Source of a parser's missing parts of speech; None without one."""
         self.unit: str = self.card["unit"]
         self.pairs: bool = self.card.get("pairs", False)
         """True if the model labels pairs of texts, with a tab between the two."""

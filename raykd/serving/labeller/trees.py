@@ -55,7 +55,7 @@ class TreeLabels:
         # A treebank may lack some universal parts of speech, which occur in other texts.
         missing = sorted(UPOS.difference(self.treebank_pos)) if UPOS.issuperset(self.treebank_pos) else ()
         self.pos = (*self.treebank_pos, *missing)
-        """The parts of speech that words may have."""
+        """Valid parts of speech of words."""
         self._root = len(self.pos)
         marks = {name: mark for mark, name in enumerate((*self.pos, "ROOT", ""))}
         parts = [re.fullmatch("(.*?)@(.*)@(.*?)", tag, re.DOTALL) for tag in stored["tags"]]
