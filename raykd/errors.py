@@ -47,7 +47,7 @@ class RaykdError(Exception):
     """Base of all errors shown to the user as one sentence."""
 
     exit_code = 1
-    goes_on = ""
+    resume_command = ""
     """The command that continues from the results computed before the error; empty if there is none."""
 
 
@@ -132,7 +132,7 @@ class MissingError(StoreError):
 
 
 class OtherVersionError(StoreError):
-    """A stored part is undamaged, but in the format of another version of raykd, which can still use it."""
+    """A stored part is undamaged, but another version of raykd wrote it; that version can still use it."""
 
 
 class PlacementError(RaykdError):
@@ -159,7 +159,7 @@ class UnlearntError(RunError):
     Attributes:
         teacher_scores: The teachers with their scores, as text.
         steps: Length of their training, as text.
-        trained: True if raykd trained them, false for given checkpoints.
+        trained: True if raykd trained the teachers, false if they are given checkpoints.
     """
 
     def __init__(self, teacher_scores: str, steps: str, trained: bool):
@@ -169,7 +169,8 @@ class UnlearntError(RunError):
     def __str__(self) -> str:
         hint = (
             f"they were trained for at most {self.steps}: train them for more (teachers.epochs, teachers.max_steps; "
-            "some 600 are few), with smaller batches (teachers.training.batch_tokens) or another learning rate"
+            "600 steps are often too few), with smaller batches (teachers.training.batch_tokens) or another learning "
+            "rate"
             if self.trained
             else "give another checkpoint in teachers.path, names for its labels in teachers.labels, or fine_tune: true"
         )

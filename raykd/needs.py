@@ -20,7 +20,7 @@ LIVE_SIGNALS = ("piece_states", "attention")
 """Signals too large to store: the teacher reads the batch in the training step. All signals of a masked language model
 are live as well, because every epoch masks different pieces."""
 
-# name -> its sources: the first alternative that a teacher offers.
+# name -> its sources, as alternatives: the first one that a teacher offers is used.
 # "marginals" (of tokens), "pairs" (of neighbouring tokens) and "softened" (either, of scores divided by a temperature)
 # are computed inside the training step and never stored, so that one transfer set serves every temperature.
 # "kbest" of a chain is computed once and stored, because decoding is expensive. A parser's arcs are read in the labels
@@ -52,7 +52,7 @@ def explain_unmet_needs(needs: Iterable[Need], offers: Iterable[str]) -> str:
         "'emissions' is needed, and the teacher offers kbest only"
     """
     offered = tuple(dict.fromkeys(offers))
-    unmet = {need.signal: need for need in needs if _parts(need, offered) is None}
+    unmet = {need.signal: need for need in needs if _stored_needs(need, offered) is None}
     return "; ".join(_explain(need, offered) for need in unmet.values())
 
 
@@ -73,7 +73,7 @@ def signals_to_store(needs: Iterable[Need], offers: Iterable[str]) -> tuple[Need
         ['arcs', 'relations']
     """
     offered = tuple(offers)
-    return _largest(part for need in needs for part in _parts(need, offered) or ())
+    return _merge_needs(stored for need in needs for stored in _stored_needs(need, offered) or ())
 
 
 def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need, ...]:
@@ -84,8 +84,10 @@ def signals_to_read(needs: Iterable[Need], stored: Iterable[str]) -> tuple[Need,
         stored: names of the signals in the transfer set.
     """
     stored = tuple(stored)
-    parts_by_need = ((need, _parts(need, stored) or ()) for need in needs)
-    return _largest(part for need, parts in parts_by_need for part in ((need,) if need in parts else parts))
+    choices = ((need, _stored_needs(need, stored) or ()) for need in needs)
+    return _merge_needs(
+        signal for need, signals in choices for signal in ((need,) if need in signals else signals)
+    )
 
 
 def live_signals(needs: Iterable[Need], *, stores: bool) -> tuple[Need, ...]:
@@ -108,7 +110,8 @@ def is_derived(need: Need, offers: Iterable[str]) -> bool:
     return bool(SIGNALS[need.signal].sources) and set(SIGNALS[need.signal].sources) <= set(offers)
 
 
-def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
+def _merge_needs(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return each name once, with its largest k, in the order of `SIGNALS`."""
     largest: dict[str, Need] = {}
     for need in needs:
         if need.name not in largest or need.k > largest[need.name].k:
@@ -116,13 +119,16 @@ def _largest(needs: Iterable[Need]) -> tuple[Need, ...]:
     return tuple(need for signal in SIGNALS for need in largest.values() if need.signal == signal)
 
 
-def _parts(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
-    """The offered signals to store for a need; None if they do not meet it."""
+def _stored_needs(need: Need, offered: tuple[str, ...]) -> tuple[Need, ...] | None:
+    """Return the signals to store for one need: its sources, and the signal itself if it is stored too.
+
+    Empty for a live signal; None if the offered signals do not meet the need.
+    """
     direct = (need,) if need.signal in SIGNALS else ()
-    for parts in DERIVATIONS.get(need.signal, ()):
-        if all(part in offered for part in parts):
-            stored = direct if direct and parts == SIGNALS[need.signal].sources else ()
-            return (*(Need(part) for part in parts), *stored)
+    for sources in DERIVATIONS.get(need.signal, ()):
+        if all(source in offered for source in sources):
+            stored = direct if direct and sources == SIGNALS[need.signal].sources else ()
+            return (*(Need(source) for source in sources), *stored)
     if need.signal in LIVE_SIGNALS:
         return () if need.signal in offered else None
     # K-best that cannot be derived is found by the teacher itself, which gives its best path and no more.
@@ -137,7 +143,7 @@ def _explain(need: Need, offered: tuple[str, ...]) -> str:
     if need.signal in offered:
         return f"'kbest' with k = {need.k} is needed, and the teacher finds its best path only"
     if need.signal in DERIVATIONS:
-        ways = " or from ".join(" and ".join(parts) for parts in DERIVATIONS[need.signal])
+        ways = " or from ".join(" and ".join(sources) for sources in DERIVATIONS[need.signal])
         return f"{need.signal!r} is needed: it derives from {ways}, and {offered_text}"
     if need.signal in SIGNALS or need.signal in LIVE_SIGNALS:
         return f"{need.signal!r} is needed, and {offered_text}"

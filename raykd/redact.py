@@ -16,7 +16,7 @@ HIDDEN = "***"
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 # Repetitions have an upper bound, so that the time grows linearly with the length of the text.
-_USER = re.compile(r"([\w+.-]{1,32}://)([^\s/'\"<>]*)@")
+_CREDENTIALS = re.compile(r"([\w+.-]{1,32}://)([^\s/'\"<>]*)@")
 _QUERY = re.compile(
     r"([?&](?:[\w.-]{0,32}(?:password|passwd|pwd|secret|token|signature|credential|access_key|api_key)[\w.-]{0,32}|sig))"
     r"=[^&\s'\"<>]+",
@@ -32,16 +32,16 @@ def redact(text: str) -> str:
     Args:
         text: any text.
     """
-    text = _USER.sub(lambda match: f"{match[1]}{_redact_password(match[1], match[2])}@", text)
+    text = _CREDENTIALS.sub(lambda match: f"{match[1]}{_redact_password(match[1], match[2])}@", text)
     return _QUERY.sub(lambda match: match[0] if _REFERENCE.search(match[0]) else f"{match[1]}={HIDDEN}", text)
 
 
-def _redact_password(scheme: str, user: str) -> str:
-    name, colon, password = user.partition(":")
+def _redact_password(scheme: str, credentials: str) -> str:
+    name, colon, password = credentials.partition(":")
     # In http URIs a token may stand in place of the user's name.
     secret = password if colon else name if scheme.startswith("http") else ""
     if not secret or _REFERENCE.fullmatch(secret):
-        return user
+        return credentials
     return f"{name}:{HIDDEN}" if colon else HIDDEN
 
 
@@ -54,7 +54,7 @@ def expand_variables(uri: str) -> str:
     Raises:
         RaykdError: a variable is not set.
     """
-    user = _USER.search(uri)
+    credentials = _CREDENTIALS.search(uri)
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
@@ -62,7 +62,7 @@ def expand_variables(uri: str) -> str:
                 f"{redact(uri)}: the environment variable {match[1]} is not set; set it here, and for a store on "
                 "every node of the cluster"
             )
-        within = user is not None and user.start(2) <= match.start() < user.end(2)
-        return quote(os.environ[match[1]], safe="") if within else os.environ[match[1]]
+        quoted = credentials is not None and credentials.start(2) <= match.start() < credentials.end(2)
+        return quote(os.environ[match[1]], safe="") if quoted else os.environ[match[1]]
 
     return _REFERENCE.sub(value, uri)

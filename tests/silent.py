@@ -17,7 +17,7 @@ class Silent:
     def started(self, unit: Unit) -> None:
         return None
 
-    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
+    def part_progress(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         return None
 
     def advance(self, phase: str, units: int = 1, *, detail: str = "", sentences: int = 0) -> None:

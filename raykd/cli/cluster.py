@@ -16,7 +16,9 @@ from raykd.cluster.progress_channel import received
 from raykd.cluster.topology import Topology
 from raykd.errors import RunError
 from raykd.pluralise import pluralise
+from raykd.sweep.lease import hold_working_lease
 from raykd.sweep.named_files import file_errors_as_faults
+from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.progress_monitor import Monitor
 from raykd.sweep.prometheus_metrics import SweepMetrics
 from raykd.sweep.slow_precision import slow_precision
@@ -40,7 +42,7 @@ def cluster_session(
         idle: Returns True if nothing is to be computed, so that Ray need not start. It is called after the corpora are
             read, and only if the sweep needs nothing but CPUs of this machine.
     """
-    with file_errors_as_faults(sweep.document), _monitor(plain=plain) as monitor, monitor.moving():
+    with file_errors_as_faults(sweep.document), _monitor(plain=plain) as monitor, monitor.refresh_view():
         monitor.begin("start", 2)
         with unit_here(monitor, "start", "corpora"):
             reports = [preparation.preparation.corpus.report for preparation in sweep.preparations.values()]
@@ -56,8 +58,8 @@ def cluster_session(
         growth = sweep.file.resources.autoscale
         with (
             connected(address, autoscale=growth, died=restart) as cluster,
-            received(monitor.within),
-            monitor.watched(),
+            received(monitor.part_progress),
+            monitor.call_watchers(),
         ):
             _started(monitor, f"corpora read, {pluralise(len(cluster.nodes), 'node')} of Ray", warnings)
             if not cluster.dashboard:
@@ -69,6 +71,23 @@ def cluster_session(
             if len(cluster.nodes) > 1:
                 sweep.nodes.ask()
             yield sweep.nodes.usable(cluster), monitor
+
+
+@contextmanager
+def phase_session(sweep: Sweep, verb: str, address: str | None, *, plain: bool) -> Iterator[PhaseContext]:
+    """Yield the context for phases that record no trials, in a `cluster_session` with a lease of the store.
+
+    Args:
+        sweep: The sweep to compute.
+        verb: The command, as in `raykd verb`, for the lease of the store.
+        address: Ray cluster to join; see `cluster_session`.
+        plain: Print lines even on a terminal.
+    """
+    with (
+        hold_working_lease(sweep.storage, verb),
+        cluster_session(sweep, address, plain=plain) as (cluster, listener),
+    ):
+        yield PhaseContext(sweep, cluster, listener)
 
 
 def _started(monitor: Monitor, detail: str, warnings: Iterable[str]) -> None:
@@ -109,5 +128,5 @@ def restart(problem: str) -> None:
 
 def resumed_command(arguments: list[str]) -> list[str]:
     """Return the same command line, with `--resume` for a sweep."""
-    goes_on = "sweep" in arguments and "--resume" not in arguments
-    return [*arguments, "--resume"] if goes_on else list(arguments)
+    lacks_resume = "sweep" in arguments and "--resume" not in arguments
+    return [*arguments, "--resume"] if lacks_resume else list(arguments)

@@ -65,17 +65,17 @@ def compare(
     languages: Annotated[
         bool, typer.Option("--languages", help="Show the mean of each language too.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="Format of the output.")] = "table",
+    format_: Annotated[Format, typer.Option("--format", help="Format of the output.")] = "table",
     store: Annotated[str | None, typer.Option(help="Store of the sweeps, if you give names.")] = None,
     variant: Variants = None,
     small: Small = False,
 ) -> None:
     """Compare settings of finished sweeps over their seeds, by Almost Stochastic Dominance."""
-    records = [find_records(sweep, store, variant, small) for sweep in sweeps]
-    trials = {record.name: record.trials() for record in records}
-    corpora = [
-        record.resolved.get("corpus") for sweep_records in records for record in sweep_records.load()[:1]
-    ]
+    sweep_records = [find_records(sweep, store, variant, small) for sweep in sweeps]
+    trials = {records.name: records.trials() for records in sweep_records}
+    # The first trial of a sweep stands for all.
+    first_trials = [trial for records in sweep_records for trial in records.load()[:1]]
+    corpora = [trial.resolved.get("corpus") for trial in first_trials]
     if any(corpus != corpora[0] for corpus in corpora):
         stderr.print(
             "warning: the sweeps have different corpora, so their scores may be of different sentences"
@@ -85,12 +85,12 @@ def compare(
         threshold=threshold, bonferroni=bonferroni,
     )  # fmt: skip
     skipped = reasons_not_compared(trials)
-    if form == "table":
+    if format_ == "table":
         stdout.print(compare_table(comparisons, baseline=baseline, languages=languages))
     else:
-        stdout.print(_text(form, comparisons, baseline, languages, skipped))
+        stdout.print(_text(format_, comparisons, baseline, languages, skipped))
     # Standard output holds nothing but the data, for other programs.
-    console = stdout if form == "table" else stderr
+    console = stdout if format_ == "table" else stderr
     for line in skipped:
         console.print(f"left out: {line}")
     console.print(
@@ -99,11 +99,11 @@ def compare(
 
 
 def _text(
-    form: Format, comparisons: Sequence[Comparison], baseline: str, languages: bool, skipped: Sequence[str]
+    format_: Format, comparisons: Sequence[Comparison], baseline: str, languages: bool, skipped: Sequence[str]
 ) -> str:
-    if form == "markdown":
+    if format_ == "markdown":
         return compare_markdown(comparisons, baseline=baseline, languages=languages)
-    return compare_csv(comparisons) if form == "csv" else compare_json(comparisons, left_out=skipped)
+    return compare_csv(comparisons) if format_ == "csv" else compare_json(comparisons, left_out=skipped)
 
 
 def _summary(comparisons: Sequence[Comparison]) -> str:
@@ -129,5 +129,6 @@ def _next(
         needed = max(FEWEST, needed or 0)
     if needed is None or Path(sweeps[0]).suffix not in (".yaml", ".yml"):
         return f"raykd front {arguments}{store_argument(store)}"
-    elsewhere = f" --set {shlex.quote(f'store={store}')}" if store else ""
-    return f"raykd sweep {arguments} --set search.runs_per_setting={needed} --set name={name}-{needed}-seeds{elsewhere}"
+    store_option = f" --set {shlex.quote(f'store={store}')}" if store else ""
+    more_seeds = f"--set search.runs_per_setting={needed} --set name={name}-{needed}-seeds"
+    return f"raykd sweep {arguments} {more_seeds}{store_option}"

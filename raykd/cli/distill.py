@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykd.cli.cluster import cluster_session
+from raykd.cli.cluster import phase_session
 from raykd.cli.console import stdout
 from raykd.cli.options import (
     Address,
@@ -17,8 +17,6 @@ from raykd.cli.options import (
 from raykd.figures.trial import Teacher, format_scores
 from raykd.pluralise import pluralise
 from raykd.sweep.driver import run_phases, transfer_phases
-from raykd.sweep.lease import hold_working_lease
-from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.phases.teachers import RunsPhase
 from raykd.sweep.sweep import Sweep
 from raykd.tasks import TASKS
@@ -41,11 +39,7 @@ def distill(
 ) -> None:
     """Train one student: the first alternative of each search in FILE (choose others with --set)."""
     sweep = Sweep(load_document(file, set_, variant, small))
-    with (
-        hold_working_lease(sweep.storage, "distill"),
-        cluster_session(sweep, address, plain=plain) as (cluster, listener),
-    ):
-        context = PhaseContext(sweep, cluster, listener)
+    with phase_session(sweep, "distill", address, plain=plain) as context:
         run_phases(context, transfer_phases(context))
         runs = [(run.id, run) for run in sweep.first_setting.runs]
         run_phases(context, [Distillation(context, runs)])

@@ -70,8 +70,8 @@ def front(
         return
     reference = teacher_score(teachers)
     rows = front_rows(trials, teachers, objectives=records.objectives)
-    chosen = [row.trial for row in rows if condition is None or condition.accepts(row, reference)]
-    chosen = best_first(chosen, best or main_latency(records.objectives).name, score_name)
+    accepted = [row.trial for row in rows if condition is None or condition.accepts(row, reference)]
+    chosen = best_first(accepted, best or main_latency(records.objectives).name, score_name)
     if not chosen:
         _print_closest(rows, condition, reference)
         _print_unmeasured(rows, {*(condition.condition.names if condition else ()), best})
@@ -85,7 +85,7 @@ def front(
 
 
 def _write(files: Mapping[str, bytes], records: SweepRecords) -> str:
-    """Write the report and return a sentence on the place. A store that cannot be written does not hide the table."""
+    """Write the report, and return a clause on its place. A failure is a warning: the table is shown all the same."""
     *first, last = files
     names = f"{', '.join(first)} and {last}"
     try:
@@ -102,8 +102,8 @@ def show_front(
 ) -> None:
     """Print the table, the findings and the verdict."""
     ship = judged.verdict.ship
-    best = ship.number if ship else None
-    stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=best))
+    shipped = ship.number if ship else None
+    stdout.print(front_table(trials, teachers, sweep=sweep, objectives=objectives, best=shipped))
     notes = cost_notes([row.trial for row in judged.rows], teachers)
     for finding in (*judged.findings, *notes):
         warn(finding)
@@ -126,7 +126,7 @@ def _print_closest(rows: list[FrontRow], condition: Where | None, teacher: float
 
 
 def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> None:
-    """Print the requested but unmeasured costs, and the command for measuring them."""
+    """Print the costs among the figures `names` that are not measured, and the command for measuring them."""
     unknown = [
         figure.name
         for figure in COSTS
@@ -141,6 +141,7 @@ def _print_unmeasured(rows: list[FrontRow], names: Collection[str | None]) -> No
 
 
 def _print_choice(chosen: list[Trial], best: str | None, records: SweepRecords) -> None:
+    """Print the chosen students, best first; with `best`, the figure to choose by, only the first."""
     figures: Directions = {**records.objectives, **({best: "min"} if best is not None else {})}
     for trial in chosen[:1] if best is not None else chosen:
         stdout.print(

@@ -143,8 +143,8 @@ def main() -> None:
         code = app(standalone_mode=False, prog_name="raykd")
     except RaykdError as error:
         stderr.print(tagged_message("error", error))
-        if error.goes_on:
-            stderr.print(f"Finished work is kept. Continue with: {error.goes_on}")
+        if error.resume_command:
+            stderr.print(f"Finished work is kept. Continue with: {error.resume_command}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -149,7 +149,7 @@ def update_page(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
     """Update the page while the body runs; the phase `report` writes the final page afterwards."""
     page = RunningPage(records)
     try:
-        with monitor.watched_by(page):
+        with monitor.add_watcher(page):
             yield
     except BaseException:
         page.interrupted()

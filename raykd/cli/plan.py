@@ -47,7 +47,7 @@ from raykd.training.execute import find_result
 from raykd.training.model_folder import is_trained, model_config
 
 NAMED = 3
-"""Shapes that a note names."""
+"""Most shapes that a note names."""
 
 
 def plan(
@@ -63,32 +63,31 @@ def plan(
 ) -> None:
     """Show the work of a sweep, and size and latency of each student shape. Trains nothing."""
     sweep = Sweep(load_document(file, set_, variant, small))
-    forms: list[Runtime] = [
+    runtimes: list[Runtime] = [
         *(("int8", "torch") if all_ else ()),
         *(("gpu",) if trains_on_gpus(sweep) else ()),
     ]
-    with cluster_session(sweep, address, idle=lambda: known_costs(sweep, forms)) as (cluster, listener):
+    with cluster_session(sweep, address, idle=lambda: known_costs(sweep, runtimes)) as (cluster, listener):
         at_once = preflight(sweep.file.resources, cluster).students
         if sweep.timed_on is None:
-            measure_costs(sweep, cluster, listener, forms)
+            measure_costs(sweep, cluster, listener, runtimes)
     transfer = sweep.transfer()
     estimated = estimate(transfer) if transfer is not None else None
     expected = forecast_sweep(sweep, at_once)
-    taught = [_teachers(sweep)] if sweep.teachers else []
+    teachers = [_teachers(sweep)] if sweep.teachers else []
     costs = [(_shape_name(runs), cost_of_runs(sweep, runs)) for runs in sweep.students()]
-    stdout.print(_corpus(sweep), *taught, _shapes(sweep, costs, all_costs=all_))
+    stdout.print(_corpus(sweep), *teachers, _shapes(sweep, costs, all_costs=all_))
     for note in _cost_notes(costs):
         warn(note)
-    pos = sweep.preparation.corpus.report.pos_messages()
     for line in (
-        *pos,
+        *sweep.preparation.corpus.report.pos_messages(),
         *_vocabularies(sweep),
         *_features(sweep, expected),
         *_signals(estimated),
         *_live(sweep),
     ):
         stdout.print(line)
-    for line in _search(sweep):
+    for line in _search(sweep):  # printed line by line: it may end in an error
         stdout.print(line)
     stdout.print(f"time: {_duration(expected)}")
     for line in (*_workers(sweep), *_gpus(sweep, cluster), *_budget(sweep, expected, at_once)):
@@ -112,11 +111,11 @@ def _search(sweep: Sweep) -> Iterator[str]:
 def _duration(expected: Forecast) -> str:
     parts = (f"{phase} {duration(seconds)}" for phase, seconds in expected.phases.items() if seconds)
     bound = f"; at most: {', '.join(expected.at_most)}" if expected.at_most else ""
-    part = expected.trained_share
+    trained = expected.trained_share
     stopped = (
         ""
-        if part is None
-        else f"; trials are counted with {share(part)} of their epochs, as those so far had"
+        if trained is None
+        else f"; trials are counted with {share(trained)} of their epochs, as those so far had"
     )
     return f"about {duration(expected.seconds)} on this machine ({', '.join(parts)}){bound}{stopped}"
 
@@ -201,11 +200,11 @@ def _signals(estimated: Estimate | None) -> Iterator[str]:
     """Yield a line on the size of every signal, and on the missing part."""
     for name, signal in estimated.signals.items() if estimated else ():
         whole, missing = (f"{size / 2**20:.1f} MiB" for size in (signal.bytes, signal.missing_bytes))
-        of = "once per teacher"
+        amount = "once per teacher"
         if signal.sentences:
             kib = signal.bytes / signal.sentences / 1024
-            of = f"{pluralise(signal.sentences, 'sentence')} × {kib:.2f} KiB = {whole}"
-        yield f"signal: {name}: {of} ({missing} to compute)"
+            amount = f"{pluralise(signal.sentences, 'sentence')} × {kib:.2f} KiB = {whole}"
+        yield f"signal: {name}: {amount} ({missing} to compute)"
 
 
 def _live(sweep: Sweep) -> Iterator[str]:
@@ -299,9 +298,9 @@ def _shapes(sweep: Sweep, costs: Sequence[tuple[str, Cost]], *, all_costs: bool)
     for name, cost in costs:
         cells = (FORMS[figure.form](cost.figures.get(figure.name)) for figure in figures)
         table.add_row(name, *cells)
-    on = ", ".join(dict.fromkeys(str(cost.hardware["processor"]) for _, cost in costs))
-    forms = "the export in ONNX Runtime" if any(not cost.no_export for _, cost in costs) else "PyTorch"
-    table.caption, table.caption_justify = f"{forms}, one thread, timed on {on}", "left"
+    processors = ", ".join(dict.fromkeys(str(cost.hardware["processor"]) for _, cost in costs))
+    timed = "the export in ONNX Runtime" if any(not cost.no_export for _, cost in costs) else "PyTorch"
+    table.caption, table.caption_justify = f"{timed}, one thread, timed on {processors}", "left"
     return table
 
 
@@ -312,11 +311,11 @@ def _shape_name(runs: tuple[Run, ...]) -> str:
 
 def _cost_notes(costs: Sequence[tuple[str, Cost]]) -> Iterator[str]:
     """Notes on missing or uncertain costs, each with its shapes."""
-    about: dict[str, list[str]] = {}
+    shapes_by_remark: dict[str, list[str]] = {}
     for name, cost in costs:
         for remark in cost.remarks:
-            about.setdefault(remark, []).append(name)
-    for remark, names in about.items():
+            shapes_by_remark.setdefault(remark, []).append(name)
+    for remark, names in shapes_by_remark.items():
         names_in_words = (
             "every shape"
             if len(names) == len(costs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raykd.cli.cluster import cluster_session
+from raykd.cli.cluster import phase_session
 from raykd.cli.console import stdout
 from raykd.cli.options import (
     Address,
@@ -15,8 +15,6 @@ from raykd.cli.options import (
     load_document,
 )
 from raykd.sweep.driver import run_phases, transfer_phases
-from raykd.sweep.lease import hold_working_lease
-from raykd.sweep.phases.interface import PhaseContext
 from raykd.sweep.sweep import Sweep
 
 
@@ -30,11 +28,7 @@ def precompute(
 ) -> None:
     """Train the teachers and compute the missing transfer sets of FILE; no students."""
     sweep = Sweep(load_document(file, set_, variant, small))
-    with (
-        hold_working_lease(sweep.storage, "precompute"),
-        cluster_session(sweep, address, plain=plain) as (cluster, listener),
-    ):
-        context = PhaseContext(sweep, cluster, listener)
+    with phase_session(sweep, "precompute", address, plain=plain) as context:
         phases = transfer_phases(context)
         run_phases(context, phases)
     summary = "no objective reads a teacher"

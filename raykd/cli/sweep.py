@@ -74,8 +74,8 @@ def sweep(
         trials, teachers, judged, publisher = _run_all_phases(planned, address, resume=resume, plain=plain)
     except RaykdError as error:
         if planned.records.lease is not None:
-            anyway = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
-            error.goes_on = _resume(file, variant, small, [*(set_ or ()), *anyway], address)
+            further = ["teachers_must_learn=false"] if isinstance(error, UnlearntError) else []
+            error.resume_command = _resume(file, variant, small, [*(set_ or ()), *further], address)
         raise
     show_front(trials, teachers, judged, sweep=planned.file.name, objectives=objectives)
     stdout.print(

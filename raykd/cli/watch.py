@@ -52,7 +52,7 @@ def watch(
 
 
 def _read(records: SweepRecords) -> Status:
-    """The status in the store; StoreError if no driver has written one."""
+    """Return the status in the store; raise StoreError if no driver has written one yet."""
     status = records.status()
     if status is None:
         hint = "wait some seconds after the start of raykd sweep, or show the ended trials with raykd front"
@@ -62,7 +62,7 @@ def _read(records: SweepRecords) -> Status:
 
 def _has_driver(records: SweepRecords) -> bool:
     holder = lease_holder(records.folder)
-    return holder is not None and holder[1]
+    return holder is not None and holder.lives
 
 
 def _state(records: SweepRecords, status: Status) -> str:
@@ -70,10 +70,10 @@ def _state(records: SweepRecords, status: Status) -> str:
     if status.end:
         return f"{records.name}: {status.end} ({status.written})"
     holder = lease_holder(records.folder)
-    if holder is None or not holder[1]:
-        driver = f" ({holder[0]})" if holder else ""
+    if holder is None or not holder.lives:
+        driver = f" ({holder.process})" if holder else ""
         return (
             f"{records.name}: its driver{driver} died, last seen {status.written}; "
             "continue with raykd sweep FILE --resume"
         )
-    return f"{records.name}: {holder[0]} works on it, last seen {status.written}"
+    return f"{records.name}: {holder.process} works on it, last seen {status.written}"

@@ -77,7 +77,7 @@ class Listener(Protocol):
         """Begin a unit."""
         ...
 
-    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
+    def part_progress(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         """Take the progress of one part of an unfinished unit; unknown parts are ignored. Safe to call from any thread.
 
         Args:
@@ -175,7 +175,7 @@ def unit_here(listener: Listener, phase: str, name: str, *, counts: int = 1) -> 
     """
     listener.started(Unit(phase, name, {name: name}, counts=counts))
     try:
-        with listen_to_progress(partial(listener.within, name)):
+        with listen_to_progress(partial(listener.part_progress, name)):
             yield
     finally:
         listener.ended(name)

@@ -76,7 +76,7 @@ class Strategy(Frozen):
     """A named list of stages, as in `strategies`."""
 
     name: Annotated[str, Field(min_length=1)]
-    """The strategy's key in `strategies`; write it only in a strategy that stands in the place of its name."""
+    """The strategy's key in `strategies`. Write it only if you write a whole strategy in the place of a name."""
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
     scope: Literal["language", "all"] | None = None
     """Replaces `student.scope`."""
@@ -127,7 +127,7 @@ class Recipe(Frozen):
 
     @property
     def scoped_student(self) -> StudentConfig:
-        """The student, with the scope of its strategy, and with the seed's number for `{seed}` in its paths."""
+        """The student, with the scope of its strategy, and with the run's seed in place of `{seed}` in its paths."""
         scope = self.strategy and self.strategy.scope
         student = self.student.model_copy(update={"scope": scope}) if scope else self.student
         if not self.names_seed:
@@ -138,7 +138,7 @@ class Recipe(Frozen):
 
     @property
     def names_seed(self) -> bool:
-        """True if the student's starting files differ from seed to seed."""
+        """True if a path of the student has `{seed}`, so that its starting files differ from seed to seed."""
         return SEED in self.student.model_dump_json()
 
     def with_seed_offset(self, offset: int) -> Self:
@@ -148,7 +148,7 @@ class Recipe(Frozen):
 
     @property
     def method(self) -> str:
-        """The name of the strategy, or the kinds of the stages' objectives; gold labels alone are always `gold`."""
+        """The name of the strategy, or the kinds of the stages' objectives; `gold` if all stages use gold labels."""
         kinds = [stage.objective.kind for stage in self.all_stages]
         if self.strategy is not None:
             gold_only = all(stage.objective == Gold() for stage in self.all_stages)
@@ -167,7 +167,12 @@ class Recipe(Frozen):
 
 
 def stage_text(stage: Stage, *, unlabelled: bool) -> str:
-    """Return the training text of a stage; `unlabelled` says whether the corpus has unlabelled text."""
+    """Return the training text of a stage: `labelled`, `unlabelled` or `all`.
+
+    Args:
+        stage: The stage.
+        unlabelled: Whether the corpus has unlabelled text; without any, the text is `labelled`.
+    """
     text = stage.text or stage.objective.text
     return text if unlabelled else "labelled"
 
@@ -194,7 +199,12 @@ def stage_needs(stage: Stage, *, unlabelled: bool) -> tuple[Need, ...]:
 
 
 def stage_objective(stage: Stage, *, unlabelled: bool) -> Objective:
-    """Return the objective of a stage, mixed with gold labels by λ if it is annealed."""
+    """Return the objective of a stage, mixed with gold labels by λ if it is annealed.
+
+    Args:
+        stage: The stage.
+        unlabelled: Whether the corpus has unlabelled text.
+    """
     return annealed_objective(
         stage.objective, unlabelled=stage_text(stage, unlabelled=unlabelled) != "labelled"
     )
@@ -229,7 +239,7 @@ def _written(section: Frozen | None) -> dict[str, Any]:
 
 
 def _stage_training(stage: Stage, recipe: Recipe) -> PlainObject:
-    """Return the training settings of the stage with values different from the top-level ones."""
+    """Return the settings in the stage's `training` that differ from the top-level ones."""
     common = recipe.training.model_dump(mode="json")
     return {key: value for key, value in _written(stage.training).items() if value != common[key]}
 

@@ -1,6 +1,6 @@
 """Faults between sections of a recipe, which no section can see alone, each with its key path.
 
-Each fault is one rule over two statements: what one section has, and what the other asks for.
+Each rule compares two statements: one section says what it offers, the other what it requires.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def recipe_faults(recipe: Recipe) -> list[tuple[KeyPath, str]]:
         recipe: A recipe whose sections are valid one by one.
     """
     faults: list[tuple[KeyPath, str]] = []
-    for place, stage in enumerate(recipe.all_stages):
-        listed: KeyPath = ("strategy", "stages") if recipe.strategy is not None else ("stages",)
-        stage_path: KeyPath = () if recipe.objective is not None else (*listed, place)
+    stages_path: KeyPath = ("strategy", "stages") if recipe.strategy is not None else ("stages",)
+    for index, stage in enumerate(recipe.all_stages):
+        stage_path: KeyPath = () if recipe.objective is not None else (*stages_path, index)
         faults += stage_faults(recipe, stage, stage_path)
     faults += task_faults(recipe)
     faults += _teacher_corpus_faults(recipe)
     faults += _language_faults(recipe)
     if recipe.teachers.trained:
-        ends = with_default_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
+        duration = with_default_end(recipe.teachers.model_dump(include=set(Duration.model_fields)))
         training = recipe.teachers.training.model_dump(mode="json")
         faults += [
-            (("teachers",), message) for message in endless_schedule_faults(ends, training, "teachers")
+            (("teachers",), message) for message in endless_schedule_faults(duration, training, "teachers")
         ]
     faults += student_faults(recipe, resolve_vocabulary(recipe))
     return faults + _precision_faults(recipe)

@@ -119,10 +119,16 @@ class Resources(Frozen):
         return self
 
     def for_role(self, role: RunRole) -> Resources:
-        """Return the resources of one role: its settings, and those common to all roles."""
+        """Return the resources of the runs of one role: its settings laid over those common to all roles."""
         role_settings = self.teachers if role == "teachers" else self.students
-        roles = {"teachers": None, "students": None, "precompute": None, "latency": None, "autoscale": ()}
-        return self.model_copy(update=roles | _written(role_settings))
+        other_sections = {
+            "teachers": None,
+            "students": None,
+            "precompute": None,
+            "latency": None,
+            "autoscale": (),
+        }
+        return self.model_copy(update=other_sections | _written(role_settings))
 
     @property
     def uses_ray_train(self) -> bool:
@@ -148,7 +154,7 @@ def worker_resources(settings: Resources | PrecomputeRole) -> dict[str, float]:
     Args:
         settings: Resources of a role, or of precompute.
     """
-    return _by_ray(
+    return _ray_resources(
         settings.cpus_per_worker or 0.0,
         settings.gpus_per_worker or 0.0,
         settings.accelerator_type,
@@ -162,7 +168,7 @@ def gpu_probe_resources(settings: Resources) -> dict[str, float]:
     Args:
         settings: Resources of a role.
     """
-    return _by_ray(0.0, 1.0, settings.accelerator_type, {})
+    return _ray_resources(0.0, 1.0, settings.accelerator_type, {})
 
 
 def latency_resources(target: LatencyTarget) -> dict[str, float]:
@@ -171,13 +177,13 @@ def latency_resources(target: LatencyTarget) -> dict[str, float]:
     Args:
         target: The node on which latency is measured.
     """
-    return _by_ray(1.0, 0.0, target.accelerator_type, target.custom)
+    return _ray_resources(1.0, 0.0, target.accelerator_type, target.custom)
 
 
-def _by_ray(
+def _ray_resources(
     cpus: float, gpus: float, accelerator: str | None, custom: Mapping[str, float]
 ) -> dict[str, float]:
-    # Ray gives each node a resource 1 for its kind of accelerator, however many it has, and itself asks for 0.001.
+    # A node has 1 of the resource for its kind of accelerator, however many it has; like Ray itself, take 0.001 of it.
     kind = {f"accelerator_type:{accelerator}": 0.001} if accelerator else {}
     return {"CPU": cpus, **({"GPU": gpus} if gpus else {}), **kind, **custom}
 

@@ -18,6 +18,7 @@ from raykd.storage.layout import RESULT
 from raykd.storage.store import Storage
 
 FORMAT = 4
+"""Part of the identity of every run. Raise it with any change after which the same settings train another model."""
 
 Config = TypeVar("Config")
 
@@ -26,7 +27,7 @@ Config = TypeVar("Config")
 class Source:
     """The signals of one teacher for a run.
 
-    The stored signals may cover more text than the run's text, as a larger transfer set serves a smaller one.
+    A stored signal may cover more text than the run's: a larger transfer set serves a run on a part of its text.
 
     Attributes:
         languages: Languages that the teacher labels.
@@ -42,7 +43,7 @@ class Source:
     stored: dict[str, str] = field(default_factory=dict)
 
     @property
-    def folders(self) -> dict[str, str]:
+    def stored_ids(self) -> dict[str, str]:
         """`Need.name` → id under which the signal is stored."""
         return self.stored or self.signals
 
@@ -58,7 +59,9 @@ class Run:
         corpus_id: A stored corpus with exactly the languages trained on, so a monolingual teacher is the same whatever
             languages a sweep adds.
         model: Configuration of the teacher or student.
-        stages: Each stage, resolved: objective, text, schedule, and training settings of that stage (`recipe.py`).
+        stages: Each stage, resolved (`resolve_stage`): objective, text, schedule, and the training settings in which it
+            differs from `training`.
+        training: Training settings of the run.
         sampling_alpha: Exponent of smoothed language sampling; 1 takes every sentence once an epoch.
         start_from: The weights that training starts from: `folder` (a URI) and `weights_sha256`.
         embeddings_from: The model whose piece vectors the model starts from: `teacher_id`, or `path` and `checksum` of
@@ -85,9 +88,8 @@ class Run:
     @cached_property
     def id(self) -> str:
         """Hash of all fields with an effect on the outcome; names, hosts and worker counts are no fields of a run."""
-        return identity(
-            "teacher" if self.role == "teacher" else "run", {"format": FORMAT, **self._identity_fields()}
-        )
+        kind = "teacher" if self.role == "teacher" else "run"
+        return identity(kind, {"format": FORMAT, **self._identity_fields()})
 
     @property
     def stage_names(self) -> tuple[str, ...]:
@@ -110,7 +112,7 @@ class Run:
         if self.members:
             return {"members": [member.id for member in self.members], "combine": self.model["combine"]}
         fields = asdict(self)
-        # `combine` has no effect on a single model; `corpus_id` stands for the languages that `scope` would say.
+        # `combine` has no effect on a single model; the languages that follow from `scope` are in `corpus_id`.
         model = {key: value for key, value in self.model.items() if key not in ("count", "combine", "scope")}
         if model.get("checksum"):
             # An existing checkpoint is identified by the content of its files, wherever they are.

@@ -29,17 +29,23 @@ _HINTS: Mapping[str, str] = MappingProxyType(
 
 
 def stage_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
-    """Return (key path, message) for each mismatch of a stage at `stage_path`."""
-    kind = (*stage_path, "objective", "kind")
+    """Return (key path, message) for each mismatch between a stage and the other sections.
+
+    Args:
+        recipe: A recipe whose sections are valid one by one.
+        stage: One of its stages.
+        stage_path: Key path of the stage; empty for the short form, `objective` at the top level.
+    """
+    kind_path = (*stage_path, "objective", "kind")
     faults: list[tuple[KeyPath, str]] = [
-        (kind, message) for message in _signal_faults(recipe, stage.objective)
+        (kind_path, message) for message in _signal_faults(recipe, stage.objective)
     ]
     faults += _layer_faults(recipe, stage.objective, (*stage_path, "objective"))
     models = {"teachers": recipe.teachers, "student": recipe.student}
     if stage.objective.maxent_only and any(model.has_transitions for model in models.values()):
         decoders = ", ".join(f"{section}: {model.decoder}" for section, model in models.items())
         message = f"{stage.objective.kind!r} is between MaxEnt models, got {decoders}; use 'structural'"
-        faults.append((kind, message))
+        faults.append((kind_path, message))
     faults += _text_faults(recipe, stage, stage_path)
     faults += _schedule_faults(recipe, stage, stage_path)
     if not stage.objective.reads_scores and stage.layers == ("head",):
@@ -63,8 +69,8 @@ def _schedule_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[
         ((*stage_path, "schedule"), message)
         for message in endless_schedule_faults(resolved["schedule"], training, "schedule")
     ]
-    weighed = stage_objective(stage, unlabelled=recipe.corpus.has_text)
-    if stage.select == "loss" and weighed.follows_lambda and resolved["schedule"]["anneal_rate"]:
+    objective = stage_objective(stage, unlabelled=recipe.corpus.has_text)
+    if stage.select == "loss" and objective.follows_lambda and resolved["schedule"]["anneal_rate"]:
         message = (
             "the loss has other weights in each epoch (λ falls), so that epochs cannot be compared by it"
         )
@@ -73,7 +79,13 @@ def _schedule_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[
 
 
 def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: str) -> list[str]:
-    """Return the faults of learning-rate settings, in a schedule without a fixed number of steps."""
+    """Return messages on learning-rate settings that need a fixed number of steps, if the schedule has none.
+
+    Args:
+        schedule: `epochs` and `max_steps`; None for no limit.
+        training: Training settings as plain data.
+        name: Section with the keys of the schedule, for the hint.
+    """
     if any(schedule[limit] is not None for limit in ("epochs", "max_steps")):
         return []
     rate = training["learning_rate_schedule"]
@@ -85,26 +97,26 @@ def endless_schedule_faults(schedule: PlainObject, training: PlainObject, name: 
 
 def _text_faults(recipe: Recipe, stage: Stage, stage_path: KeyPath) -> list[tuple[KeyPath, str]]:
     """Text missing from the corpus, or useless to the objective."""
-    has_text, objective, text = recipe.corpus.has_text, stage.objective, (*stage_path, "text")
+    has_text, objective, text_path = recipe.corpus.has_text, stage.objective, (*stage_path, "text")
     faults: list[tuple[KeyPath, str]] = []
     if objective.needs_unlabelled and not has_text:
         hint = "without unlabelled text it is the same as 'gold': set corpus.unlabelled, or use 'top_k' with k: 1"
         faults.append(((*stage_path, "objective", "kind"), hint))
     elif objective.needs_unlabelled and stage.text == "labelled":
         hint = "set text: all, or use 'gold'"
-        faults.append((text, f"on labelled text {objective.kind!r} is the same as 'gold'; {hint}"))
+        faults.append((text_path, f"on labelled text {objective.kind!r} is the same as 'gold'; {hint}"))
     if stage.text in ("unlabelled", "all") and not has_text:
-        faults.append((text, "the corpus has no unlabelled text; set corpus.unlabelled"))
+        faults.append((text_path, "the corpus has no unlabelled text; set corpus.unlabelled"))
     if stage.text == "unlabelled" and objective.text == "labelled":
-        faults.append((text, "gold labels say nothing about unlabelled text; use 'top_1'"))
+        faults.append((text_path, "gold labels say nothing about unlabelled text; use 'top_1'"))
     return faults + _part_faults(stage, stage_path, has_text=has_text)
 
 
 def _part_faults(stage: Stage, stage_path: KeyPath, *, has_text: bool) -> list[tuple[KeyPath, str]]:
     """Parts of a mix on text missing from the corpus or the stage, or useless to the part."""
     faults: list[tuple[KeyPath, str]] = []
-    for place, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
-        path = (*stage_path, "objective", "parts", place, "text")
+    for index, part in enumerate(stage.objective.parts if isinstance(stage.objective, Mix) else ()):
+        path = (*stage_path, "objective", "parts", index, "text")
         if part.text == "unlabelled" and not has_text:
             faults.append((path, "the corpus has no unlabelled text; set corpus.unlabelled"))
         elif "all" not in (part.text, stage.text or "all") and part.text != stage.text:
@@ -139,20 +151,20 @@ def _layer_faults(recipe: Recipe, objective: Objective, objective_path: KeyPath)
     if isinstance(objective, Mix):
         return [
             fault
-            for place, part in enumerate(objective.parts)
-            for fault in _layer_faults(recipe, part.objective, (*objective_path, "parts", place, "objective"))
+            for index, part in enumerate(objective.parts)
+            for fault in _layer_faults(recipe, part.objective, (*objective_path, "parts", index, "objective"))
         ]
-    teacher = [need.layer for need in objective.needs if need.layer is not None]
-    inside = objective.piece_layers + objective.attention_layers
-    if inside and not recipe.student.shows_pieces:
+    teacher_layers = [need.layer for need in objective.needs if need.layer is not None]
+    encoder_layers = objective.piece_layers + objective.attention_layers
+    if encoder_layers and not recipe.student.shows_pieces:
         message = f"{objective.kind!r} reads every piece of a Transformers encoder, which student"
         kinds = " or ".join(name for name, kind in STUDENTS.items() if kind.shows_pieces)
         hint = f"set student.kind: {kinds}, or use 'representation'"
         return [((*objective_path, "kind"), f"{message} {recipe.student.kind!r} is not; {hint}")]
     sides = (
-        ("teacher", "layers" if inside else "layer", recipe.teachers.depth, teacher),
+        ("teacher", "layers" if encoder_layers else "layer", recipe.teachers.depth, teacher_layers),
         ("student", "student_layer", recipe.student.depth, objective.label_layers),
-        ("student", "student_layers", recipe.student.depth, inside),
+        ("student", "student_layers", recipe.student.depth, encoder_layers),
     )
     return [
         (

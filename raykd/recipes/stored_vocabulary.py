@@ -66,25 +66,25 @@ def vocabulary_id(
 ) -> str:
     """Return the id of a vocabulary, before it is built.
 
-    A pinned encoder counts by its checksum, wherever it is stored, and so does the tokenizer in a folder.
+    An encoder with a checksum is identified by the checksum, wherever it is stored; so is a tokenizer in a folder.
 
     Args:
         config: Kind and size of the vocabulary.
         characters: Whether the model reads characters.
         contextual: Frozen encoders that the model reads.
         corpus_id: The corpus that the vocabulary is built from.
-        sampling_alpha: Exponent of smoothed language sampling.
+        sampling_alpha: Exponent of smoothed language sampling; 1 takes every sentence once an epoch.
     """
     encoders = [part.checksum or part.shape() for part in contextual_parts(contextual)] or None
     plain_config = config.model_dump(mode="json")
     if config.of_checkpoint:
         plain_config["path"] = tokenizer_checksum(plain_config["path"]) or plain_config["path"]
-    deciding = {"config": plain_config, "characters": characters, "encoder": encoders, "corpus": corpus_id}
+    hashed = {"config": plain_config, "characters": characters, "encoder": encoders, "corpus": corpus_id}
     if characters or not config.of_checkpoint:
-        deciding["normalization"] = NORMALIZATION
+        hashed["normalization"] = NORMALIZATION
     if config.as_sampled and sampling_alpha != 1.0:
-        deciding["sampling_alpha"] = sampling_alpha
-    return identity("vocabulary", deciding)
+        hashed["sampling_alpha"] = sampling_alpha
+    return identity("vocabulary", hashed)
 
 
 def store_vocabulary(

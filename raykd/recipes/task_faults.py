@@ -27,7 +27,7 @@ _GENERATED = (
     "{section}.kind: "
 )
 _MASKED = "and task {task!r} predicts labels; set task: masked_lm, or "
-LACKING: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
+FORM_NOT_PREDICTED: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
     {
         ("teachers", TREE): "{kind!r} gives no trees, which task {task!r} predicts; use {quoted}",
         ("teachers", PIECES): "{kind!r} predicts no pieces; set teachers.kind: {kinds}, or none",
@@ -36,26 +36,23 @@ LACKING: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
         ("student", STEPS): _GENERATES,
     }
 )
-"""Section and label form of a task → message for a model that does not predict the form."""
-ALONE: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
+"""Section, and label form of the task → message for a model that does not predict this form."""
+OTHER_FORM_PREDICTED: Mapping[tuple[str, LabelForm], str] = MappingProxyType(
     {
-        (
-            "teachers",
-            SPANS,
-        ): "{kind!r} finds spans, and the tags of task {task!r} are {scheme}; use 'bilstm_crf' or "
-        "'bilstm_maxent'",
+        ("teachers", SPANS): (
+            "{kind!r} finds spans, and the tags of task {task!r} are {scheme}; use 'bilstm_crf' or 'bilstm_maxent'"
+        ),
         ("teachers", TREE): "{kind!r} parses, and task {task!r} predicts no trees; set task: parsing",
         ("teachers", PIECES): f"{{kind!r}} predicts pieces, {_MASKED}another kind of teacher",
-        (
-            "student",
-            PIECES,
-        ): f"{{kind!r}} is a masked language model, {_MASKED}student.kind: pretrained with the path "
-        "of what raykd export wrote of one",
+        ("student", PIECES): (
+            f"{{kind!r}} is a masked language model, {_MASKED}student.kind: pretrained with the path "
+            "of what raykd export wrote of one"
+        ),
         ("teachers", STEPS): f"{_GENERATED}bilstm_maxent",
         ("student", STEPS): f"{_GENERATED}transformer",
     }
 )
-"""Section and the only label form of a model → message for a task with another form."""
+"""Section, and the only label form that the model predicts → message for a task with another form."""
 
 
 def task_faults(recipe: Recipe) -> Faults:
@@ -71,7 +68,7 @@ def task_faults(recipe: Recipe) -> Faults:
 
 
 def _corpus_faults(recipe: Recipe) -> Faults:
-    """Labels of the wrong form or unit for the task, or of pairs where the task has none."""
+    """Corpora with labels of the wrong form or unit for the task, or with pairs of texts where the task has none."""
     task, corpus, faults = recipe.task_entry, recipe.corpus, []
     if corpus.unit != task.unit:
         message = f"source {corpus.source!r} has one label per {corpus.unit}"
@@ -100,7 +97,7 @@ def _pair_fault(recipe: Recipe) -> tuple[KeyPath, str]:
 
 
 def _utterance_fault(recipe: Recipe) -> tuple[KeyPath, str]:
-    """Intents and slots, or trees of them, without a source that has them, or the other way round."""
+    """Return the fault of a task and a source of which only one has intents and slots, or trees of them."""
     form_names = {STEPS: "trees of intents and slots", UTTERANCES: "intents and slots"}
     source, corpus_form = f"source {recipe.corpus.source!r}", recipe.corpus.forms[0]
     if corpus_form in form_names:
@@ -132,22 +129,22 @@ def _form_faults(recipe: Recipe, section: str) -> Faults:
     if task.form in model.forms:
         return []
     kinds = [name for name, kind in TABLES[section].items() if task.form in kind.forms]
-    words = {
+    values = {
         "kind": model.kind, "task": recipe.task, "section": section, "scheme": task.form.scheme,
         "kinds": " or ".join(kinds), "quoted": " or ".join(map(repr, kinds)),
     }  # fmt: skip
     faults: Faults = []
-    if message := LACKING.get((section, task.form)):
-        faults.append(((section, "kind"), message.format(**words)))
+    if message := FORM_NOT_PREDICTED.get((section, task.form)):
+        faults.append(((section, "kind"), message.format(**values)))
     model_form = model.forms[0]
-    if len(model.forms) == 1 and (message := ALONE.get((section, model_form))):
+    if len(model.forms) == 1 and (message := OTHER_FORM_PREDICTED.get((section, model_form))):
         path: KeyPath = ("task",) if model_form == TREE else (section, "kind")
-        faults.append((path, message.format(**words)))
+        faults.append((path, message.format(**values)))
     return faults
 
 
 def _transition_faults(recipe: Recipe) -> Faults:
-    """Transitions between labels, if a sentence has one label, or labels are too many."""
+    """Decoders with transitions between labels, if a sentence has one label, or a parser has too many labels."""
     task, faults = recipe.task_entry, []
     if task.unit == "sentence":
         problem = "one label per sentence has no transitions"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raykd.identity import PlainObject, PlainValue
-from raykd.spec.places import KeyPath
+from raykd.spec.places import KeyPath, original_path
 from raykd.spec.search import Choice, children, parse_search, rebuild
 
 
@@ -16,18 +16,15 @@ class PlainTree:
 
     Attributes:
         tree: Plain dicts, lists and scalars.
-        written: Key path in `tree` → key path in the searched tree, for values that took the place of a search.
+        origins: Key path in `tree` → key path in the searched tree.
     """
 
     tree: PlainObject
-    written: dict[KeyPath, KeyPath]
+    origins: dict[KeyPath, KeyPath]
 
     def origin(self, path: KeyPath) -> KeyPath:
         """Return the key path in the searched tree of the value at `path`."""
-        for length in range(len(path), -1, -1):
-            if path[:length] in self.written:
-                return self.written[path[:length]] + path[length:]
-        return path
+        return original_path(path, self.origins)
 
 
 def covering_trees(tree: PlainObject) -> list[PlainTree]:
@@ -43,7 +40,7 @@ def covering_trees(tree: PlainObject) -> list[PlainTree]:
         >>> [plain.tree for plain in covering_trees({"a": {"choice": [1, 2]}, "b": {"int": [3, 5]}})]
         [{'a': 1, 'b': 3}, {'a': 2, 'b': 5}]
     """
-    return [PlainTree(value, written) for value, written in _cover(tree, (), ())]
+    return [PlainTree(value, origins) for value, origins in _cover(tree, (), ())]
 
 
 def malformed_searches(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPath, str]]:
@@ -59,26 +56,27 @@ def malformed_searches(tree: PlainValue, path: KeyPath = ()) -> list[tuple[KeyPa
     return [fault for option_path, item in inside for fault in malformed_searches(item, option_path)]
 
 
-def _cover(tree: PlainValue, path: KeyPath, written: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
+def _cover(tree: PlainValue, path: KeyPath, origin: KeyPath) -> list[tuple[Any, dict[KeyPath, KeyPath]]]:
+    """Return (plain tree, its origins) for each alternative of `tree`; `origin` is its path in the searched tree."""
     try:
         search = parse_search(tree)
     except ValueError:
-        return [(None, {path: written})]
+        return [(None, {path: origin})]
     if isinstance(search, Choice):
-        options = ((option, (*written, "choice", index)) for index, option in enumerate(search.options))
+        options = ((option, (*origin, "choice", index)) for index, option in enumerate(search.options))
         return [plain for option, option_path in options for plain in _cover(option, path, option_path)]
     if search is not None:
         ends = (search.low,) if search.low == search.high else (search.low, search.high)
-        return [(end, {path: written}) for end in ends]
+        return [(end, {path: origin}) for end in ends]
     if not isinstance(tree, dict | list) or not tree:
-        return [(tree, {path: written})]
-    parts = [_cover(item, (*path, key), (*written, key)) for key, item in children(tree)]
+        return [(tree, {path: origin})]
+    parts = [_cover(item, (*path, key), (*origin, key)) for key, item in children(tree)]
     # The k-th tree takes the k-th alternative of every part; a part with fewer starts again from its first.
     rows = [[part[index % len(part)] for part in parts] for index in range(max(map(len, parts)))]
     return [
         (
             rebuild(tree, [value for value, _ in row]),
-            {path: written, **{key: origin for _, origins in row for key, origin in origins.items()}},
+            {path: origin, **{key: value for _, origins in row for key, value in origins.items()}},
         )
         for row in rows
     ]

@@ -13,7 +13,7 @@ from raykd.errors import Fault, SpecError
 from raykd.identity import PlainObject
 from raykd.spec.extends import EXTENDS, read_with_bases
 from raykd.spec.layers import SMALL, VARIANTS, with_variants
-from raykd.spec.places import KeyPath, Place, dotted
+from raykd.spec.places import KeyPath, Place, dotted, original_path
 from raykd.spec.strategies import STRATEGIES, resolve_strategies
 from raykd.spec.yaml12 import BadYamlError, parse
 
@@ -33,7 +33,7 @@ class Document:
         places: Key path → file and line, in this file or in one that it extends.
         overridden: Key paths set on the command line, which have no line.
         variants: Names of the file's variants that were not applied.
-        written: Key path of each strategy given by name → the key path where the strategy was written.
+        origins: Key path of each strategy given by name → the key path at which the strategy was written.
         unused: Strategies of the file that no setting names.
         faults: Keys written twice. The file can be read in spite of them; `check` reports them together with all
             others.
@@ -44,13 +44,13 @@ class Document:
     places: Mapping[KeyPath, Place]
     overridden: tuple[KeyPath, ...] = ()
     variants: tuple[str, ...] = ()
-    written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
+    origins: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
     unused: PlainObject = field(default_factory=dict)
     faults: tuple[Fault, ...] = field(default=(), repr=False)
 
     def place(self, path: KeyPath) -> Place:
         """Return the file and line where the value at `path`, or else the nearest value around it, was written."""
-        path = self._written(path)
+        path = original_path(path, self.origins)
         if any(path[: len(key_path)] == key_path for key_path in self.overridden):
             return _COMMAND_LINE
         for length in range(len(path), -1, -1):
@@ -69,13 +69,7 @@ class Document:
             path: Key path of the faulty value.
             message: What is wrong, and a hint.
         """
-        return Fault(*self.place(path), dotted(self._written(path)), message)
-
-    def _written(self, path: KeyPath) -> KeyPath:
-        for length in range(len(path), 0, -1):
-            if path[:length] in self.written:
-                return self.written[path[:length]] + path[length:]
-        return path
+        return Fault(*self.place(path), dotted(original_path(path, self.origins)), message)
 
     def ordered(self, faults: Iterable[Fault]) -> tuple[Fault, ...]:
         """Sort faults and drop repetitions: those of `--set`, then those of this file, then those of extended files."""
@@ -107,12 +101,12 @@ def load(file: str | Path, overrides: Sequence[str] = (), *, variants: Sequence[
             variant or strategy; or an override cannot be applied.
     """
     name = str(file)
-    written, twice = read_with_bases(name)
-    layer, faults = with_variants(written, variants)
+    settings, repeated_keys = read_with_bases(name)
+    layer, faults = with_variants(settings, variants)
     if faults:
         raise SpecError(faults)
-    unused_variants = tuple(variant for variant in written.tree.get(VARIANTS, {}) if variant not in variants)
-    document = Document(name, layer.tree, layer.places, variants=unused_variants, faults=twice)
+    unused_variants = tuple(variant for variant in settings.tree.get(VARIANTS, {}) if variant not in variants)
+    document = Document(name, layer.tree, layer.places, variants=unused_variants, faults=repeated_keys)
     return _with_strategies(with_overrides(document, overrides) if overrides else document)
 
 
@@ -123,7 +117,7 @@ def _with_strategies(document: Document) -> Document:
         raise SpecError(
             document.ordered(document.fault(path, message) for path, message in resolution.faults)
         )
-    return replace(document, tree=resolution.tree, written=resolution.written, unused=resolution.unused)
+    return replace(document, tree=resolution.tree, origins=resolution.origins, unused=resolution.unused)
 
 
 def with_overrides(document: Document, overrides: Sequence[str]) -> Document:

@@ -32,9 +32,9 @@ def read_with_bases(file: str, above: tuple[str, ...] = ()) -> tuple[Layer, tupl
     layer, faults = _read_one(file)
     if EXTENDS not in layer.tree:
         return layer, faults
-    below, more = read_with_bases(_base(layer, (*above, file)), (*above, file))
+    base, base_faults = read_with_bases(_base_file(layer, (*above, file)), (*above, file))
     settings = {key: value for key, value in layer.tree.items() if key != EXTENDS}
-    return lay_over(below, Layer(settings, layer.places)), (*faults, *more)
+    return lay_over(base, Layer(settings, layer.places)), (*faults, *base_faults)
 
 
 def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
@@ -50,8 +50,8 @@ def _read_one(file: str) -> tuple[Layer, tuple[Fault, ...]]:
     return layer, tuple(faults)
 
 
-def _base(layer: Layer, chain: tuple[str, ...]) -> str:
-    """Return the path of the file extended by `layer`, the last of `chain`."""
+def _base_file(layer: Layer, chain: tuple[str, ...]) -> str:
+    """Return the path of the file that `layer` extends. `chain` holds the files read so far, that of `layer` last."""
     written = layer.tree[EXTENDS]
     if not isinstance(written, str) or not written:
         _refuse(layer, f"must be the path of one sweep file, got {written!r}; write `{EXTENDS}: base.yaml`")

@@ -13,13 +13,13 @@ from raykd.spec.places import KeyPath
 
 
 def models_at(model: type[BaseModel], path: KeyPath, tree: PlainValue) -> list[type[BaseModel]]:
-    """Return the models possible at `path` of `tree`, a tree (nearly) valid as `model`.
+    """Return the models that `model` allows for the value at `path`.
 
-    In a discriminated union only the member that the tree's own tag names is followed.
+    Of a discriminated union, only the member named by the tag in `tree` is followed. `tree` may have faults.
     """
     annotations = list(_members(model, tree))
     for part in path:
-        annotations = [inner for annotation in annotations for inner in _step(annotation, part)]
+        annotations = [child for annotation in annotations for child in _child_annotations(annotation, part)]
         tree = _item(tree, part)
         annotations = [member for annotation in annotations for member in _members(annotation, tree)]
     return [annotation for annotation in annotations if _is_model(annotation)]
@@ -97,7 +97,8 @@ def _literals(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
-def _step(annotation: Any, part: str | int) -> list[Any]:
+def _child_annotations(annotation: Any, part: str | int) -> list[Any]:
+    """Return the annotation of the value at key or index `part` of an annotated value; empty if there is none."""
     if _is_model(annotation):
         field = annotation.model_fields.get(str(part))
         return [] if field is None else [field.annotation]

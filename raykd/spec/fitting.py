@@ -15,7 +15,7 @@ class Fit:
 
     Attributes:
         params: Name of a search, as in `resolve` → label of the option, or the number.
-        used: Key paths of the setting that have a place in the space.
+        used: Dotted key paths of the setting's values that the space has too.
     """
 
     params: PlainObject
@@ -64,8 +64,8 @@ def fit_setting(
 ) -> Fit:
     """Find the decisions in the space `tree` for `setting`.
 
-    Searches that the setting does not mention stay open. Of several options that agree with the setting, the one that
-    has a place for more of its values is chosen.
+    Searches that the setting does not mention stay undecided. Of several options that agree with the setting, the one
+    with more of its values is chosen.
 
     Args:
         tree: The search space.
@@ -78,7 +78,7 @@ def fit_setting(
     """
     search, key = parse_search(tree), ".".join(path)
     if isinstance(search, Choice):
-        return _option(search, setting, name, path)
+        return _fit_choice(search, setting, name, path)
     if search is not None:
         if key not in setting:
             return Fit({}, frozenset())
@@ -100,9 +100,14 @@ def fit_setting(
     )
 
 
-def _option(search: Choice, setting: PlainObject, name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
+def _fit_choice(search: Choice, setting: PlainObject, name: tuple[str, ...], path: tuple[str, ...]) -> Fit:
     key, option_names = ".".join(path), option_labels(search.options)
-    if not any(setting_key == key or setting_key.startswith(f"{key}.") for setting_key in setting):
+    values_below = {
+        setting_key: value
+        for setting_key, value in setting.items()
+        if setting_key == key or setting_key.startswith(f"{key}.")
+    }
+    if not values_below:
         return Fit({}, frozenset())
     fits: list[tuple[str, Fit]] = []
     for label, option in zip(option_names, search.options, strict=True):
@@ -118,11 +123,7 @@ def _option(search: Choice, setting: PlainObject, name: tuple[str, ...], path: t
         if fit.used:
             fits.append((label, fit))
     if not fits:
-        mismatch = ", ".join(
-            f"{setting_key}={value!r}"
-            for setting_key, value in setting.items()
-            if setting_key.startswith(key)
-        )
+        mismatch = ", ".join(f"{setting_key}={value!r}" for setting_key, value in values_below.items())
         raise MisfitError(f"{key}: no option has {mismatch}; options are {', '.join(option_names)}")
     label, fit = max(fits, key=lambda labelled_fit: len(labelled_fit[1].used))
     return Fit({".".join(name): label, **fit.params}, fit.used)

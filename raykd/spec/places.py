@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 KeyPath = tuple[str | int, ...]
@@ -13,6 +14,19 @@ class Place(NamedTuple):
 
     file: str
     line: int | None
+
+
+def original_path(path: KeyPath, origins: Mapping[KeyPath, KeyPath]) -> KeyPath:
+    """Return the key path at which the value at `path` was written, before parts of the tree were replaced.
+
+    Args:
+        path: Key path in the present tree.
+        origins: Key path of each replaced value → key path at which the new value was written.
+    """
+    for length in range(len(path), -1, -1):
+        if path[:length] in origins:
+            return origins[path[:length]] + path[length:]
+    return path
 
 
 def dotted(path: KeyPath) -> str:

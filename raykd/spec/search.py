@@ -18,7 +18,9 @@ from raykd.identity import PlainObject, PlainValue
 
 SEARCH_KEYS = ("choice", "int", "float")
 MOST_OPTIONS = 200
+"""Most options of a choice."""
 MOST_STEPS = 10**9
+"""Most steps of a range with `step`."""
 _RANGE_KEYS = {"step", "log"}
 
 
@@ -54,7 +56,7 @@ Search = Choice | IntRange | FloatRange
 
 @runtime_checkable
 class Suggest(Protocol):
-    """The decision of all searches: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
+    """Decides every search of a tree: a sampler, or a recorded trial. Names are dotted paths, unique within a tree."""
 
     def choice(self, name: str, labels: tuple[str, ...], /) -> int:
         """Return the index of the chosen option."""
@@ -211,7 +213,7 @@ def grid_size(tree: PlainValue) -> int | None:
 
 
 def range_size(search: IntRange | FloatRange) -> int | None:
-    """Return the number of values in a range; None for a float without step."""
+    """Return the number of values in a range; None for a `float` without `step`, unless both ends are equal."""
     if isinstance(search, IntRange):
         return (search.high - search.low) // search.step + 1
     if search.low == search.high:
@@ -222,7 +224,7 @@ def range_size(search: IntRange | FloatRange) -> int | None:
 
 
 def range_values(search: IntRange | FloatRange) -> Iterator[int] | Iterator[float] | None:
-    """Yield the values of a range, lowest first; None for a float without step."""
+    """Return an iterator over the values of a range, lowest first; None if `range_size` is None."""
     size = range_size(search)
     if size is None:
         return None

@@ -19,13 +19,13 @@ class ResolvedStrategies:
 
     Attributes:
         tree: The tree, without its section `strategies`.
-        written: Key path of each replaced name → key path where the strategy was written.
+        origins: Key path of each replaced name → key path at which the strategy was written.
         unused: Strategies that the tree does not name.
         faults: (key path, message).
     """
 
     tree: PlainObject
-    written: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
+    origins: Mapping[KeyPath, KeyPath] = field(default_factory=dict)
     unused: PlainObject = field(default_factory=dict)
     faults: tuple[tuple[KeyPath, str], ...] = ()
 
@@ -33,7 +33,8 @@ class ResolvedStrategies:
 def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
     """Replace names of strategies by the strategies, and leave out the section `strategies`.
 
-    `strategy` may be a name, or a choice in which some options are names.
+    `strategy` may be a name, or a choice in which some options are names. A strategy in the place of its name also
+    holds the name, under `name`. With faults the names stay.
     """
     section = tree.get(STRATEGIES)
     plain = {key: value for key, value in tree.items() if key != STRATEGIES}
@@ -59,9 +60,9 @@ def resolve_strategies(tree: PlainObject) -> ResolvedStrategies:
             **tree[STRATEGY],
             "choice": [values[option] if isinstance(option, str) else option for option in options],
         }
-    written = {path: (STRATEGIES, name) for path, name in names.items()}
+    origins = {path: (STRATEGIES, name) for path, name in names.items()}
     unused = {name: value for name, value in values.items() if name not in names.values()}
-    return ResolvedStrategies(plain, written, unused)
+    return ResolvedStrategies(plain, origins, unused)
 
 
 def _names(strategy: PlainValue) -> Iterator[tuple[KeyPath, str]]:

@@ -23,6 +23,7 @@ MOST_FAULTS = 100
 
 Config = TypeVar("Config", bound=BaseModel)
 Extra = Callable[[Config], list[tuple[KeyPath, str]]]
+"""Returns (key path, message) for faults of several settings together, which no single model can detect."""
 
 
 def check(document: Document, model: type[Config], *, extra: Extra[Config] | None = None) -> None:
@@ -33,23 +34,22 @@ def check(document: Document, model: type[Config], *, extra: Extra[Config] | Non
     Args:
         document: The sweep file.
         model: The configuration model of a whole sweep file.
-        extra: Called with each valid configuration; returns (key path, message) for faults of several settings
-            together, which no single model can detect.
+        extra: Called with each valid configuration for faults of several settings together.
 
     Raises:
         SpecError: With all faults, in the order of the file.
     """
-    faults = [*document.faults, *_alternatives(document, model, extra)]
+    faults = [*document.faults, *_alternative_faults(document, model, extra)]
     for name, value in document.unused.items():
         unused_strategy = replace(
-            document, tree={**document.tree, STRATEGY: value}, written={(STRATEGY,): (STRATEGIES, name)}
+            document, tree={**document.tree, STRATEGY: value}, origins={(STRATEGY,): (STRATEGIES, name)}
         )
-        faults += _alternatives(unused_strategy, model, None, within=(STRATEGY,))
+        faults += _alternative_faults(unused_strategy, model, None, within=(STRATEGY,))
     if faults:
         raise SpecError(document.ordered(faults))
 
 
-def _alternatives(
+def _alternative_faults(
     document: Document, model: type[Config], extra: Extra[Config] | None, *, within: KeyPath = ()
 ) -> list[Fault]:
     """Return the faults of all alternatives of a document at or below the key path `within`."""
@@ -57,45 +57,52 @@ def _alternatives(
     bad_paths = tuple(path for path, _ in bad_searches)
     faults = dict.fromkeys(bad_searches)
     for plain in covering_trees(document.tree):
-        faults |= dict.fromkeys(_faults_of(plain, model, extra, bad_paths))
+        faults |= dict.fromkeys(_plain_tree_faults(plain, model, extra, bad_paths))
         if len(faults) >= MOST_FAULTS:
             break
     return [document.fault(path, message) for path, message in faults if path[: len(within)] == within]
 
 
-def _faults_of(
+def _plain_tree_faults(
     plain: PlainTree, model: type[Config], extra: Extra[Config] | None, bad_paths: tuple[KeyPath, ...]
 ) -> list[tuple[KeyPath, str]]:
     """Return (key path in the document, message) for each fault of one plain tree."""
     try:
-        valid = model.model_validate_json(json.dumps(plain.tree))
+        config = model.model_validate_json(json.dumps(plain.tree))
     except ValidationError as error:
-        first = error.errors(include_url=False)[:MOST_FAULTS]
-        errors = [_locate(dict(detail), plain.tree) for detail in first]
+        details = error.errors(include_url=False)[:MOST_FAULTS]
+        errors = [_locate(dict(detail), plain.tree) for detail in details]
         causes = [cause for cause in errors if not _of_bad_search(cause, plain.origin(cause.path), bad_paths)]
-        keys = {cause.path for cause in causes if cause.sort == "extra_forbidden"}
+        unknown_keys = {cause.path for cause in causes if cause.type == "extra_forbidden"}
         # An unknown key is reported at the key, even if its value is a choice; other faults at the option's value.
         return [
-            ((*plain.origin(path[:-1]), path[-1]) if path in keys else plain.origin(path), message)
+            ((*plain.origin(path[:-1]), path[-1]) if path in unknown_keys else plain.origin(path), message)
             for path, message in _messages(causes, plain.tree, model)
         ]
-    further = [] if extra is None or bad_paths else extra(valid)
-    return [(plain.origin(path), message) for path, message in further]
+    extra_faults = [] if extra is None or bad_paths else extra(config)
+    return [(plain.origin(path), message) for path, message in extra_faults]
 
 
 @dataclass(frozen=True)
 class _Error:
-    """One pydantic error at a key path of the tree; `tagged` is the length of the path up to a union's tag."""
+    """One error of pydantic.
+
+    Attributes:
+        path: Key path of the value in the tree.
+        tagged: Length of the key path of the outermost union whose member failed; None outside of unions.
+        type: Pydantic's name for the type of error, such as "missing".
+        detail: The error as pydantic reports it.
+    """
 
     path: KeyPath
     tagged: int | None
-    sort: str
+    type: str
     detail: dict[str, Any]
 
 
 def _of_bad_search(error: _Error, path: KeyPath, bad_paths: tuple[KeyPath, ...]) -> bool:
     """True if the error only follows from a malformed search: the error is at, below or above it."""
-    if error.sort == "extra_forbidden":
+    if error.type == "extra_forbidden":
         return False
     return any(path[: len(bad)] == bad[: len(path)] for bad in bad_paths)
 
@@ -109,18 +116,18 @@ def _messages(
     intended_keys = {
         (*error.path[:-1], key)
         for error in errors
-        if error.sort == "extra_forbidden"
+        if error.type == "extra_forbidden"
         for key in messages.nearest_words(error.path[-1], _allowed_keys(error, tree, model))
     }
     for path in dict.fromkeys(error.path for error in errors):
         errors_at_path = [error for error in errors if error.path == path]
-        kinds = [kind for error in errors_at_path if (kind := messages.KINDS.get(error.sort))]
+        kinds = [kind for error in errors_at_path if (kind := messages.KINDS.get(error.type))]
         if kinds:
             yield path, messages.type_message(errors_at_path[0].detail["input"], kinds)
         for error in errors_at_path:
             # A misspelt key is reported as unknown; the right key is then not reported as missing, too.
-            follows = error.sort == "missing" and path in intended_keys
-            if not follows and error.sort not in messages.KINDS:
+            follows = error.type == "missing" and path in intended_keys
+            if not follows and error.type not in messages.KINDS:
                 yield _message(error, tree, model)
 
 
@@ -148,7 +155,7 @@ def _holds(tree: Any, part: str | int) -> bool:
 
 def _half_matched(error: _Error, errors: list[_Error]) -> bool:
     """True if a better matching member of the union fails deeper; only that failure is reported."""
-    if error.tagged != len(error.path) or error.sort not in messages.KINDS:
+    if error.tagged != len(error.path) or error.type not in messages.KINDS:
         return False
     return any(
         deeper.tagged == len(error.path) < len(deeper.path) and deeper.path[: len(error.path)] == error.path
@@ -159,31 +166,31 @@ def _half_matched(error: _Error, errors: list[_Error]) -> bool:
 def _long_enough(error: _Error) -> bool:
     """True if a list is too short only because wrong items were dropped, as they are reported themselves."""
     context, received = error.detail.get("ctx") or {}, error.detail.get("input")
-    return error.sort == "too_short" and isinstance(received, list) and len(received) >= context["min_length"]
+    return error.type == "too_short" and isinstance(received, list) and len(received) >= context["min_length"]
 
 
 def _message(error: _Error, tree: PlainValue, model: type[BaseModel]) -> tuple[KeyPath, str]:
-    path, sort, detail = error.path, error.sort, error.detail
+    path, error_type, detail = error.path, error.type, error.detail
     context, received = detail.get("ctx") or {}, detail.get("input")
-    if sort == "extra_forbidden":
+    if error_type == "extra_forbidden":
         return path, _unknown_key(error, tree, model)
-    if sort == "missing":
+    if error_type == "missing":
         return path, _missing(path, tree, model)
-    if sort in ("union_tag_invalid", "union_tag_not_found"):
+    if error_type in ("union_tag_invalid", "union_tag_not_found"):
         key = str(context["discriminator"]).strip("'")
         allowed = tags_at(model, path, tree, key)
-        if sort == "union_tag_not_found":
+        if error_type == "union_tag_not_found":
             return (*path, key), f"missing; write `{key}: …`, one of {', '.join(allowed)}"
         return (*path, key), messages.unknown_message(context["tag"], allowed)
-    if sort == "literal_error":
+    if error_type == "literal_error":
         return path, messages.unknown_message(received, messages.literals(context["expected"]))
-    if bounded := messages.bound_message(sort, context, received):
+    if bounded := messages.bound_message(error_type, context, received):
         return path, bounded
-    if sort in ("value_error", "assertion_error"):
+    if error_type in ("value_error", "assertion_error"):
         message = str(context.get("error", detail["msg"]))
-        return path, message if isinstance(
-            received, dict
-        ) else f"got {messages.format_value(received)}; {message}"
+        if not isinstance(received, dict):
+            message = f"got {messages.format_value(received)}; {message}"
+        return path, message
     return path, f"got {messages.format_value(received)}; {detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 

@@ -136,7 +136,7 @@ def scalar(word: str) -> str | int | float | bool | None:
 
 
 def _whole(word: str, base: int) -> int:
-    # The longest number within bounds has 19 digits; Python refuses to read one of 5,000 digits.
+    # Python refuses to read a number of 5,000 digits.
     number = int(word, base) if len(word) <= 40 else LARGEST + 1
     if abs(number) > LARGEST:
         raise ValueError(f"{word[:40]} is too large for a whole number; write one up to {LARGEST:,}")
@@ -207,19 +207,18 @@ class _Builder:
                 raise BadYamlError(
                     _line(event), "a key must be one word; put it in quotes if it holds brackets or `*`"
                 )
-            below, line = (*key_path, event.value), _line(event)
+            value_path, line = (*key_path, event.value), _line(event)
             if event.value in mapping:
-                first = self.parsed.lines[below]
+                first = self.parsed.lines[value_path]
                 message = f"written twice, on line {first} and on line {line}; keep one of them"
-                self.parsed.faults.append((below, line, message))
+                self.parsed.faults.append((value_path, line, message))
                 # Another key path: the lines recorded for the first value must stay.
-                below = (*key_path, f"{event.value} (again)")
-                self.build(next(self.events), below)
+                self.build(next(self.events), (*key_path, f"{event.value} (again)"))
                 continue
             if len(mapping) == MOST_KEYS:
                 raise BadYamlError(line, f"a mapping of more than {MOST_KEYS:,} keys; is it a sweep file?")
-            self.parsed.lines[below] = line
-            mapping[event.value] = self.build(next(self.events), below)
+            self.parsed.lines[value_path] = line
+            mapping[event.value] = self.build(next(self.events), value_path)
             levels = max(levels, self.levels + 1)
         self.levels = levels
         return mapping

@@ -76,15 +76,14 @@ def _summary(records: SweepRecords, files: Mapping[str, Stamp], runs: Mapping[st
     stamps = [stamp for name, stamp in files.items() if name.startswith(f"sweeps/{records.name}/")]
     modified = max((stamp.modified_ns for stamp in stamps if stamp.modified_ns), default=None)
     try:
-        trials, holder_state = records.trials(), lease_holder(records.folder)
+        trials, holder = records.trials(), lease_holder(records.folder)
         objectives = records.objectives
     except RaykdError as error:
         state = "other version" if isinstance(error, OtherVersionError) else "damaged"
         return SweepSummary(records.name, state, modified_ns=modified, note=str(error))
     counts = Counter(trial.state for trial in trials)
-    state = (
-        "running" if holder_state and holder_state[1] else "ended" if all_trials_ended(trials) else "stopped"
-    )
+    driver = holder.process if holder and holder.lives else ""
+    state = "running" if driver else "ended" if all_trials_ended(trials) else "stopped"
     scores = [trial.scores.mean("dev") for trial in pareto_front(trials, objectives)]
     run_ids = {run_id for trial in trials for run_id in trial.run_ids}
     return SweepSummary(
@@ -94,5 +93,5 @@ def _summary(records: SweepRecords, files: Mapping[str, Stamp], runs: Mapping[st
         max((score for score in scores if score is not None), default=None),
         modified,
         sum(stamp.bytes for stamp in stamps) + sum(runs[run_id] for run_id in run_ids if run_id in runs),
-        holder_state[0] if holder_state and holder_state[1] else "",
+        driver,
     )

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -221,10 +221,17 @@ def refuse_if_leased(
             raise _refusal(folder, new_content)
 
 
-def lease_holder(folder: Storage) -> tuple[str, bool] | None:
-    """Return the holder of a sweep's lease and whether the process lives; None without a lease.
+class LeaseHolder(NamedTuple):
+    """The holder of a lease: the process in words, and true if it probably lives."""
 
-    A process of another machine is said to live while its lease is young. Clocks may differ, so show this to people,
+    process: str
+    lives: bool
+
+
+def lease_holder(folder: Storage) -> LeaseHolder | None:
+    """Return the holder of a sweep's lease; None without a lease.
+
+    A process of another machine counts as living while its lease is young. Clocks may differ, so show this to people,
     but do not decide by it.
 
     Args:
@@ -236,7 +243,7 @@ def lease_holder(folder: Storage) -> tuple[str, bool] | None:
     written = datetime.fromisoformat(content["written"])
     lives = _holder_lives(content)
     young = (datetime.now(UTC) - written).total_seconds() < STALE_S
-    return _describe_holder(content), young if lives is None else lives
+    return LeaseHolder(_describe_holder(content), young if lives is None else lives)
 
 
 def _refusal(folder: Storage, holder: Mapping[str, Any]) -> StoreError:

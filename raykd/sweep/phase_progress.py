@@ -128,7 +128,9 @@ class PhaseProgress:
         """Begin a unit."""
         self.units[unit.key] = OpenUnit(unit, now)
 
-    def within(self, part: str, share: float | None, doing: str, now: float, first: float = 0.0) -> bool:
+    def part_progress(
+        self, part: str, share: float | None, doing: str, now: float, first: float = 0.0
+    ) -> bool:
         """Keep the progress of a part; return False if the part belongs to no unit of this phase."""
         unit = next((unit for unit in self.units.values() if part in unit.unit.parts), None)
         if unit is None:

@@ -106,27 +106,30 @@ class Monitor(Listener):
         )
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Call the watchers while the body runs; data that they cannot write is written the next time."""
+    def call_watchers(self) -> Iterator[None]:
+        """Call the watchers every few seconds while the body runs, and once more at its end.
+
+        A watcher that fails is called again the next time.
+        """
         with repeated(self._show, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S, at_end=True):
             yield
 
     @contextmanager
-    def moving(self) -> Iterator[None]:
-        """Report progress to the view every few seconds while the body runs, also when nothing happens.
+    def refresh_view(self) -> Iterator[None]:
+        """Refresh the view every few seconds while the body runs, also when nothing happens.
 
         The view does not wait for watchers, which may hang.
         """
-        with repeated(self._move_on, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
+        with repeated(self._refresh, EVERY_S, name=THREAD, wait_s=LAST_LOOK_S):
             yield
 
-    def _move_on(self) -> None:
+    def _refresh(self) -> None:
         phase = self.status().phase
         if phase is not None:
             self.view.moved(phase)
 
     @contextmanager
-    def watched_by(self, watcher: Watcher) -> Iterator[None]:
+    def add_watcher(self, watcher: Watcher) -> Iterator[None]:
         """Add a watcher while the body runs."""
         self.watchers.append(watcher)
         try:
@@ -154,10 +157,12 @@ class Monitor(Listener):
             self._phases[unit.phase].start(unit, self.clock())
 
     @override
-    def within(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
+    def part_progress(self, part: str, share: float | None, doing: str, first: float = 0.0) -> None:
         with self._lock:
             now, phases = self.clock(), self._phases.values()
-            phase = next((phase for phase in phases if phase.within(part, share, doing, now, first)), None)
+            phase = next(
+                (phase for phase in phases if phase.part_progress(part, share, doing, now, first)), None
+            )
             status = None if phase is None else phase.status(now)
         if status is not None:
             self.view.moved(status)
@@ -263,7 +268,7 @@ def status_kept(monitor: Monitor, records: SweepRecords) -> Iterator[None]:
             records.save_status(status)
 
     end = "interrupted"
-    with monitor.watched_by(keep):
+    with monitor.add_watcher(keep):
         try:
             yield
             end = "ended"

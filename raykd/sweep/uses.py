@@ -223,7 +223,7 @@ def _use(storage: Storage, used: dict[str, set[str]], run: Run) -> None:
     for teacher in teachers:
         _use_stored(storage, used, "teachers", teacher)
     for source in run.sources:
-        for signal in source.folders.values():
+        for signal in source.stored_ids.values():
             used["transfer"].add(signal)
             for name in storage.names(f"transfer/{signal}/"):
                 if name.endswith(MANIFEST):

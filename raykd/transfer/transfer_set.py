@@ -241,14 +241,15 @@ def _open_source(storage: Storage, source: Source, needs: Sequence[Need]) -> dic
     stores: dict[Need, SignalStore] = {}
     # K-best last: it must have been computed from the emissions that are read with it.
     for need in sorted(
-        signals_to_read(needs, {name.partition(".")[0] for name in source.folders}), key=lambda need: need.k
+        signals_to_read(needs, {name.partition(".")[0] for name in source.stored_ids}),
+        key=lambda need: need.k,
     ):
         if need.k:
             opened = {opened_need.signal: store.manifest for opened_need, store in stores.items()}
             first = next((opened[name] for name in SIGNALS[need.signal].sources if name in opened), None)
-            stores[need] = open_kbest(storage, source.folders[need.name], need.k, source=first)
+            stores[need] = open_kbest(storage, source.stored_ids[need.name], need.k, source=first)
         else:
-            stores[need] = SignalStore.open(signal_folder(storage, source.folders[need.name]))
+            stores[need] = SignalStore.open(signal_folder(storage, source.stored_ids[need.name]))
     return stores
 
 

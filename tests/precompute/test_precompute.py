@@ -302,7 +302,7 @@ def test_a_parsers_arcs_and_their_relations_come_back_in_any_batch(tmp_path):
     text = Text.from_tokens(words_of_text)
     compute(_parser(tmp_path, text))
     source = Source.of("en", text, [Need("marginals")], offers=ARCS)
-    assert source.folders.keys() == {"arcs", "relations"}
+    assert source.stored_ids.keys() == {"arcs", "relations"}
     opened = TransferSet.open(
         Storage(str(tmp_path)), [TeacherRows(source, np.arange(27))], [Need("kbest", 4)]
     )

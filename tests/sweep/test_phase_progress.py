@@ -21,7 +21,7 @@ def test_the_start_of_processes_is_no_work():
     teachers = phase(4, units=2)
     for second in range(16):
         for part in ("run-0", "run-1"):
-            teachers.within(part, second / 15, "", 13.0 + second)
+            teachers.part_progress(part, second / 15, "", 13.0 + second)
     for key in ("0", "1"):
         teachers.end_unit(key, 28.0)
         teachers.advance(1, key, 28.0)
@@ -40,7 +40,7 @@ def test_after_the_first_unit_a_forecast_is_within_a_factor_of_two(seconds):
             running[number] = now
             trials.start(Unit("trials", str(number), {f"run-{number}": ""}), now)
         for number, began in list(running.items()):
-            trials.within(f"run-{number}", min(1.0, (now - began) / seconds[number]), "epoch", now)
+            trials.part_progress(f"run-{number}", min(1.0, (now - began) / seconds[number]), "epoch", now)
             if now - began >= seconds[number]:
                 del running[number]
                 trials.end_unit(str(number), now)
@@ -59,10 +59,10 @@ def test_after_the_first_unit_a_forecast_is_within_a_factor_of_two(seconds):
 
 def test_one_unit_has_a_forecast_from_what_it_says_of_itself():
     teachers = phase(1, units=1)
-    teachers.within("run-0", 0.0, "loading", 10.0)
-    teachers.within("run-0", 0.01, "epoch 1/3", 10.0 + EARLIEST_S / 2)
+    teachers.part_progress("run-0", 0.0, "loading", 10.0)
+    teachers.part_progress("run-0", 0.01, "epoch 1/3", 10.0 + EARLIEST_S / 2)
     assert teachers.left_s(10.0 + EARLIEST_S / 2) is None, "too early to tell"
-    teachers.within("run-0", 0.1, "epoch 1/3", 52.0)
+    teachers.part_progress("run-0", 0.1, "epoch 1/3", 52.0)
     assert teachers.left_s(52.0) == pytest.approx(42.0 * 9)
     status = teachers.status(60.0)
     assert (status.done, status.total, status.within, status.detail) == (0, 1, 0.1, "#0: epoch 1/3, 10 %")
@@ -71,7 +71,7 @@ def test_one_unit_has_a_forecast_from_what_it_says_of_itself():
 
 def test_it_runs_down_while_nothing_happens_and_never_grows():
     trials = phase(4, units=1)
-    trials.within("run-0", 0.0, "", 0.0)
+    trials.part_progress("run-0", 0.0, "", 0.0)
     trials.end_unit("0", 10.0)
     trials.advance(1, "", 10.0)
     forecasts = [trials.left_s(10.0 + second) for second in range(0, 40, 5)]
@@ -80,10 +80,10 @@ def test_it_runs_down_while_nothing_happens_and_never_grows():
 
 def test_a_run_that_goes_on_from_its_checkpoint_was_not_trained_now():
     trials = phase(1, units=1)
-    trials.within("run-0", None, "loading", 5.0)
-    trials.within("run-0", 0.6, "epoch 7/10", 6.0, first=0.6)
+    trials.part_progress("run-0", None, "loading", 5.0)
+    trials.part_progress("run-0", 0.6, "epoch 7/10", 6.0, first=0.6)
     assert trials.left_s(6.0) is None
-    trials.within("run-0", 0.7, "epoch 8/10", 15.0, first=0.6)
+    trials.part_progress("run-0", 0.7, "epoch 8/10", 15.0, first=0.6)
     assert trials.left_s(15.0) == pytest.approx(30.0)
     assert trials.status(15.0).detail == "#0: epoch 8/10, 70 %"
 
@@ -91,9 +91,9 @@ def test_a_run_that_goes_on_from_its_checkpoint_was_not_trained_now():
 def test_units_so_short_that_they_are_heard_late_are_work_all_the_same():
     """Ranges of two seconds, one at a time, each heard once, when half of it is done."""
     ranges, now = phase(20, units=20), 10.0
-    ranges.within("run-0", 0.0, "", now)
+    ranges.part_progress("run-0", 0.0, "", now)
     for number in range(6):
-        ranges.within(f"run-{number}", 0.5, "", now + 1.0)
+        ranges.part_progress(f"run-{number}", 0.5, "", now + 1.0)
         now += 2.0
         ranges.end_unit(str(number), now)
         ranges.advance(1, "", now)
@@ -106,7 +106,7 @@ def test_what_was_found_in_the_store_says_nothing_of_the_pace():
         trials.end_unit(key, 0.1)
         trials.advance(1, key, 0.1)
     assert trials.left_s(0.2) is None
-    trials.within("run-2", 0.0, "", 1.0)
+    trials.part_progress("run-2", 0.0, "", 1.0)
     trials.end_unit("2", 11.0)
     trials.advance(1, "2", 11.0)
     assert trials.left_s(11.0) == pytest.approx(30.0)
@@ -121,20 +121,20 @@ def test_units_that_say_nothing_are_counted_from_the_beginning():
 def test_a_unit_may_count_for_many_and_have_many_parts():
     shapes = PhaseProgress("latency", 20, 0, 0.0)
     shapes.start(Unit("latency", "shapes", {"shapes": ""}, counts=16), 0.0)
-    shapes.within("shapes", 0.25, "exporting models", 4.0)
+    shapes.part_progress("shapes", 0.25, "exporting models", 4.0)
     assert shapes.status(4.0).within == 4.0
     seeds = PhaseProgress("trials", 2, 0, 0.0)
     seeds.start(Unit("trials", "4", {"run-a": "#4 seed 0", "run-b": "#4 seed 1"}), 0.0)
-    seeds.within("run-b", 0.5, "epoch 2/4", 1.0)
+    seeds.part_progress("run-b", 0.5, "epoch 2/4", 1.0)
     assert seeds.status(1.0).within == 0.25
     assert seeds.status(1.0).detail == "#4 seed 1: epoch 2/4, 50 %"
 
 
 def test_an_event_is_shown_for_some_seconds():
     trials = phase(2, units=1)
-    trials.within("run-0", 0.5, "epoch 2/4", 1.0)
+    trials.part_progress("run-0", 0.5, "epoch 2/4", 1.0)
     trials.say("#0: epoch 1, dev F1 50.0", 2.0)
-    trials.within("run-0", 0.6, "epoch 2/4", 3.0)
+    trials.part_progress("run-0", 0.6, "epoch 2/4", 3.0)
     assert trials.status(3.0).detail == "#0: epoch 1, dev F1 50.0"
     assert trials.status(2.0 + EVENT_S).detail == "#0: epoch 2/4, 60 %"
     trials.end("1 complete", 9.0)

@@ -112,16 +112,16 @@ def test_a_job_that_has_not_ended_an_epoch_says_what_it_does(monitor, clock):
     monitor.begin("teachers", 1)
     monitor.started(Unit("teachers", "teacher-1", {"teacher-1": "bert en"}, trains=True))
     assert [(run.name, run.done, run.doing) for run in monitor.status().running] == [("bert en", None, "")]
-    monitor.within("teacher-1", 0.25, "epoch 1/3")
+    monitor.part_progress("teacher-1", 0.25, "epoch 1/3")
     (run,) = monitor.status().running
     assert (run.name, run.epoch, run.done, run.doing) == ("bert en", None, 0.25, "epoch 1/3")
     (phase,) = monitor.status().phases
     assert (phase.done, phase.within, phase.detail) == (0, 0.25, "bert en: epoch 1/3, 25 %")
     assert monitor.view.lines[-1] == ("moved", "teachers")
-    monitor.within("teacher-1", None, "epoch 1/3, scoring dev")
+    monitor.part_progress("teacher-1", None, "epoch 1/3, scoring dev")
     assert monitor.status().running[0].done == 0.25, "what does not say how far it is, is as far as before"
     monitor.ended("teacher-1")
-    monitor.within("teacher-1", 0.5, "too late")
+    monitor.part_progress("teacher-1", 0.5, "too late")
     assert monitor.status().running == ()
     assert monitor.status().phases[0].within == 0
 
@@ -142,7 +142,7 @@ def test_work_that_this_process_does_is_heard(monitor):
 def test_the_view_hears_every_few_seconds_although_nothing_happens(monitor, monkeypatch):
     monkeypatch.setattr(module, "EVERY_S", 0.001)
     monitor.begin("teachers", 1)
-    with monitor.moving():
+    with monitor.refresh_view():
         until(lambda: len(monitor.view.lines) >= 3)
     assert monitor.view.lines[1:3] == [("moved", "teachers")] * 2
 
@@ -182,7 +182,7 @@ def test_a_status_is_read_back_as_it_was_written(monitor):
     monitor.begin("trials", 40)
     monitor.started(Unit("trials", "1", {"run-1": "#1"}, trains=True))
     monitor.epoch("trials", epoch("1", 1))
-    monitor.within("run-1", 0.25, "epoch 2/12")
+    monitor.part_progress("run-1", 0.25, "epoch 2/12")
     monitor.trial(Trial(1, "RUNNING"))
     monitor.front([trial for trial in fake_trials() if trial.state == "COMPLETE"][:2], 0.25)
     status = monitor.status()
@@ -200,7 +200,7 @@ def test_those_that_watch_are_called_while_it_runs_and_at_its_end(monitor, monke
         statuses.append(status)
         called.set()
 
-    with monitor.watched(), monitor.watched_by(fails), monitor.watched_by(looks):
+    with monitor.call_watchers(), monitor.add_watcher(fails), monitor.add_watcher(looks):
         # One that fails does not keep the others from looking.
         assert called.wait()
     number = len(statuses)

@@ -267,7 +267,7 @@ def test_commands_without_a_sweep_have_a_lease_before_they_read_a_corpus(tmp_pat
         leases.extend(sweep.storage.names("working/"))
         raise StoreError("here", "is far enough", "end")
 
-    monkeypatch.setattr(f"raykd.cli.{verb}.cluster_session", session)
+    monkeypatch.setattr("raykd.cli.cluster.cluster_session", session)
     file = Path("sweeps/quickstart.yaml")
     assert code_of(verb, str(file), "--set", f"store={tmp_path}/store") == 4
     assert [name.split("/")[1].partition("-")[0] for name in leases] == [verb]

@@ -318,7 +318,7 @@ def test_every_size_is_a_trial_and_teachers_are_trained_once(sizes):
 
 def test_only_the_largest_text_is_precomputed(sizes):
     small, large = (sizes.runs_of(trial)[0] for trial in sizes.trials)
-    assert [set(source.folders.values()) for source in small.sources] == [
+    assert [set(source.stored_ids.values()) for source in small.sources] == [
         set(source.signals.values()) for source in large.sources
     ]
     transfer = sizes.storage.child("transfer")

@@ -90,13 +90,13 @@ def known_costs(sweep: Sweep, runtimes: Sequence[Runtime] = ()) -> bool:
     Raises:
         RunError: as `measure_costs`.
     """
-    shapes, on, forms = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
-    if set(forms) & set(GPU_RUNTIMES):
+    shapes, machine, needed = sweep.shapes(), hardware(), _runtimes(sweep, runtimes)
+    if set(needed) & set(GPU_RUNTIMES):
         return False  # the GPU for timing is known only after the cluster is joined
-    costs = (find_cost(sweep.storage, run, on, forms) for run in _timed_runs(sweep, shapes))
+    costs = (find_cost(sweep.storage, run, machine, needed) for run in _timed_runs(sweep, shapes))
     if not all(cost is not None and not cost.loaded for cost in costs):
         return False
-    sweep.timed_on = on
+    sweep.timed_on = machine
     refuse_unknown(sweep, shapes)
     return True
 
