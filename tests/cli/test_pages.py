@@ -69,7 +69,7 @@ def test_after_the_body_nothing_is_written(monkeypatch):
             self._took = 0.1
 
     class Watched:
-        def watched_by(self, page):
+        def add_watcher(self, page):
             return pytest.MonkeyPatch.context()
 
     monkeypatch.setattr(pages, "RunningPage", Made)
