@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RandomEmbeddings(Frozen):
-    """Drawn by the run's seed, which is the default."""
+    """Vectors drawn at random from the run's seed; the default."""
 
     kind: Literal["random"]
 
@@ -28,10 +28,10 @@ class FromTeacher(Frozen, ABC):
     """Rows of the teacher's embedding, by piece; pieces that the teacher lacks get random vectors."""
 
     weights: Literal["fine_tuned", "pretrained"] = "fine_tuned"
-    """Those of the teacher as it labels text, or those of its published checkpoint."""
+    """`fine_tuned`: the vectors of the teacher as it labels text; `pretrained`: those of its published checkpoint."""
 
     def fault(self, size: int, width: int) -> tuple[str, str] | None:
-        """Return problem and hint where the teacher's vectors cannot be reduced to the student's width, else None.
+        """Return problem and hint if the teacher's vectors cannot be reduced to the student's width, else None.
 
         Args:
             size: components of the student's vectors.
@@ -70,10 +70,7 @@ class TeacherEmbeddings(FromTeacher):
 
 
 class SVDEmbeddings(FromTeacher):
-    """The teacher's vectors in the subspace of the student's width with most of the sum of squares.
-
-    Mukherjee & Awadallah 2020, §4.2.
-    """
+    """A truncated singular value decomposition of the teacher's vectors (Mukherjee & Awadallah 2020, §4.2)."""
 
     kind: Literal["svd"]
 
@@ -87,7 +84,7 @@ class SVDEmbeddings(FromTeacher):
 class PCAEmbeddings(FromTeacher):
     """The first principal components of the teacher's vectors: `svd` after subtracting the mean.
 
-    The authors' code does this.
+    The code of Mukherjee & Awadallah does this.
     """
 
     kind: Literal["pca"]
@@ -104,8 +101,8 @@ class PPAEmbeddings(FromTeacher):
 
     kind: Literal["ppa"]
     remove: Annotated[int, Field(ge=1)] = 14
-    """First components that each post-processing removes, so that as many of the student's start at zero; the paper's
-    tables have 14 and 17."""
+    """Number of first components removed by each post-processing; as many components of the student's vectors start at
+    zero. The paper's tables have 14 and 17."""
 
     @override
     def fault(self, size: int, width: int) -> tuple[str, str] | None:

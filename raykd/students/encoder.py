@@ -28,7 +28,7 @@ class EncoderStudent(HFStudent):
 
     kind: Literal["encoder"] = "encoder"
     architecture: Literal["bert", "roberta"] = "bert"
-    """The configuration of Transformers."""
+    """Architecture of the encoder, as Transformers names it."""
     embedding_dim: Size
     """E, components of a piece's vector and of every state."""
     layers: Size = 4
@@ -39,7 +39,7 @@ class EncoderStudent(HFStudent):
     initializer_range: Annotated[float, Field(gt=0)] = 0.02
     """Standard deviation of the weights when drawn; 0.02 is BERT's."""
     positions: Annotated[int, Field(ge=8)] = 512
-    """The most pieces that it reads at once."""
+    """Largest number of pieces read at once, the special ones around a sentence included."""
     scope: Literal["language", "all"] = "all"
     """One for each language, or one for all."""
     vocabulary: StudentVocabulary = BertConfig(kind="bert")
@@ -67,14 +67,14 @@ class EncoderStudent(HFStudent):
 
         special = inputs.special
         # RoBERTa's positions start after the padding's id.
-        extra = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
-        types = {"bert": 2, "roberta": 1}[self.architecture]
+        extra_positions = {"bert": 0, "roberta": special.padding + 1}[self.architecture]
+        token_types = {"bert": 2, "roberta": 1}[self.architecture]
         config = AutoConfig.for_model(
             self.architecture, vocab_size=inputs.vocabulary_size, hidden_size=self.embedding_dim,
             num_hidden_layers=self.layers, num_attention_heads=self.heads,
             intermediate_size=self.feed_forward_dim or 4 * self.embedding_dim,
-            max_position_embeddings=self.positions + extra, type_vocab_size=types, pad_token_id=special.padding,
-            bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
+            max_position_embeddings=self.positions + extra_positions, type_vocab_size=token_types,
+            pad_token_id=special.padding, bos_token_id=special.prefix[0], eos_token_id=special.suffix[-1],
             hidden_dropout_prob=inputs.dropout, attention_probs_dropout_prob=inputs.dropout,
             initializer_range=self.initializer_range,
             tie_word_embeddings=True,

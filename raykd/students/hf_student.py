@@ -8,7 +8,7 @@ from raykd.students.student_config import Student
 
 
 class HFStudent(Student):
-    """An encoder of Transformers: it reads pieces only and has no projection."""
+    """A student with an encoder of Transformers, which reads pieces only and has no projection."""
 
     shows_pieces: ClassVar[bool] = True
     decoder: ClassVar[Literal["maxent"]] = "maxent"

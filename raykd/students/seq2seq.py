@@ -27,7 +27,7 @@ RANDOM_ENCODER_KEYS = ("embedding_dim", "layers", "heads", "feed_forward_dim", "
 
 
 def _default_vocabulary(settings: PlainObject) -> BertConfig | PretrainedConfig:
-    """Return the vocabulary of a configuration without the key `vocabulary`."""
+    """Return the vocabulary of a configuration that lacks the key `vocabulary`."""
     path = settings.get("path")
     return PretrainedConfig(kind="pretrained", path=path) if path else BertConfig(kind="bert")
 
@@ -35,7 +35,8 @@ def _default_vocabulary(settings: PlainObject) -> BertConfig | PretrainedConfig:
 class Seq2SeqStudent(HFStudent):
     """An encoder with a new decoder of trees: intents, slots and pointers to words (Rongali et al. 2020).
 
-    The encoder is a checkpoint of Transformers, or drawn at random. The decoder has its size and attention heads.
+    The encoder is a checkpoint of Transformers, or drawn at random. The decoder has the encoder's size of states and
+    number of attention heads.
     """
 
     kind: Literal["seq2seq"] = "seq2seq"
@@ -73,7 +74,7 @@ class Seq2SeqStudent(HFStudent):
                 raise ValueError("the encoder has neither path nor embedding_dim; set one of them")
             if self.freeze:
                 raise ValueError("freeze: the encoder is drawn at random; omit it, or set path")
-            self._random_encoder()
+            self._random_encoder()  # refuses sizes that do not fit together
             return self
         if fixed_keys := [name for name in RANDOM_ENCODER_KEYS if getattr(self, name) is not None]:
             raise ValueError(f"the checkpoint in path has its own {', '.join(fixed_keys)}; omit these keys")
@@ -106,18 +107,14 @@ class Seq2SeqStudent(HFStudent):
             checkpoint = HFConfig(path=self.path, checksum=self.checksum, freeze=self.freeze)
             return pointer_generator_from_checkpoint(checkpoint, inputs, **self._decoder_settings)
         special = inputs.special
-        # raykd's words and WordPieces have no pieces around a sentence, and the same padding as BERT.
-        random_encoder = self._random_encoder().build(
-            replace(inputs, special=special if special.prefix else BERT_SPECIAL)
-        )
-        special_pieces = {"prefix": len(special.prefix), "suffix": len(special.suffix)}
-        encoder, sizes = (
-            random_encoder.model.base_model,
-            {"limit": random_encoder.piece_limit, **special_pieces},
-        )
+        # Words and WordPieces of raykd have no pieces around a sentence, of which Transformers' configuration needs
+        # numbers; their padding is BERT's.
+        encoder_inputs = replace(inputs, special=special if special.prefix else BERT_SPECIAL)
+        masked_lm = self._random_encoder().build(encoder_inputs)
         return pointer_generator(
-            encoder, inputs.tag_set, dropout=inputs.dropout, **sizes, **self._decoder_settings
-        )
+            masked_lm.model.base_model, inputs.tag_set, limit=masked_lm.piece_limit, prefix=len(special.prefix),
+            suffix=len(special.suffix), dropout=inputs.dropout, **self._decoder_settings,
+        )  # fmt: skip
 
     @override
     def rebuild(self, architecture: PlainObject, inputs: BuildInputs) -> PointerGenerator:
@@ -132,11 +129,9 @@ class Seq2SeqStudent(HFStudent):
         return self.model_dump(exclude={"scope", "vocabulary", "freeze"})
 
     def _random_encoder(self) -> EncoderStudent:
-        """Return the configuration of the encoder drawn at random."""
         sizes = {name: size for name in RANDOM_ENCODER_KEYS if (size := getattr(self, name)) is not None}
         return EncoderStudent(**sizes, vocabulary=self.vocabulary)
 
     @property
     def _decoder_settings(self) -> PlainObject:
-        """Settings of the decoder."""
         return self.model_dump(include={"decoder_layers", "decoder_feed_forward_dim", "beam"})

@@ -23,9 +23,9 @@ class Student(ModelConfig):
         embeddings: EmbeddingsConfig | None
         """Initial values of the piece vectors; None: those of the new model or of the checkpoint."""
         projection: int | Literal["teacher"] | None
-        """Width of the projection."""
+        """Width of the projection, `teacher` for that of the teacher's states; None: no projection."""
         encoding: Encoding
-        """The way in which the head of a word is written as a label."""
+        """Encoding of a word's head as a label."""
         word_dropout: float
         """Share of words read as unknown in training."""
 

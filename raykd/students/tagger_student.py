@@ -40,8 +40,9 @@ class TaggerStudent(Student, TaggerConfig):
     latency and size; `teacher`: that of the teacher's hidden states; null: no such layer."""
     decoder: Literal["crf", "maxent"] = "crf"
     encoding: Encoding = "relative_pos"
-    """For a task of trees: how a word's head is written as a label, by parts of speech (Strzyz et al. 2019) or by the
-    number of words between."""
+    """For a task of trees, the encoding of a word's head as a label. `relative_pos`: the head's part of speech, and its
+    place among the words of this part of speech to the left or right (Strzyz et al. 2019); `relative_position`: its
+    distance in words."""
     vocabulary: StudentVocabulary = WordPieceConfig(kind="wordpiece")
     embeddings: EmbeddingsConfig | None = None
     """Initial values of the piece vectors; null: drawn at random. They are trained like all other parameters."""

@@ -1,8 +1,9 @@
 """Dependency parsing, scored by the share of words with the right head and relation (LAS).
 
 Further metrics are the share of words with the right head (UAS), and the share of words whose head changed when trees
-were repaired. Which words count changes these by points, so `PARSING` has a task for each rule, and the name of its
-score states the rule. `parsing` counts every word, as CoNLL-2018 does for Universal Dependencies.
+were repaired. Scores with and without punctuation differ by points, so `PARSING` has a task for each rule of the words
+that count, and the label of its score states the rule. `parsing` counts every word, as CoNLL-2018 does for Universal
+Dependencies.
 """
 
 from __future__ import annotations
@@ -81,4 +82,4 @@ PARSING: Mapping[str, Task] = MappingProxyType(
         )
     }
 )
-"""A task for each rule of the words that count."""
+"""Name → task: one for each rule of the words that count."""

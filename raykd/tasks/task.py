@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One task of the table."""
+    """A label form with a metric, and the names of the score."""
 
     name: str
     form: LabelForm
-    """The form of its labels."""
+    """Form of the labels."""
     one_label_per: Literal["word", "sentence", "pair"] = "word"
-    """The unit that gets one label."""
+    """Unit with one label: a word, a sentence, or a pair of texts."""
     score_name: str
     """The metric's name in sweep files, MLflow and CSV."""
     score_label: str
@@ -37,9 +37,9 @@ class Task:
     other_metrics: Mapping[str, Metric] = field(default_factory=dict, hash=False)
     """Further metrics of the same labels by name, shown beside the score."""
     scored_words: Callable[..., np.ndarray] | None = None
-    """Returns which words of a gold labelling the metric counts, bool [T]; None: all of them."""
+    """From a gold labelling to a mask of the words that the metric counts, bool [T]; None: it counts all of them."""
     pos: str = ""
-    """A part of speech whose words the metric leaves out: the corpus must have it."""
+    """Part of speech whose words the metric leaves out, so that the corpus must have it; empty: none."""
 
     @property
     def unit(self) -> Literal["word", "sentence"]:
