@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 # Transformers writes this where a tokenizer states no limit.
 _NO_LIMIT = 10**6
 
+_SAFE = {"use_safetensors": True, "trust_remote_code": False}
+"""Options of Transformers for loading a checkpoint: no pickle, and no code from the checkpoint."""
 # The files that decide a checkpoint's predictions: weights, configuration (label names too) and tokenizer.
 _WEIGHTS = "*.safetensors"
-_SAFE = {"use_safetensors": True, "trust_remote_code": False}
-"""Options with which Transformers loads a checkpoint: no pickle, and no code from the checkpoint."""
-_SETTINGS = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
-_SETTINGS += ("added_tokens.json", "*.model")
+_CONFIG_AND_TOKENIZER = ("config.json", "tokenizer*.json", "vocab.*", "merges.txt", "special_tokens_map.json")
+_CONFIG_AND_TOKENIZER += ("added_tokens.json", "*.model")
 _SPACY = ("config.cfg", "meta.json")
 _EXPECTED = (
     "give a folder with config.json, weights in safetensors and a tokenizer, as save_pretrained writes it"
@@ -51,15 +51,15 @@ def checkpoint_folder(path: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(path, allow_patterns=[_WEIGHTS, *_SETTINGS]))
-    # Whatever the client raises (bad name, no such repository, no network), the user's hint is the same.
+        return Path(snapshot_download(path, allow_patterns=[_WEIGHTS, *_CONFIG_AND_TOKENIZER]))
+    # The hint is the same for every error of the client: bad name, no such repository, no network.
     except Exception as error:
         problem = f"is not a folder, and was not found on the Hugging Face Hub ({error})"
         raise StoreError(path, problem, "give the folder of a checkpoint, or a name while online") from error
 
 
 def refuse_misspelled(path: str) -> None:
-    """Refuse a path if neither a folder nor a possible name on the Hub, without asking the Hub.
+    """Refuse a path that is neither a folder nor a possible name on the Hub, without a request to the Hub.
 
     Args:
         path: folder of a checkpoint, or its name on the Hub.
@@ -104,8 +104,7 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
     folder = Path(path)
     if not folder.is_dir():
         return
-    settings = _settings(path)
-    classes = settings.get("architectures") or ()
+    classes = _config(path).get("architectures") or ()
     if head and classes and not any(str(name).endswith(head) for name in classes):
         raise StoreError(
             path, f"has no trained head: its class is {classes[0]}, not {head}", "set fine_tune: true"
@@ -114,21 +113,20 @@ def refuse_unreadable(path: str, *, head: str = "") -> None:
     require_tokenizer(path)
 
 
-def _settings(path: str) -> PlainObject:
-    """Return the configuration of the checkpoint in the folder `path`."""
+def _config(path: str) -> PlainObject:
     folder = Path(path)
     if not (folder / "config.json").is_file():
         _refuse_spacy(path)
         raise StoreError(path, "has no config.json", _EXPECTED)
     try:
-        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(path, f"its config.json cannot be read ({error})", _EXPECTED) from error
-    if not isinstance(settings, dict) or not settings.get("model_type"):
+    if not isinstance(config, dict) or not config.get("model_type"):
         raise StoreError(
             path, "its config.json names no model_type, as a checkpoint of Transformers does", _EXPECTED
         )
-    return settings
+    return config
 
 
 def weights_checksum(path: str) -> str:
@@ -143,16 +141,16 @@ def weights_checksum(path: str) -> str:
         StoreError: it has no weights.
     """
     folder = checkpoint_folder(path)
-    return _checksum([*_weight_files(folder), *_files(folder, _SETTINGS)])
+    return _checksum([*_weight_files(folder), *_files(folder, _CONFIG_AND_TOKENIZER)])
 
 
 def tokenizer_checksum(path: str) -> str | None:
-    """Return the sha256 (hex) of the tokenizer and the settings of a checkpoint.
+    """Return the sha256 (hex) of a checkpoint's tokenizer and configuration; None for a name on the Hub.
 
     Args:
-        path: folder of the checkpoint; None is returned for a name on the Hub.
+        path: folder of the checkpoint, or its name on the Hub.
     """
-    return _checksum(_files(Path(path), _SETTINGS)) if Path(path).is_dir() else None
+    return _checksum(_files(Path(path), _CONFIG_AND_TOKENIZER)) if Path(path).is_dir() else None
 
 
 def verified_weights_checksum(path: str, expected: str | None) -> str:
@@ -160,7 +158,7 @@ def verified_weights_checksum(path: str, expected: str | None) -> str:
 
     Args:
         path: folder of the checkpoint, or its name on the Hub.
-        expected: checksum that it had before; None where there is none.
+        expected: checksum that it had before; None accepts any.
 
     Raises:
         StoreError: the checksum is not the expected one.
@@ -174,7 +172,7 @@ def require_checksum(path: str, checksum: str, expected: str | None) -> str:
     Args:
         path: name of the file in the error.
         checksum: its checksum now.
-        expected: checksum that it had before; None where there is none.
+        expected: checksum that it had before; None accepts any.
 
     Raises:
         StoreError: the checksum is not the expected one.

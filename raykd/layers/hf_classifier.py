@@ -33,21 +33,21 @@ def classifier(
     Args:
         config: the checkpoint.
         inputs: tags, unit and vocabulary of the task.
-        pools: one label for a sentence, by the checkpoint's own pooling.
+        pools: True for a sequence classifier: one label for a sentence, by the checkpoint's own pooling.
         labels: other names for the labels of the checkpoint's own head, which are matched to the tags by name. None: a
             new head, drawn from torch's generator.
-        precision: precision of its outputs outside training.
+        precision: precision of computation outside training.
 
     Raises:
         StoreError: there is no such checkpoint, it changed, it has no trained head and gets no new one, its labels do
             not correspond to the tags, or it has no layer that `freeze` names.
     """
-    head: dict[str, Any] = {}
+    new_head: dict[str, Any] = {}
     if labels is None:
         names = dict(enumerate(inputs.tag_set.tags))
-        head = {"id2label": names, "label2id": {tag: number for number, tag in names.items()}}
-        head |= {"num_labels": len(inputs.tag_set), "ignore_mismatched_sizes": True}
-    model, missing = config.load(CLASSES[pools], **head)
+        new_head = {"id2label": names, "label2id": {tag: number for number, tag in names.items()}}
+        new_head |= {"num_labels": len(inputs.tag_set), "ignore_mismatched_sizes": True}
+    model, missing = config.load(CLASSES[pools], **new_head)
     if labels is not None and missing:
         head_name = "sequence-classification" if pools else "token-classification"
         raise StoreError(
@@ -81,9 +81,9 @@ def rebuild_classifier(
         config: the checkpoint's configuration.
         architecture: result of `HFTagger.architecture`.
         inputs: tags, unit and vocabulary of the task.
-        pools: as of `classifier`.
-        labels: as of `classifier`.
-        precision: as of `classifier`.
+        pools: see `classifier`.
+        labels: see `classifier`.
+        precision: see `classifier`.
     """
     model = untrained_model(CLASSES[pools], architecture["config"])
     names = ("limit", "prefix", "suffix", "separator", "types")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 CLASSES = {False: "AutoModelForTokenClassification", True: "AutoModelForSequenceClassification"}
-"""Class that reads a checkpoint, by whether it gives one label for a sentence by its own pooling."""
+"""Class of Transformers for a checkpoint: False for a token classifier, True for a sequence classifier, which gives a
+sentence one label by its own pooling."""
 
 
 class HFConfig(Frozen):
@@ -34,8 +35,8 @@ class HFConfig(Frozen):
 
     path: Annotated[str, Field(min_length=1)]
     vocabulary: Literal["whole", "pruned"] = "whole"
-    """`pruned`: to the pieces of its training and unlabelled text, which it reads exactly as before; other text is
-    split into these pieces. The embeddings of multilingual checkpoints are most of their parameters."""
+    """`pruned`: only the pieces of its training and unlabelled text are kept. This text is split as before, other text
+    into the kept pieces. Most parameters of multilingual checkpoints are in their embeddings."""
     freeze: tuple[Literal["embeddings"] | Annotated[int, Field(ge=1)], ...] = ()
     """Parts that are not trained: `embeddings`, and layers of the encoder by their numbers, from 1."""
     checksum: str | None = None

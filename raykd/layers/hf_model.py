@@ -1,6 +1,6 @@
-"""The base of all Transformers encoders: how they read text, and how their inner states are read.
+"""The base of all models with a Transformers encoder: reading of text, hidden states, and attention scores.
 
-Shapes: B batch, P pieces, D components of the output for a piece, H heads.
+Shapes: B batch, P pieces, D components of the output for a piece, X those of a head, H attention heads.
 """
 
 from __future__ import annotations
@@ -32,35 +32,42 @@ if TYPE_CHECKING:
     from raykd.corpora.encoded_text import TokenBatch
     from raykd.layers.attention_scores import Scores
 
-Frozen = Literal["embeddings"] | int
+FrozenPart = Literal["embeddings"] | int
+"""The embeddings, or a layer by its number from 1."""
 
 
 class HFModel(Model):
     """A Transformers model; sentences longer than `limit` are read in overlapping windows (`layers/windows.py`).
 
     Args:
-        model: a model of Transformers with a head.
+        model: a model of Transformers, with or without a head.
         limit: most pieces that it reads at once, the special ones around a sentence included.
         prefix: special pieces before a sentence.
         suffix: special pieces after a sentence.
-        freeze: parts that are never trained: `embeddings`, and layers by their numbers from 1.
+        freeze: parts that are never trained.
     """
 
     def __init__(
-        self, model: PreTrainedModel, *, limit: int, prefix: int, suffix: int, freeze: Sequence[Frozen] = ()
+        self,
+        model: PreTrainedModel,
+        *,
+        limit: int,
+        prefix: int,
+        suffix: int,
+        freeze: Sequence[FrozenPart] = (),
     ):
         super().__init__()
         self.model: Any = model
         self._limit, self._prefix, self._suffix = limit, prefix, suffix
         self._freeze = tuple(freeze)
-        self._attention: str = self.model.config._attn_implementation
+        self._attention_implementation: str = self.model.config._attn_implementation
 
     @override
     def train(self, mode: bool = True) -> Self:
         """Set the training mode; attention is computed without fused kernels while it has dropout."""
         # Fused attention kernels draw their own dropout masks, which would depend on the rows of one worker.
         has_dropout = mode and getattr(self.model.config, "attention_probs_dropout_prob", 1.0) > 0
-        self.model.set_attn_implementation("eager" if has_dropout else self._attention)
+        self.model.set_attn_implementation("eager" if has_dropout else self._attention_implementation)
         return super().train(mode)
 
     @property
@@ -93,10 +100,10 @@ class HFModel(Model):
         Args:
             kept_pieces: rows that stay.
         """
-        whole = self.model.get_input_embeddings()
-        rows = whole.weight.detach()[torch.tensor(kept_pieces, dtype=torch.long)].clone()
+        embedding = self.model.get_input_embeddings()
+        rows = embedding.weight.detach()[torch.tensor(kept_pieces, dtype=torch.long)].clone()
         self.model.set_input_embeddings(
-            nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=whole.padding_idx)
+            nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=embedding.padding_idx)
         )
         self.model.config.vocab_size = len(rows)
 
@@ -116,10 +123,10 @@ class HFModel(Model):
         return self.model.config.hidden_size
 
     def layer_number(self, layer: int) -> int:
-        """Return the number of a layer from 0.
+        """Return the number of a layer, counted from 0.
 
         Args:
-            layer: its number; a negative one counts from the last layer.
+            layer: number of the layer; a negative one counts from the last layer.
 
         Raises:
             ValueError: there is no such layer.
@@ -157,13 +164,13 @@ class HFModel(Model):
             The head's output [B, P, head]; the states [B, P, D] by the layer numbers of `layers`; the attention scores
             [B, H, P, P] by layer.
         """
-        number = {layer: self.layer_number(layer) for layer in layers}
-        read_layers = tuple(dict.fromkeys(number.values()))
-        read_BPD, scores = self.read_batch(batch, read_layers, attention)
+        layer_numbers = {layer: self.layer_number(layer) for layer in layers}
+        read_layers = tuple(dict.fromkeys(layer_numbers.values()))
+        output_BPD, scores = self.read_batch(batch, read_layers, attention)
         sizes = [head, *(self.model.config.hidden_size for _ in read_layers)]
-        head_BPX, *states = read_BPD.split(sizes, -1)
+        head_BPX, *states = output_BPD.split(sizes, -1)
         by_number = dict(zip(read_layers, states, strict=True))
-        return head_BPX, {layer: by_number[place] for layer, place in number.items()}, scores
+        return head_BPX, {layer: by_number[number] for layer, number in layer_numbers.items()}, scores
 
     def read_batch(
         self, batch: TokenBatch, layers: Sequence[int], attention: Sequence[int]
@@ -176,7 +183,7 @@ class HFModel(Model):
             attention: layers whose attention scores are returned.
 
         Returns:
-            The output [B, P, D], and the attention scores [B, H, P, P] by layer.
+            The output [B, P, D], and the attention scores [B, H, P, P] by layer, −∞ for sentences beyond the limit.
         """
         read_whole = partial(self.read_whole, tuple(layers))
         windows = partial(read_in_windows, limit=self._limit, prefix=self._prefix, suffix=self._suffix)
@@ -215,6 +222,7 @@ class HFModel(Model):
         return torch.cat([output.hidden_states[layer] for layer in layers], -1)
 
     def _scores_within_limit(self, batch: TokenBatch, fits_B: Tensor, attention: Sequence[int]) -> Scores:
+        """Return the attention scores by layer, −∞ for sentences beyond the limit."""
         rows = fits_B.nonzero()[:, 0]
         pieces, heads = batch.pieces_BP.shape[1], self.model.config.num_attention_heads
         empty = torch.full((len(fits_B), heads, pieces, pieces), -math.inf, device=rows.device)
@@ -222,16 +230,15 @@ class HFModel(Model):
             return dict.fromkeys(attention, empty)
         lengths = batch.piece_lengths_B[rows]
         longest = int(lengths.max())
-        with attention_scores(self.model.base_model, attention) as found_scores, masks_by_sentence(rows):
+        with attention_scores(self.model.base_model, attention) as scores, masks_by_sentence(rows):
             self.read_whole((), batch.pieces_BP[rows, :longest], lengths)
-        return {layer: _scatter_rows(scores, rows, empty) for layer, scores in found_scores.items()}
+        return {layer: _scatter_rows(scores_RHQQ, rows, empty) for layer, scores_RHQQ in scores.items()}
 
     def _embeddings(self) -> nn.Module:
         base = self.model.base_model
         return base.embeddings if hasattr(base, "embeddings") else base.get_input_embeddings()
 
     def _layer(self, number: int) -> nn.Module:
-        """The encoder's layer `number`, from 1."""
         if not 1 <= number <= self.depth:
             hint = f"name layers from 1 to {self.depth}, or embeddings"
             raise StoreError(str(self.model.config.name_or_path), f"has no layer {number} to freeze", hint)
@@ -243,7 +250,7 @@ class HFModel(Model):
 
 
 def _scatter_rows(scores_RHQQ: Tensor, rows: Tensor, empty_BHPP: Tensor) -> Tensor:
-    """Return an array of all sentences with the scores of some rows filled in."""
-    free = empty_BHPP.shape[-1] - scores_RHQQ.shape[-1]
-    padded_RHPP = nn.functional.pad(scores_RHQQ, (0, free, 0, free))
+    """Return `empty_BHPP` with the scores of R of the B sentences, padded from Q to P pieces, in their rows."""
+    padding = empty_BHPP.shape[-1] - scores_RHQQ.shape[-1]
+    padded_RHPP = nn.functional.pad(scores_RHQQ, (0, padding, 0, padding))
     return empty_BHPP.to(padded_RHPP.dtype).index_copy(0, rows, padded_RHPP)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raykd.identity import PlainObject
 from raykd.layers.checkpoint import quiet_transformers, untrained_model
-from raykd.layers.pointer_generator import STEPS, PointerGenerator
+from raykd.layers.pointer_generator import DECODER_POSITIONS, PointerGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from raykd.forms import TagSet
     from raykd.layers.hf_config import HFConfig
-    from raykd.layers.hf_model import Frozen
+    from raykd.layers.hf_model import FrozenPart
     from raykd.layers.model_config import BuildInputs
 
 
@@ -27,12 +27,12 @@ def pointer_generator(
     decoder_feed_forward_dim: int,
     dropout: float = 0.0,
     beam: int = 1,
-    freeze: Sequence[Frozen] = (),
+    freeze: Sequence[FrozenPart] = (),
     **sizes: int,
 ) -> PointerGenerator:
     """Put a new decoder, drawn from torch's generator, on a Transformers encoder.
 
-    The decoder has the size and the attention heads of the encoder.
+    The decoder has the encoder's size of states and number of attention heads.
 
     Args:
         encoder: the encoder.
@@ -51,8 +51,8 @@ def pointer_generator(
     config = BertConfig(
         vocab_size=len(labels) + 1, hidden_size=encoder.config.hidden_size,
         num_hidden_layers=decoder_layers, num_attention_heads=encoder.config.num_attention_heads,
-        intermediate_size=decoder_feed_forward_dim, max_position_embeddings=STEPS, type_vocab_size=1,
-        pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
+        intermediate_size=decoder_feed_forward_dim, max_position_embeddings=DECODER_POSITIONS,
+        type_vocab_size=1, pad_token_id=None, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout,
         is_decoder=True, add_cross_attention=True,
     )  # fmt: skip
     with quiet_transformers():
@@ -80,7 +80,7 @@ def pointer_generator_from_checkpoint(
 
 
 def rebuild_pointer_generator(
-    architecture: PlainObject, labels: TagSet, *, freeze: Sequence[Frozen], **decoder: int
+    architecture: PlainObject, labels: TagSet, *, freeze: Sequence[FrozenPart], **decoder: int
 ) -> PointerGenerator:
     """Build the model of a stored architecture, without the checkpoint and its weights.
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from raykd.identity import PlainObject
 from raykd.layers.heads import TagMask
-from raykd.layers.hf_model import Frozen, HFModel
+from raykd.layers.hf_model import FrozenPart, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
@@ -35,21 +35,21 @@ class HFTagger(HFModel):
     """A Transformers classifier; the labels of a sentence are a chain without transitions.
 
     A token classifier labels a word at its first piece, or a sentence at its very first piece. A sequence classifier
-    (`pools`) gives one label by its own pooling. It reads only the beginning of a sentence that is too long, or of both
-    texts of a pair.
+    (`pools`) gives one label by its own pooling. It cannot read windows, so a sentence that is too long loses its end;
+    of a pair the longer text loses its end first.
 
     Args:
         model: a classifier of Transformers.
-        labels: the classifier's labels as tags.
+        labels: map from the classifier's labels to tags.
         unit: one label for each word, or for each sentence.
         limit: see `HFModel`.
         prefix: see `HFModel`.
         suffix: see `HFModel`.
         separator: pieces between the texts of a pair.
-        types: give the pieces of the second text of a pair type 1.
-        pools: a sequence classifier.
-        precision: precision of its outputs outside training. With bf16 a processor that supports it is two to three
-            times faster.
+        types: give the pieces of the second text of a pair the token type 1, not 0.
+        pools: True for a sequence classifier.
+        precision: precision of computation outside training. bf16 is two to three times faster on a processor that
+            supports it.
         freeze: see `HFModel`.
         tag_mask: tags that are allowed at each word.
     """
@@ -67,7 +67,7 @@ class HFTagger(HFModel):
         types: bool = False,
         pools: bool = False,
         precision: Literal["float32", "bf16"] = "float32",
-        freeze: Sequence[Frozen] = (),
+        freeze: Sequence[FrozenPart] = (),
         tag_mask: TagMask | None = None,
     ):
         super().__init__(model, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
@@ -86,10 +86,10 @@ class HFTagger(HFModel):
         attention: Sequence[int] = (),
     ) -> Output:
         if self.pools and int(batch.piece_lengths_B.max()) > self._limit:
-            batch = self._cut(batch)
+            batch = self._truncate(batch)
         bf16 = self.precision == "bf16" and not self.training
         with torch.autocast(batch.pieces_BP.device.type, torch.bfloat16) if bf16 else nullcontext():
-            logits_BPL, states, scores = self.read_states(
+            logits_BPL, states, attention_by_layer = self.read_states(
                 batch, (*layers, *pieces), attention, head=self.model.config.num_labels
             )
 
@@ -100,8 +100,8 @@ class HFTagger(HFModel):
         emissions_BTY = self._labels.emissions(at_labels(logits_BPL).float(), lengths_B)
         chain = Chain(self.tag_mask(emissions_BTY), lengths_B)
         hidden = {layer: at_labels(states[layer]) for layer in layers}
-        inside = {layer: states[layer] for layer in pieces}
-        return Output(chain, hidden, inside, scores, batch.piece_lengths_B, self.legal)
+        piece_states = {layer: states[layer] for layer in pieces}
+        return Output(chain, hidden, piece_states, attention_by_layer, batch.piece_lengths_B, self.legal)
 
     @override
     def to_onnx(self) -> ModelProto:
@@ -124,39 +124,38 @@ class HFTagger(HFModel):
         logits_BTL = logits_BPL.gather(1, first_BT[:, :, None].expand(-1, -1, logits_BPL.shape[2]))
         return self.tag_mask(self._labels.emissions(logits_BTL, lengths_B))
 
-    def _cut(self, batch: TokenBatch) -> TokenBatch:
-        """Cut sentences beyond the limit; of a pair the longer text loses its end first."""
+    def _truncate(self, batch: TokenBatch) -> TokenBatch:
+        """Shorten sentences beyond the limit; of a pair the longer text loses its end first."""
         pieces_BP, lengths_B = batch.pieces_BP, batch.piece_lengths_B
-        second_BP = self._is_second(pieces_BP, lengths_B)
-        paired_B = second_BP.any(1)
-        between_B = paired_B * len(self._separator)
-        text_end_B = lengths_B - self._suffix
-        second_B = torch.where(paired_B, second_BP.sum(1) - self._suffix, 0)
-        first_B = text_end_B - second_B - between_B - self._prefix
-        available_B = self._limit - self._prefix - self._suffix - between_B
-        first_share_B = torch.where(first_B > second_B, available_B - available_B // 2, available_B // 2)
-        first_kept_B = torch.minimum(first_B, torch.maximum(available_B - second_B, first_share_B))
-        second_kept_B = torch.minimum(second_B, available_B - first_kept_B)
-        lengths_B = self._prefix + first_kept_B + between_B + second_kept_B + self._suffix
+        is_second_BP = self._is_second(pieces_BP, lengths_B)
+        is_pair_B = is_second_BP.any(1)
+        # Numbers of pieces of each part of a sentence.
+        separator_B = is_pair_B * len(self._separator)
+        text2_B = torch.where(is_pair_B, is_second_BP.sum(1) - self._suffix, 0)
+        text1_B = lengths_B - self._prefix - separator_B - text2_B - self._suffix
+        available_B = self._limit - self._prefix - separator_B - self._suffix
+        # Of two texts that are both too long each gets half, the longer one the odd piece.
+        half_B = torch.where(text1_B > text2_B, available_B - available_B // 2, available_B // 2)
+        text1_kept_B = torch.minimum(text1_B, torch.maximum(available_B - text2_B, half_B))
+        text2_kept_B = torch.minimum(text2_B, available_B - text1_kept_B)
+        lengths_B = self._prefix + text1_kept_B + separator_B + text2_kept_B + self._suffix
         position_P = torch.arange(self._limit, device=pieces_BP.device)
-        # The pieces that end a text also end its shortened form.
-        skipped_BP = (first_B - first_kept_B)[:, None] * (
-            position_P >= (self._prefix + first_kept_B)[:, None]
+        # Behind the end of a shortened text come the pieces that stood behind the end of the whole text.
+        skipped_BP = (text1_B - text1_kept_B)[:, None] * (
+            position_P >= (self._prefix + text1_kept_B)[:, None]
         )
-        skipped_BP += (second_B - second_kept_B)[:, None] * (
-            position_P >= (lengths_B - self._suffix)[:, None]
-        )
+        skipped_BP += (text2_B - text2_kept_B)[:, None] * (position_P >= (lengths_B - self._suffix)[:, None])
         shortened_BP = pieces_BP.take_along_dim(
             (position_P + skipped_BP).clamp(max=pieces_BP.shape[1] - 1), 1
         )
         return replace(batch, pieces_BP=shortened_BP, piece_lengths_B=lengths_B)
 
     def _is_second(self, pieces_BP: Tensor, lengths_B: Tensor) -> Tensor:
-        """Return a mask of the second text of a pair, final special pieces included; empty for a single text."""
+        """Return a mask [B, P] of the second text of a pair, final special pieces included; False in a single text."""
         inside_BP = length_mask(lengths_B, pieces_BP.shape[1])
         if not self._separator:
             return torch.zeros_like(inside_BP)
-        # This piece occurs in no text; it also ends the second text.
+        # The last separator piece occurs in no text, but once more at the end of the sentence.
         ends_BP = (pieces_BP == self._separator[-1]).long()
         return (ends_BP.cumsum(1) - ends_BP >= self._separator.count(self._separator[-1])) & inside_BP
 

@@ -1,6 +1,7 @@
 """A Transformers encoder with the head of a masked language model: BERT, RoBERTa and their descendants.
 
-Shapes: B batch, P pieces, M masked pieces of a sentence, N of a chunk, D size, V pieces of the vocabulary.
+Shapes: B batch, P pieces, M masked pieces of a sentence, N masked pieces scored at once, D size, V pieces of the
+vocabulary, X any axes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing_extensions import override
 from raykd.errors import ExportError, StoreError
 from raykd.identity import PlainObject
 from raykd.layers.heads import full_precision
-from raykd.layers.hf_model import Frozen, HFModel
+from raykd.layers.hf_model import FrozenPart, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import UnscoredChain
@@ -39,10 +40,11 @@ HEADS = (
 
 
 class MaskedLanguageModel(HFModel):
-    """A masked language model: it predicts the pieces at `first_BT` independently of each other.
+    """A masked language model: it predicts the masked pieces of a sentence independently of each other.
 
-    Its output is a chain without transitions over the vocabulary, whose scores are computed when they are first read.
-    The last layer of its head is the transposed embedding.
+    The masked pieces stand at `first_BT` of a batch, and `lengths_B` are their numbers. The output is a chain without
+    transitions over the vocabulary, with scores that are computed when they are first read. The last layer of the head
+    shares the weights of the embedding.
 
     Args:
         model: a masked language model of Transformers.
@@ -50,7 +52,7 @@ class MaskedLanguageModel(HFModel):
         prefix: see `HFModel`.
         suffix: see `HFModel`.
         freeze: see `HFModel`.
-        pieces: number of pieces in the vocabulary, where the embedding has more rows; None: one for each row.
+        pieces: number of pieces in the vocabulary if the embedding has more rows; None: as many as rows.
 
     Raises:
         StoreError: the head of `model` is none of `HEADS`.
@@ -63,7 +65,7 @@ class MaskedLanguageModel(HFModel):
         limit: int,
         prefix: int,
         suffix: int,
-        freeze: Sequence[Frozen] = (),
+        freeze: Sequence[FrozenPart] = (),
         pieces: int | None = None,
     ):
         super().__init__(model, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
@@ -83,34 +85,34 @@ class MaskedLanguageModel(HFModel):
         pieces: Sequence[int] = (),
         attention: Sequence[int] = (),
     ) -> Output:
-        _, states, scores = self.read_states(batch, (*layers, *pieces, self.depth), attention)
+        _, states, attention_by_layer = self.read_states(batch, (*layers, *pieces, self.depth), attention)
         chain = self._chain(first_of_pieces(states[self.depth], batch), batch.lengths_B)
         hidden = {layer: first_of_pieces(states[layer], batch) for layer in layers}
-        inside = {layer: states[layer] for layer in pieces}
-        return Output(chain, hidden, inside, scores, batch.piece_lengths_B)
+        piece_states = {layer: states[layer] for layer in pieces}
+        return Output(chain, hidden, piece_states, attention_by_layer, batch.piece_lengths_B)
 
     @override
     def prune_embedding(self, kept_pieces: Sequence[int]) -> None:
-        whole_layer = self.model.get_output_embeddings()
-        if whole_layer.weight is not self.model.get_input_embeddings().weight:
+        old_layer = self.model.get_output_embeddings()
+        if old_layer.weight is not self.model.get_input_embeddings().weight:
             problem = "cannot be pruned, because its last layer is not its transposed embedding"
             raise StoreError(str(self.model.config.name_or_path), problem, "set vocabulary: whole")
         super().prune_embedding(kept_pieces)
         rows = torch.tensor(kept_pieces, dtype=torch.long)
-        output_layer = nn.Linear(whole_layer.in_features, len(rows))
-        output_layer.weight, self._pieces = self.embedding_matrix(), None
-        output_layer.bias = nn.Parameter(whole_layer.bias.detach()[rows].clone())
+        new_layer = nn.Linear(old_layer.in_features, len(rows))
+        new_layer.weight, self._pieces = self.embedding_matrix(), None
+        new_layer.bias = nn.Parameter(old_layer.bias.detach()[rows].clone())
         for part in self.model.modules():
             # BERT and RoBERTa hold the bias of their last layer a second time.
-            if getattr(part, "bias", None) is whole_layer.bias:
-                part.bias = output_layer.bias
-        self.model.set_output_embeddings(output_layer)
+            if getattr(part, "bias", None) is old_layer.bias:
+                part.bias = new_layer.bias
+        self.model.set_output_embeddings(new_layer)
 
     def scores(self, states_XD: Tensor) -> Tensor:
-        """Return the scores of all pieces [..., V] in float32 at least.
+        """Return the scores [..., V] of all pieces of the vocabulary, in float32 at least.
 
         Args:
-            states_XD: states of masked pieces, in any shape [..., D].
+            states_XD: states [..., D] of masked pieces.
         """
         for name in self._head:
             states_XD = getattr(self.model, name)(states_XD)
@@ -118,12 +120,14 @@ class MaskedLanguageModel(HFModel):
 
     def _chain(self, states_BMD: Tensor, lengths_B: Tensor) -> UnscoredChain:
         # Scores are computed later, but under the gradient and autocast modes of now.
-        kind, mode = states_BMD.device.type, nullcontext if torch.is_grad_enabled() else torch.no_grad
-        mode = torch.inference_mode if torch.is_inference_mode_enabled() else mode
-        precision = {"dtype": torch.get_autocast_dtype(kind), "enabled": torch.is_autocast_enabled(kind)}
+        device = states_BMD.device.type
+        precision = {"dtype": torch.get_autocast_dtype(device), "enabled": torch.is_autocast_enabled(device)}
+        gradient_mode = nullcontext if torch.is_grad_enabled() else torch.no_grad
+        if torch.is_inference_mode_enabled():
+            gradient_mode = torch.inference_mode
 
         def score(states_ND: Tensor) -> Tensor:
-            with mode(), torch.autocast(kind, **precision):
+            with gradient_mode(), torch.autocast(device, **precision):
                 return self.scores(states_ND)
 
         rows = len(self.model.get_output_embeddings().weight)

@@ -22,7 +22,7 @@ from raykd.forms.steps import bracket_changes
 from raykd.layers.beam_search import beam_search
 from raykd.layers.dropout import ReproducibleDropout
 from raykd.layers.heads import full_precision
-from raykd.layers.hf_model import Frozen, HFModel
+from raykd.layers.hf_model import FrozenPart, HFModel
 from raykd.layers.model import Output
 from raykd.layers.piece_vectors import first_of_pieces
 from raykd.structures import Chain
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from raykd.corpora.encoded_text import TokenBatch
     from raykd.forms import TagSet
 
-STEPS = 256
+DECODER_POSITIONS = 256
 """Number of position vectors of a decoder; later steps have the last one."""
 
 
@@ -60,11 +60,11 @@ class PointerGenerator(HFModel):
         decoder: a model of Transformers with attention to encoder states of the same size, and O + 1 vectors of labels;
             the last one begins every sequence.
         labels: labels that are generated: opening brackets, and the one that closes them.
-        limit: see `HFModel`, like `prefix` and `suffix`.
+        limit: see `HFModel`.
         prefix: see `HFModel`.
         suffix: see `HFModel`.
-        beam: hypotheses of a sentence (`layers/beam_search.py`); 1 is greedy.
-        freeze: parts of the encoder that are never trained.
+        beam: hypotheses kept for a sentence (`layers/beam_search.py`); 1 is greedy search.
+        freeze: see `HFModel`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PointerGenerator(HFModel):
         prefix: int,
         suffix: int,
         beam: int = 1,
-        freeze: Sequence[Frozen] = (),
+        freeze: Sequence[FrozenPart] = (),
     ):
         super().__init__(encoder, limit=limit, prefix=prefix, suffix=suffix, freeze=freeze)
         self.decoder: Any = decoder
@@ -101,27 +101,27 @@ class PointerGenerator(HFModel):
             )
         if batch.steps_BS is None or batch.step_lengths_B is None:
             return Output(self.generate(batch))
-        _, states, scores = self.read_states(batch, (*pieces, self.depth), attention)
+        _, states, attention_by_layer = self.read_states(batch, (*pieces, self.depth), attention)
         sentences = _Sentences.of_batch(batch, states[self.depth])
         with ReproducibleDropout() if self.training else nullcontext():
             inputs_BSD = self._inputs(batch.steps_BS[:, :-1], sentences)
             begin_B1D = self._first_inputs(len(batch))
             states_BSD = self._decode(torch.cat([begin_B1D.to(inputs_BSD.dtype), inputs_BSD], 1), sentences)
         chain = Chain(self._label_scores(states_BSD, sentences), batch.step_lengths_B)
-        inside = {layer: states[layer] for layer in pieces}
-        return Output(chain, {}, inside, scores, batch.piece_lengths_B)
+        piece_states = {layer: states[layer] for layer in pieces}
+        return Output(chain, {}, piece_states, attention_by_layer, batch.piece_lengths_B)
 
     def generate(self, batch: TokenBatch, *, steps: int | None = None) -> Chain:
-        """Generate trees and return them as a chain without alternatives.
+        """Generate trees and return a chain that allows these trees only.
 
         Args:
             batch: encoded sentences.
-            steps: generate exactly so many steps, complete or not: to measure time. None: until the tree is complete.
+            steps: number of steps, even if a tree is complete earlier: to measure time. None: until it is complete.
         """
         sentences = _Sentences.of_batch(batch, self.read_batch(batch, (self.depth,), ())[0])
         max_steps_B = 3 * batch.lengths_B + 8 if steps is None else torch.full_like(batch.lengths_B, steps)
-        words = torch.zeros(batch.first_BT.shape[1], dtype=torch.long)
-        change_L = torch.cat([torch.from_numpy(self._changes), words]).to(max_steps_B.device)
+        word_changes_T = torch.zeros(batch.first_BT.shape[1], dtype=torch.long)
+        change_L = torch.cat([torch.from_numpy(self._changes), word_changes_T]).to(max_steps_B.device)
         labels_BS, log_p_BS, lengths_B = beam_search(
             _Generation(self, sentences), change_L, max_steps_B, beam=self._beam, exactly=steps is not None
         )
@@ -131,7 +131,7 @@ class PointerGenerator(HFModel):
 
     @override
     def train(self, mode: bool = True) -> Self:
-        # For the encoder's reason, see `HFModel.train`.
+        # Its attention has dropout too, see `HFModel.train`.
         self.decoder.set_attn_implementation("eager" if mode else self._decoder_attention)
         return super().train(mode)
 
@@ -147,7 +147,6 @@ class PointerGenerator(HFModel):
         return {**super().layer_groups(), "head": [*self.decoder.parameters(), *self.scores.parameters()]}
 
     def _first_inputs(self, rows: int) -> Float[Tensor, "row 1 size"]:
-        """Return the first input of all sequences."""
         return self.decoder.get_input_embeddings().weight[-1].expand(rows, 1, -1)
 
     def _inputs(self, labels_NS: Tensor, sentences: _Sentences) -> Float[Tensor, "row step size"]:
@@ -161,11 +160,11 @@ class PointerGenerator(HFModel):
     def _decode(
         self, inputs_NSD: Tensor, sentences: _Sentences, cache: Any = None, first: int = 0
     ) -> Float[Tensor, "row step size"]:
-        """Return the decoder's states; a `cache` holds the computation of the `first` steps before."""
+        """Return the decoder's states; a `cache` holds keys and values of the `first` steps before."""
         places_1S = torch.arange(first, first + inputs_NSD.shape[1], device=inputs_NSD.device)[None]
         return self.decoder(
             inputs_embeds=inputs_NSD,
-            position_ids=places_1S.clamp(max=STEPS - 1),
+            position_ids=places_1S.clamp(max=DECODER_POSITIONS - 1),
             encoder_hidden_states=sentences.pieces_NPD,
             encoder_attention_mask=sentences.inside_NP,
             past_key_values=cache,
@@ -219,10 +218,10 @@ class _Generation:
         if self._steps and not torch.equal(parents_N, torch.arange(rows, device=parents_N.device)):
             self._sentences = self._sentences.select(parents_N)
             self._cache.batch_select_indices(parents_N)
-        before_N1 = labels_N[:, None]
-        inputs_N1D = (
-            model._inputs(before_N1, self._sentences) if self._steps else model._first_inputs(len(parents_N))
-        )
+        if self._steps:
+            inputs_N1D = model._inputs(labels_N[:, None], self._sentences)
+        else:
+            inputs_N1D = model._first_inputs(len(parents_N))
         states_N1D = model._decode(inputs_N1D, self._sentences, self._cache, self._steps)
         self._steps += 1
         return model._label_scores(states_N1D, self._sentences)[:, 0].log_softmax(1)
