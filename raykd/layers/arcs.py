@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from raykd.errors import ExportError
 from raykd.layers.dropout import VariationalDropout
-from raykd.layers.heads import Head, full_precision
+from raykd.layers.heads import Head, append_one, full_precision
 from raykd.structures import Chain
 from raykd.structures.arcs import Arcs
 from raykd.structures.labelled_arcs import FORBIDDEN, LabelledArcs
@@ -81,11 +81,11 @@ class ParserHead(Head):
         """
         heads_BHD = self.with_root(states_BTD)
         arcs_BTH = (
-            _with_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
+            append_one(self.arc_dependent(states_BTD)) @ self.arcs @ self.arc_head(heads_BHD).transpose(1, 2)
         )
         # Heads first: the second product then gives [B, T, H, R] in memory order, and neither product copies.
         dependent_BTS, head_BHS = (
-            _with_one(project(states))
+            append_one(project(states))
             for project, states in ((self.relation_dependent, states_BTD), (self.relation_head, heads_BHD))
         )
         head_part_BHRS = (head_BHS @ self.relations.flatten(0, 1).t()).unflatten(2, self.relations.shape[:2])
@@ -116,7 +116,3 @@ class ParserHead(Head):
 def projection(inputs: int, size: int, dropout: float) -> nn.Sequential:
     """Return the projection of a word's state as a dependent or as a head (Dozat & Manning 2017, §2.1)."""
     return nn.Sequential(nn.Linear(inputs, size), nn.LeakyReLU(0.1), VariationalDropout(dropout))
-
-
-def _with_one(vectors_BTS: Tensor) -> Tensor:
-    return torch.cat([vectors_BTS, torch.ones_like(vectors_BTS[..., :1])], -1)

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from raykd.errors import ExportError
 from raykd.layers.dropout import Dropout
-from raykd.layers.heads import Head, full_precision
+from raykd.layers.heads import Head, append_one, full_precision
 from raykd.structures import Spans, SpanTags
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class BiaffineHead(Head):
     """score[i, j, l] = [s_i; 1]ᵀ U_l [e_j; 1] (Yu et al., ACL 2020, §3), s and e projections of the words' states.
 
-    s projects a word as the first of an entity, e as the last. The ones appended to the vectors hold the linear terms
-    and the bias of the paper's equation. Scores are relative to "no entity", which scores 0. U starts at zero (Dozat &
+    s projects a word as the first of an entity, e as the last. The appended ones give the linear terms and the bias of
+    the paper's equation. Scores are relative to "no entity", which scores 0. U starts at zero (Dozat &
     Manning 2017), where all segmentations are equally probable.
 
     Args:
         inputs: components D of a word's state.
-        tags: tags that spell entities; they also give the number of labels.
+        tags: BIOES tags of the entities' labels; they also give the number of labels L.
         size: components S of a projection.
         dropout: dropout of the projections.
     """
@@ -50,7 +50,7 @@ class BiaffineHead(Head):
     def forward(
         self, states_BTD: Float[Tensor, "batch time size"], lengths_B: Int[Tensor, " batch"]
     ) -> Spans:
-        first_BTS, last_BTS = _with_one(self.first(states_BTD)), _with_one(self.last(states_BTD))
+        first_BTS, last_BTS = append_one(self.first(states_BTD)), append_one(self.last(states_BTD))
         scores_BLTT = (first_BTS[:, None] @ self.weights) @ last_BTS[:, None].transpose(2, 3)
         return Spans(full_precision(scores_BLTT.permute(0, 2, 3, 1)), lengths_B, self.tags)
 
@@ -59,7 +59,3 @@ class BiaffineHead(Head):
         self, graph: Graph, states_BTD: Value, lengths_B: Value, legal: LegalTransitions | None = None
     ) -> tuple[Value, Value]:
         raise ExportError("it scores spans, which have no ONNX form; export a model that labels words")
-
-
-def _with_one(vectors_BTS: Tensor) -> Tensor:
-    return torch.cat([vectors_BTS, torch.ones_like(vectors_BTS[..., :1])], -1)

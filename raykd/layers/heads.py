@@ -39,6 +39,11 @@ def full_precision(scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return scores if scores.dtype == torch.float64 else scores.float()
 
 
+def append_one(vectors: Float[Tensor, "*shape size"]) -> Float[Tensor, "*shape larger"]:
+    """Return vectors with a further component 1, so that a bilinear form of them has linear terms and a bias."""
+    return torch.cat([vectors, torch.ones_like(vectors[..., :1])], -1)
+
+
 class Head(nn.Module, ABC):
     """A layer from the states of an encoder to a distribution over labels."""
 
