@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NAMES = (("query", "key"), ("q_lin", "k_lin"), ("q_proj", "k_proj"))
-"""Names of the layers that compute queries and keys: in BERT and its descendants, in DistilBERT, in others."""
+"""Names of the layers for queries and keys: in BERT and its descendants, in DistilBERT, in others."""
 
 ROTARY = ("rotary", "roformer")
 """Parts of names of modules or classes that rotate queries and keys by position (Su et al. 2021)."""

@@ -1,7 +1,7 @@
 """Step-by-step generation of the most probable sequence of labels: greedily, or by beam search.
 
-A sequence ends when its brackets are balanced: each label opens one (+1), closes one (−1) or does neither, and the step
-after which none is open is the last. So no label is needed that marks the end.
+A sequence is complete when its brackets are balanced: each label opens one (+1), closes one (−1) or does neither, and
+the step after which none is open is the last. So no label is needed that marks the end.
 
 Shapes: B sentences, A unfinished sentences, K hypotheses of a sentence, N hypotheses of all unfinished sentences,
 L labels, S steps.
@@ -49,7 +49,7 @@ def beam_search(
         change_L: change in the number of open brackets that each label makes.
         max_steps_B: largest number of steps of each sentence.
         beam: hypotheses kept for a sentence.
-        exactly: generate `max_steps_B` steps even if a sequence is complete: to measure time.
+        exactly: generate `max_steps_B` steps even if a sequence is complete earlier: to measure time.
 
     Returns:
         The labels [B, S], their log-probabilities [B, S], and the length of each sequence [B].
@@ -57,21 +57,21 @@ def beam_search(
     device, max_steps = max_steps_B.device, int(max_steps_B.max())
     row_A = torch.arange(len(max_steps_B), device=device)
     log_p_NL = extend(row_A, torch.full_like(row_A, -1))
-    open_A = _Hypotheses.empty(log_p_NL, max_steps)
-    best_B = _Best(
+    hypotheses = _Hypotheses.empty(log_p_NL, max_steps)
+    best = _Best(
         torch.zeros(len(row_A), max_steps, dtype=torch.long, device=device),
         log_p_NL.new_zeros(len(row_A), max_steps),
         torch.zeros_like(row_A),
     )
     for step in range(max_steps):
-        open_A, parents_AK = open_A.extend(log_p_NL, change_L, step, beam, ends=not exactly)
-        ended_A = (max_steps_B[row_A] == step + 1) | open_A.complete_AK[:, 0]
-        best_B.set(row_A, open_A, ended_A)
-        row_A, open_A, parents_AK = row_A[~ended_A], open_A.select(~ended_A), parents_AK[~ended_A]
+        hypotheses, parents_AK = hypotheses.best_extensions(log_p_NL, change_L, step, beam, ends=not exactly)
+        ended_A = (max_steps_B[row_A] == step + 1) | hypotheses.complete_AK[:, 0]
+        best.set(row_A, hypotheses, ended_A)
+        row_A, hypotheses, parents_AK = row_A[~ended_A], hypotheses.select(~ended_A), parents_AK[~ended_A]
         if not len(row_A):
             break
-        log_p_NL = extend(parents_AK.flatten(), open_A.labels_AKS[:, :, step].flatten())
-    return best_B.labels_BS, best_B.log_p_BS, best_B.lengths_B
+        log_p_NL = extend(parents_AK.flatten(), hypotheses.labels_AKS[:, :, step].flatten())
+    return best.labels_BS, best.log_p_BS, best.lengths_B
 
 
 @dataclass(frozen=True)
@@ -99,20 +99,21 @@ class _Hypotheses:
         """Return the hypotheses of some sentences."""
         return _Hypotheses(*(getattr(self, column.name)[rows_A] for column in fields(self)))
 
-    def extend(
+    def best_extensions(
         self, log_p_NL: Tensor, change_L: Tensor, step: int, beam: int, *, ends: bool
     ) -> tuple[_Hypotheses, Tensor]:
-        """Return the best extended or complete hypotheses, and their parents [A, K].
+        """Return the best among all extensions by one label and the complete hypotheses, and the parents [A, K].
 
-        A parent is a place among all hypotheses before, counted over all sentences.
+        A parent is the number of a hypothesis of the step before, counted over all unfinished sentences. With `ends`, a
+        hypothesis with balanced brackets is complete.
         """
         rows, count = self.score_AK.shape
         log_p_AKL = log_p_NL.view(rows, count, -1)
         labels = log_p_AKL.shape[2]
         total_AKL = self.score_AK[:, :, None] + log_p_AKL
-        # A complete hypothesis stays once, in the place of its continuation by label 0.
-        first_L = torch.arange(labels, device=change_L.device) == 0
-        stays_AKL = torch.where(first_L, self.score_AK[:, :, None], -math.inf)
+        # A complete hypothesis competes once, in the place of its extension by label 0.
+        is_zero_L = torch.arange(labels, device=change_L.device) == 0
+        stays_AKL = torch.where(is_zero_L, self.score_AK[:, :, None], -math.inf)
         total_AKL = torch.where(self.complete_AK[:, :, None], stays_AKL, total_AKL)
         score_AK, place_AK = total_AKL.flatten(1).topk(min(beam, count * labels))
         parent_AK, label_AK = place_AK // labels, place_AK % labels
@@ -130,7 +131,7 @@ class _Hypotheses:
 
 @dataclass(frozen=True)
 class _Best:
-    """The sequences found so far, one for each sentence."""
+    """The best sequence of each finished sentence, zeros for the others."""
 
     labels_BS: Tensor
     log_p_BS: Tensor

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def reversal(lengths_B: Int[Tensor, " batch"], steps: int) -> Int[Tensor, "batch time"]:
-    """Return the index for reversing sequences within their lengths: padding stays, and it is its own inverse.
+    """Return the index that reverses sequences within their lengths; padding stays. Applied twice it changes nothing.
 
     Args:
         lengths_B: lengths of the sequences.
@@ -54,7 +54,7 @@ class BiLSTM(SequenceEncoder):
             nn.LSTM(inputs if layer == 0 else 2 * hidden, hidden, batch_first=True, bidirectional=True)
             for layer in range(layers)
         )
-        self.between = VariationalDropout(dropout)
+        self.layer_dropout = VariationalDropout(dropout)
         self.input_size, self.output_size, self.depth = inputs, 2 * hidden, layers
 
     def forward(
@@ -72,7 +72,7 @@ class BiLSTM(SequenceEncoder):
     def states(self, inputs_BTD: Tensor, lengths_B: Tensor) -> list[Tensor]:
         states = [inputs_BTD]
         for index, layer in enumerate(self.layers):
-            states.append(_run(layer, self.between(states[-1]) if index else states[-1], lengths_B))
+            states.append(_run(layer, self.layer_dropout(states[-1]) if index else states[-1], lengths_B))
         return states
 
     @override
@@ -112,7 +112,7 @@ def _run(lstm: nn.Module, inputs_BTD: Tensor, lengths_B: Tensor) -> Tensor:
         with torch.autocast("cpu", enabled=False):
             return _run(lstm, inputs_BTD.float(), lengths_B)
     if int(lengths_B.min()) == inputs_BTD.shape[1]:
-        return lstm(inputs_BTD)[0]
+        return lstm(inputs_BTD)[0]  # without padding both directions can run in one call
     return _run_by_direction(lstm, inputs_BTD, lengths_B)
 
 
@@ -158,6 +158,6 @@ def _add_layer_to(graph: Graph, lstm: nn.Module, inputs_BTD: Value, lengths_B: V
 
 
 def _stacked_directions(lstm: nn.Module, name: str) -> Tensor:
-    """A weight of both directions, in ONNX's order of the gates: input, output, forget, cell."""
+    """Return a weight of both directions, in ONNX's order of the gates: input, output, forget, cell."""
     directions = [getattr(lstm, f"{name}_l0{suffix}").detach().chunk(4) for suffix in ("", "_reverse")]
     return torch.stack([torch.cat([gates[0], gates[3], gates[1], gates[2]]) for gates in directions])

@@ -52,18 +52,18 @@ class CharacterEncoder(nn.Module):
         character_lengths_BT: Int[Tensor, "batch time"],
     ) -> Float[Tensor, "batch time output"]:
         """Return the vectors of the words."""
-        words_BT = character_lengths_BT > 0
+        is_word_BT = character_lengths_BT > 0
         if characters_BTC.device.type != "cpu":
             # Finding the distinct words would make the CPU wait for the GPU, which has room for all words at once.
             vectors_ND = self._vectors(
                 characters_BTC.flatten(0, 1), character_lengths_BT.flatten().clamp(min=1)
             )
-            return vectors_ND.view(*words_BT.shape, -1) * words_BT[..., None]
-        rows = torch.cat([character_lengths_BT[words_BT][:, None], characters_BTC[words_BT]], dim=1)
+            return vectors_ND.view(*is_word_BT.shape, -1) * is_word_BT[..., None]
+        rows = torch.cat([character_lengths_BT[is_word_BT][:, None], characters_BTC[is_word_BT]], dim=1)
         distinct, place = torch.unique(rows, dim=0, return_inverse=True)
         vectors_ND = self._distinct_vectors(distinct[:, 1:], distinct[:, 0])
-        output_BTD = vectors_ND.new_zeros(*words_BT.shape, self.output_size)
-        return output_BTD.index_put(words_BT.nonzero(as_tuple=True), vectors_ND[place])
+        output_BTD = vectors_ND.new_zeros(*is_word_BT.shape, self.output_size)
+        return output_BTD.index_put(is_word_BT.nonzero(as_tuple=True), vectors_ND[place])
 
     def add_to(self, graph: Graph, characters_BTC: Value, character_lengths_BT: Value) -> Value:
         """Add the encoder to a graph and return the name of the vectors [B, T, 2H], meaningless on padding."""

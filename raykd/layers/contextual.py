@@ -32,6 +32,7 @@ class FrozenFeatures(Protocol):
     """One frozen encoder or one table of word vectors, loaded on first use."""
 
     output_size: int
+    """Components D of a word's vector."""
     key: str
     """Identity of the weights, wherever their file lies: parts with the same key share their weights."""
 
@@ -57,11 +58,11 @@ class EncoderConfig(Frozen):
 
     path: Annotated[str, Field(min_length=1)]
     layers: Annotated[tuple[int, ...], Field(min_length=1)] = (-1,)
-    """Hidden states that are read: 0 the embeddings, 1 the first layer, -1 the last."""
+    """Layers of the hidden states: 0 the embeddings, 1 the first layer, -1 the last."""
     combine: Literal["concat", "mean"] = "concat"
     """Combination of several layers into one vector: concatenated, or their mean."""
     pooling: Literal["mean", "first"] = "mean"
-    """A word's vector: the mean of its pieces, or its first piece."""
+    """A word's vector: the mean over its pieces, or that of its first piece."""
     checksum: str | None = None
     """Checksum of the checkpoint's files (raykd sets it); a checkpoint that changed is refused."""
 
@@ -112,18 +113,15 @@ class EncoderConfig(Frozen):
         return self.path.rstrip("/").rpartition("/")[2]
 
 
-def _form(value: object) -> str:
-    return "a table" if _has(value, "vectors") else "an encoder"
-
-
-def _has(value: object, name: str) -> bool:
-    return name in value if isinstance(value, Mapping) else isinstance(value, WordVectorsConfig)
+def _part_tag(value: object) -> str:
+    is_table = "vectors" in value if isinstance(value, Mapping) else isinstance(value, WordVectorsConfig)
+    return "a table" if is_table else "an encoder"
 
 
 Part = EncoderConfig | WordVectorsConfig
 FrozenConfig = Annotated[
     Annotated[EncoderConfig, Tag("an encoder")] | Annotated[WordVectorsConfig, Tag("a table")],
-    Discriminator(_form),
+    Discriminator(_part_tag),
 ]
 
 
@@ -133,7 +131,7 @@ def part_class(plain: PlainObject) -> type[EncoderConfig] | type[WordVectorsConf
     Args:
         plain: a dumped `EncoderConfig` or `WordVectorsConfig`.
     """
-    return WordVectorsConfig if _form(plain) == "a table" else EncoderConfig
+    return WordVectorsConfig if _part_tag(plain) == "a table" else EncoderConfig
 
 
 ContextualConfig = Annotated[
@@ -148,7 +146,7 @@ def contextual_parts(config: Part | tuple[Part, ...] | None) -> tuple[Part, ...]
     """Return the encoders and tables of a section `contextual`.
 
     Args:
-        config: one of them, several, or None for none.
+        config: one encoder or table, several, or None.
     """
     return () if config is None else config if isinstance(config, tuple) else (config,)
 
@@ -159,7 +157,7 @@ def pinned_parts(
     """Return the parts with checksums, and with `{lang}` filled in; None where there are none.
 
     Args:
-        config: one of them, several, or None for none.
+        config: one encoder or table, several, or None.
         language: the model's language; None for a model of several.
     """
     return tuple(part.pinned(language) for part in contextual_parts(config)) or None
@@ -169,10 +167,7 @@ def contextual_shape(config: Part | tuple[Part, ...] | None) -> PlainObject:
     """Return the settings with an effect on latency, under the key `contextual`; empty where there are no parts.
 
     Args:
-        config: one of them, several, or None for none.
+        config: one encoder or table, several, or None.
     """
-    return (
-        {"contextual": [part.shape() for part in contextual_parts(config)]}
-        if contextual_parts(config)
-        else {}
-    )
+    parts = contextual_parts(config)
+    return {"contextual": [part.shape() for part in parts]} if parts else {}

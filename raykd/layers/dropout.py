@@ -33,6 +33,8 @@ _STRIDE, _FIRST, _SECOND = (
 
 @dataclass
 class _Masks:
+    """The seed of a step, the rows in the global batch, and the number of masks drawn so far."""
+
     seed: int
     rows_B: Tensor
     drawn: int = 0
@@ -100,7 +102,7 @@ def keep_mask(
     state = state_N
     for length in places:
         state = _child_states(state, length)
-    # One number of 64 bits serves four elements.
+    # One number of 64 bits serves four elements: each gets 16 bits, as a number from −2¹⁵ to 2¹⁵ − 1.
     bits = _child_states(state, -(-size // 4)).view(torch.int16)[..., :size]
     return bits < min(round((1 - rate) * 2**16) - 2**15, 2**15 - 1)
 
@@ -179,7 +181,7 @@ class WordDropout(_DropoutLayer):
 
 
 class ReproducibleDropout(TorchFunctionMode):
-    """Draw the masks of `torch.nn.functional.dropout` as this module does, inside the `with` block.
+    """Draw the masks of `torch.nn.functional.dropout` with `keep_mask` inside the `with` block.
 
     For models whose layers are not raykd's.
     """
@@ -204,7 +206,7 @@ def _child_states(state: Tensor, count: int) -> Tensor:
 
 
 def _splitmix64(numbers: Tensor) -> Tensor:
-    """The finaliser of splitmix64; products wrap around at 64 bits."""
+    """Apply the finaliser of splitmix64; products wrap around at 64 bits."""
     numbers = (numbers ^ _logical_shift(numbers, 30)) * _FIRST
     numbers = (numbers ^ _logical_shift(numbers, 27)) * _SECOND
     return numbers ^ _logical_shift(numbers, 31)

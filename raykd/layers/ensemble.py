@@ -23,7 +23,7 @@ class Ensemble(Model):
 
     Args:
         members: the models.
-        combine: `scores` or `posteriors`: the mean that is taken.
+        combine: average the `scores` or the `posteriors`.
     """
 
     def __init__(self, members: Sequence[Model], *, combine: Literal["scores", "posteriors"]):

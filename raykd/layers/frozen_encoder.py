@@ -41,8 +41,8 @@ class LoadedEncoder:
 
     Attributes:
         model: the network.
-        limit: most pieces that it reads at once.
-        special: its special pieces.
+        limit: most pieces read at once, special ones included.
+        special: special pieces of the tokenizer.
     """
 
     model: nn.Module
@@ -54,12 +54,17 @@ class EncoderFeatures:
     """Word vectors from a frozen encoder, in float16.
 
     Apart from rounding, the vectors of a sentence do not depend on the other sentences of its batch.
+
+    Args:
+        outline: the encoder without weights.
+        config: the encoder's configuration.
+        folder: folder of the checkpoint.
     """
 
     def __init__(self, outline: PreTrainedModel, config: EncoderConfig, folder: str):
         self.config, self._checkpoint_folder, self._model_outline = config, folder, outline
-        wide = len(config.layers) if config.combine == "concat" else 1
-        self.output_size: int = wide * outline.config.hidden_size
+        concatenated_layers = len(config.layers) if config.combine == "concat" else 1
+        self.output_size: int = concatenated_layers * outline.config.hidden_size
         self.key = config.checksum or folder
 
     @cached_property
@@ -115,15 +120,15 @@ def encoder_features(config: EncoderConfig) -> EncoderFeatures:
     folder = str(checkpoint_folder(config.path))
     outline = _model_outline(folder, verified_weights_checksum(config.path, config.checksum))
     states = outline.config.num_hidden_layers + 1
-    if wrong := [layer for layer in config.layers if not -states <= layer < states]:
+    if missing := [layer for layer in config.layers if not -states <= layer < states]:
         hint = f"choose from -{states} to {states - 1}"
-        raise StoreError(config.path, f"has no layer {wrong[0]}", hint)
+        raise StoreError(config.path, f"has no layer {missing[0]}", hint)
     return EncoderFeatures(outline, config, folder)
 
 
 @lru_cache(maxsize=16)
 def _model_outline(folder: str, checksum: str) -> PreTrainedModel:
-    """The encoder without weights: its configuration and the shapes of its parameters."""
+    """Return the encoder without weights: its configuration and the shapes of its parameters."""
     # Transformers takes seconds to import.
     from transformers import AutoConfig, AutoModel
 
@@ -148,7 +153,7 @@ def _load(folder: str, checksum: str) -> LoadedEncoder:
 
 
 def _without_pooler(model: PreTrainedModel) -> PreTrainedModel:
-    # A pooler computes one vector of a sentence; only those of words are read.
+    # A pooler computes a vector of the whole sentence, which is never read.
     if getattr(model, "pooler", None) is not None:
         model.register_module("pooler", None)
     return model

@@ -43,11 +43,8 @@ class FrozenInputs(nn.Module):
         Raises:
             StoreError: there is no such checkpoint or file, it changed, or has no such layers.
         """
-        return (
-            FrozenInputs([part.build() for part in contextual_parts(config)])
-            if contextual_parts(config)
-            else None
-        )
+        parts = contextual_parts(config)
+        return FrozenInputs([part.build() for part in parts]) if parts else None
 
     def forward(self, batch: TokenBatch) -> Float[Tensor, "batch time size"]:
         """Return the vectors of the words: those stored in the batch, else computed from its `context`.

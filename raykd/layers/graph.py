@@ -35,7 +35,7 @@ Dtype = Literal["float32", "int32", "int64"]
 _TYPES = {"float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64}
 
 OPSET, IR_VERSION = 20, 10
-"""ONNX Runtime reads these versions from release 1.17 on."""
+"""Versions of ONNX's operators and format; ONNX Runtime reads them from release 1.17 on."""
 
 INPUTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -118,9 +118,9 @@ class Graph:
         """Add a node and return the name of the output.
 
         Args:
-            op: its ONNX operator.
-            *inputs: names of its inputs.
-            **attributes: its attributes.
+            op: ONNX operator of the node.
+            *inputs: names of the operator's inputs.
+            **attributes: attributes of the operator.
         """
         return self.add_with_outputs(op, *inputs, outputs=1, **attributes)[0]
 
@@ -128,10 +128,10 @@ class Graph:
         """Add a node with several outputs and return the names.
 
         Args:
-            op: its ONNX operator.
-            *inputs: names of its inputs.
+            op: ONNX operator of the node.
+            *inputs: names of the operator's inputs.
             outputs: number of outputs.
-            **attributes: its attributes.
+            **attributes: attributes of the operator.
         """
         name = f"{self._prefix}{op}_{len(self._nodes)}"
         names = [f"{name}_{place}" for place in range(outputs)]
@@ -220,9 +220,9 @@ class Graph:
         Args:
             step: step(graph, state, row) adds the nodes of one step and returns the next state and a row of the output.
             state: name of the first state.
-            rows: name of the array; its first axis is walked along.
+            rows: name of the array, with the rows along its first axis.
             dtype: type of states, rows and output.
-            reverse: walk from the last row to the first.
+            reverse: go from the last row to the first.
 
         Returns:
             Name of the output, with one row for each row of `rows`.

@@ -75,6 +75,7 @@ def add_viterbi_to(
         label_B1 = body.add("GatherElements", previous_BY, next_B1, axis=1)
         return label_B1, body.add("Identity", label_B1)
 
+    # The first step may look up any label: at the last position all entries of a sentence are its last label.
     zero_B1 = graph.add("Sub", last_B1, last_B1)
     labels_TB1 = graph.scan(backward, zero_B1, previous_TBY, dtype="int64", reverse=True)
     labels_BT = graph.add("Transpose", graph.add("Squeeze", labels_TB1, graph.constant([2])), perm=[1, 0])

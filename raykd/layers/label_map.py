@@ -10,7 +10,7 @@ ends at word t depends on word t + 1, and since words are independent,
     P(E-X at t) = P(I-X at t) · (1 − P(I-X at t+1))        P(I-X at t) = P(I-X at t) · P(I-X at t+1)
 
 with IOB2 probabilities on the right, and P(I-X) = 0 after the last word. These are the token marginals of
-the BIOES reading of the checkpoint's distribution; O keeps its own.
+the BIOES reading of the checkpoint's distribution; P(O) stays.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _complement(log_BTN: Tensor, *, first: int) -> Tensor:
 
 
 def _next_word(inside_BTX: Tensor, outside_BTX: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the log-probabilities of a next word inside and outside; nothing follows the last word."""
+    """Return the log-probabilities that the next word is inside X, and that it is not; the last word has no next."""
     last_BT1 = (torch.arange(inside_BTX.shape[1], device=lengths_B.device) >= lengths_B[:, None] - 1)[
         ..., None
     ]
@@ -125,16 +125,16 @@ def match_labels(
     if nameless:
         hint = f"name their tags in teachers.labels, e.g. {{{nameless[0]}: O}}"
         raise StoreError(checkpoint, f"its labels have no names ({', '.join(nameless[:5])})", hint)
-    spans = tag_set.form.bioes and not any(name and name[:2] in ("E-", "S-") for name in names)
-    types = tuple(tag_set.labels) if spans else ()
-    expected = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if spans else tag_set.tags
+    is_iob2 = tag_set.form.bioes and not any(name and name[:2] in ("E-", "S-") for name in names)
+    types = tuple(tag_set.labels) if is_iob2 else ()
+    expected = ("O", *(f"{letter}-{x}" for letter in "BI" for x in types)) if is_iob2 else tag_set.tags
     _check_names(names, expected, tag_set, checkpoint)
     groups = tuple(
         tuple(i for i, name in enumerate(names) if name == expected_name) for expected_name in expected
     )
-    converted = ("O", *(f"{letter}-{x}" for letter in "BIES" for x in types)) if spans else tag_set.tags
+    converted = ("O", *(f"{letter}-{x}" for letter in "BIES" for x in types)) if is_iob2 else tag_set.tags
     order = tuple(converted.index(tag) for tag in tag_set.tags)
-    return LabelMap(groups, "iob2" if spans else "same", types, order)
+    return LabelMap(groups, "iob2" if is_iob2 else "same", types, order)
 
 
 def _check_names(

@@ -81,7 +81,11 @@ class Model(nn.Module, ABC):
         raise ValueError(f"{type(self).__name__} has no hidden states, so none of layer {layer}")
 
     def is_projection(self, layer: int) -> bool:
-        """Return True for the model's projection to a foreign width."""
+        """Return True if the layer is a projection to the width of another model.
+
+        Args:
+            layer: number of the layer; a negative number counts from the last one.
+        """
         return False
 
     def reset_head(self) -> None:

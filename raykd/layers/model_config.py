@@ -26,13 +26,13 @@ class BuildInputs:
     tag_set: TagSet
     """The labels to predict."""
     unit: Unit = "word"
-    """The unit that gets one label."""
+    """Unit with one label."""
     vocabulary_size: int = 0
     """Number of pieces (or words) in the vocabulary."""
     special: Special = field(default=Special())
     """Special pieces of the vocabulary, which belong to no word."""
     kept_pieces: Sequence[int] | None = None
-    """Pieces of a checkpoint's pruned vocabulary, by their ids in the checkpoint."""
+    """Pieces of a checkpoint's pruned vocabulary, by their ids in the checkpoint; None: it is not pruned."""
     characters: int = 0
     """Number of characters in the character vocabulary."""
     dropout: float = 0.0
@@ -42,20 +42,19 @@ class BuildInputs:
 class ModelConfig(Frozen):
     """Settings and capabilities of a teacher or a student.
 
-    Whether two configurations fit is one rule over their capabilities (`recipes/`): no code asks for a kind by its
-    name.
+    A student fits a teacher and a task if their capabilities do (`recipes/`). No code compares the name of a kind.
     """
 
     forms: ClassVar[tuple[LabelForm, ...]]
-    """Label forms that the model predicts."""
+    """Label forms of predictions."""
     units: ClassVar[tuple[Unit, ...]] = ("word", "sentence")
-    """Units that may get one label."""
+    """Units with one label, for which the model can be built."""
     reads_text_pairs: ClassVar[bool] = True
     """True if a sentence may be a pair of texts."""
     shows_pieces: ClassVar[bool] = False
-    """True if states and attention of every piece can be read: the model is a Transformers encoder."""
+    """True for a Transformers encoder: states and attention of all its pieces can be read."""
     export_obstacle: ClassVar[str] = ""
-    """Reason why the model has no export, in words that follow "it"; empty where it has one."""
+    """Reason why the model cannot be exported, in words that follow "it"; empty: it can."""
 
     if TYPE_CHECKING:
         kind: str
@@ -91,7 +90,7 @@ class ModelConfig(Frozen):
 
     @property
     def no_export_reason(self) -> str:
-        """Reason against an export of this configuration, in words that follow "it"; empty where it has one."""
+        """Reason why this configuration cannot be exported, in words that follow "it"; empty: it can."""
         return self.export_obstacle if self.contextual is None else "reads frozen encoders or vectors"
 
     def pinned(self, language: str | None = None) -> Self:

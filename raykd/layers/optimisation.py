@@ -9,12 +9,13 @@ from raykd.spec import Frozen
 
 
 class TrainingConfig(Frozen):
-    """Optimisation of one run. The global batch is the unit: worker counts never change what is computed."""
+    """Optimisation of one run. Batches are global, so that the number of workers does not change the result."""
 
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 2e-3
     learning_rate_schedule: Literal["constant", "plateau", "cosine", "linear"] = "constant"
-    """`linear` falls to 0."""
+    """`plateau` halves the learning rate, see `plateau_patience`; `cosine` lowers it to `final_learning_rate`, `linear`
+    to 0."""
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the largest possible number of optimiser steps in which the learning rate rises from 0."""
     plateau_patience: Annotated[int, Field(ge=0)] = 10
@@ -33,7 +34,7 @@ class TrainingConfig(Frozen):
     seed: Annotated[int, Field(ge=0)] = 0
     deterministic: bool = False
     """On a GPU, use deterministic algorithms only, so that an interrupted run ends with the same bits. An operation
-    without one is refused. On a CPU runs are equal without it."""
+    without one is refused. On a CPU the bits are the same without this key."""
 
     @model_validator(mode="after")
     def _warms_up_by_steps(self) -> Self:

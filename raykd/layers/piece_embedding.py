@@ -19,13 +19,13 @@ class TokenEmbedding(nn.Module):
     """One trained vector per piece, with word dropout before it.
 
     Weights are drawn uniformly from ±√(3 / size), which gives a vector length 1 on average (Ma & Hovy 2016, §4.1).
-    Padding has a vector like any piece: a reader of the batch stays within its lengths.
+    Padding has a vector like any piece; layers above ignore positions beyond the lengths.
 
     Args:
         pieces: number of pieces.
         size: components of a vector.
         word_dropout: share of pieces replaced by piece `unknown` in training.
-        unknown: the unknown piece.
+        unknown: id of the unknown piece.
     """
 
     def __init__(self, pieces: int, size: int, *, word_dropout: float = 0.0, unknown: int = 1):

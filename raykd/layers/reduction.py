@@ -48,8 +48,8 @@ def ppa(vectors_ND: Float[Tensor, "row wide"], size: int, *, remove: int) -> Flo
     """Return principal components between two post-processings (Raunak et al. 2019).
 
     A post-processing subtracts the mean and the projections on the first `remove` principal components. After the first
-    one, the later components are the first. The second removes `remove` more of them, so as many of the E components
-    are zero.
+    post-processing the principal components are those from number `remove` + 1 on; E of them are kept. The second one
+    removes the first `remove` of the E, which become zero.
 
     Args:
         vectors_ND: the vectors.

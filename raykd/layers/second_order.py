@@ -117,7 +117,7 @@ class SecondOrderParserHead(Head):
 
 
 def _trilinear(x_BIK: Tensor, y_BJK: Tensor, z_BLK: Tensor) -> Tensor:
-    """Σ_k x[i, k] y[j, k] z[l, k] for all i, j and l [B, I, J, L]."""
+    """Return Σ_k x[i, k] y[j, k] z[l, k] for all i, j and l, [B, I, J, L]."""
     xy_BIJK = x_BIK[:, :, None] * y_BJK[:, None]
     # One matrix product per sentence: broadcasting would do I of them, and copy z for each.
     return (xy_BIJK.flatten(1, 2) @ z_BLK.transpose(1, 2)).unflatten(1, xy_BIJK.shape[1:3])

@@ -8,26 +8,26 @@ from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 TO_CONVERGENCE = {"max_steps": 20_000, "patience": 10}
-"""Length of a training without any stated limit."""
+"""Limits of a training for which none is stated."""
 
 
 class Duration(Frozen):
-    """Length of a training, which ends at the first of these limits; its best state is kept.
+    """Length of training, which ends at the first of these limits; the best state is kept.
 
-    Each step of unfreezing has these limits. Without any limit training goes on to convergence: `patience: 10`, and
-    20,000 steps at most.
+    With gradual unfreezing the limits hold for each of its steps. Without any limit training goes on to convergence:
+    `patience: 10`, and 20,000 steps at most.
     """
 
     epochs: Annotated[int, Field(ge=1)] | None = None
-    """Passes over its text at most."""
+    """Largest number of passes over the text."""
     max_steps: Annotated[int, Field(ge=1)] | None = None
-    """Optimiser steps at most, also inside an epoch."""
+    """Largest number of optimiser steps; training may end inside an epoch."""
     patience: Annotated[int, Field(ge=1)] | None = None
     """Epochs without a better state after which training ends."""
 
 
 def with_default_end(schedule: PlainObject) -> PlainObject:
-    """Return the schedule, to convergence if without a limit.
+    """Return the schedule, with the limits of `TO_CONVERGENCE` if it has none.
 
     Args:
         schedule: a dumped `Duration`, or a model that extends it.

@@ -1,4 +1,4 @@
-"""The model of the papers' students: pieces (and characters) through an encoder, and a projection, to a head.
+"""A tagger of raykd's own layers: input vectors of pieces through an encoder, and perhaps a projection, to a head.
 
 Shapes: B batch, P pieces, T labels (one per word, or one), C characters, D size.
 """
@@ -106,8 +106,8 @@ class Tagger(Model):
     """A sequence encoder between input vectors and a head: one label per word, or one per sentence.
 
     A word's label is predicted from the state of its first piece; later pieces have no label. A sentence's label is
-    predicted from the encoder's state of the sentence. Each piece gets its word's character vector and frozen vectors
-    next to its own, where there are any. The projection counts as the layer above the encoder's last.
+    predicted from the encoder's state of the sentence. A piece's input is its own vector next to those of its word,
+    from characters and frozen encoders, where there are any. The projection counts as a layer above the encoder's.
 
     Args:
         shape: sizes.
@@ -245,7 +245,7 @@ class Tagger(Model):
         return resolve_layer(layer, self._depth, "the model")
 
     def _at_labels(self, states_BPD: Tensor, batch: TokenBatch, *, of_inputs: bool) -> Tensor:
-        """Return the states [B, T, D] that labels are predicted from."""
+        """Return states [B, T, D] of words or sentences; a sentence's encoder input (`of_inputs`) has the mean."""
         if self.unit == "word":
             return first_of_pieces(states_BPD, batch)
         if of_inputs:

@@ -1,4 +1,4 @@
-"""The common configuration of `Tagger`s: their inputs, and how they are built."""
+"""The common configuration of `Tagger`s: inputs and dropout; subclasses add encoder and head."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ class TaggerConfig(ModelConfig):
     """Frozen vectors that are read next to the pieces' own: of a Transformers encoder, of a word-vector file, or a list
     of these. They count in latency and size."""
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of words (or pieces) read as unknown in training: a word vocabulary leaves none unknown there."""
+    """Share of words (or pieces) read as unknown in training. A word vocabulary knows all words of the training text, so
+    without it the vector of unknown words is not trained."""
     sizes: ClassVar[tuple[str, ...]]
-    """Further keys that latency depends on, beside those above."""
+    """Keys of a subclass with an effect on latency."""
 
     @model_validator(mode="after")
     def _reads_something(self) -> Self:

@@ -1,4 +1,4 @@
-"""ONNX graphs of models with foreign layers, traced by PyTorch's exporter.
+"""ONNX graphs of models whose layers are not raykd's, traced by PyTorch's exporter.
 
 Tracing takes seconds; `layers/graph.py` takes milliseconds.
 """
@@ -40,8 +40,8 @@ def trace_to_onnx(model: nn.Module, scores: Scores, legal: LegalTransitions | No
 
     Args:
         model: the network whose parameters the graph holds.
-        scores: from pieces, piece lengths, first pieces and lengths of a batch to the emission scores [B, T, Y]. Its
-            operations must not depend on their values.
+        scores: from pieces, piece lengths, first pieces and lengths of a batch to the emission scores [B, T, Y]. The
+            operations must be the same for all values.
         legal: labellings among which the best one is sought; None: all of them.
 
     Returns:
@@ -70,14 +70,9 @@ def trace_to_onnx(model: nn.Module, scores: Scores, legal: LegalTransitions | No
     except Exception as error:
         reason = str(error).strip().split("\n")[0]
         raise ExportError(f"PyTorch's exporter cannot export this model ({reason})") from error
-    graph: ModelProto = program.model_proto  # type: ignore[union-attr]
+    model_proto: ModelProto = program.model_proto  # type: ignore[union-attr]
     # Shapes of intermediate values, which are wrong once a weight is transposed for quantization.
-    del graph.graph.value_info[:]
-    _add_labels(graph, legal)
-    return graph
-
-
-def _add_labels(model: ModelProto, legal: LegalTransitions | None) -> None:
-    """Add the best labels to the outputs of a traced model."""
-    graph = Graph("labels_")
-    graph.add_labels_to(model, add_best_labels_to(graph, SCORES, "lengths", legal))
+    del model_proto.graph.value_info[:]
+    decoding = Graph("labels_")
+    decoding.add_labels_to(model_proto, add_best_labels_to(decoding, SCORES, "lengths", legal))
+    return model_proto

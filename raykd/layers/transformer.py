@@ -1,6 +1,6 @@
 """Small Transformer encoders over ragged sequences: the layers of BERT, with sinusoidal positions.
 
-Shapes: B batch, T time, D size of the inputs, E size, H heads, F E / H.
+Shapes: B batch, T time, D size of the inputs, E size of the states, H heads, F = E / H size of a head, I = E / 2 waves.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Windows overlap by half. A piece's output comes from the window in which the nearer cut is farthest: at least a quarter
 of a window away. The ends of a sentence are no cuts. Nothing is truncated, so every word gets a prediction.
 
-Shapes: B batch, P pieces, L labels, W windows, V pieces of a window.
+Shapes: B batch, P pieces, L components of the output for a piece, W windows, V pieces of a window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def window_starts(pieces: int, width: int) -> list[int]:
 
 
 def window_of_piece(pieces: int, width: int) -> Int[Tensor, " piece"]:
-    """Return for pieces the windows with the most distant cuts.
+    """Return the number of the window that each piece's output is read from: that with the most distant cuts.
 
     Args:
         pieces: pieces of the text.
@@ -57,14 +57,14 @@ def read_in_windows(
     limit: int,
     prefix: int,
     suffix: int,
-) -> Float[Tensor, "batch piece label"]:
-    """Return the logits of all pieces, from a model with a limit on the pieces read at once.
+) -> Float[Tensor, "batch piece output"]:
+    """Return the output of a model for all pieces, if the model has a limit on the pieces read at once.
 
-    The special pieces around a sentence are put around every window. Their logits are those of the first and of the
+    The special pieces around a sentence are put around every window. Their outputs are those of the first and of the
     last window.
 
     Args:
-        read: read(pieces [W, V], lengths [W]) returns logits [W, V, L].
+        read: read(pieces [W, V], lengths [W]) returns outputs [W, V, L], such as logits or hidden states.
         pieces_BP: pieces of the sentences.
         lengths_B: pieces of each sentence.
         limit: most pieces that `read` takes at once.
@@ -82,17 +82,18 @@ def read_in_windows(
     pieces_WV = torch.nn.utils.rnn.pad_sequence(windows, batch_first=True)
     counts_B = torch.tensor([len(row) for row in rows], device=lengths_B.device)
     sentence_W = torch.arange(len(rows), device=lengths_B.device).repeat_interleave(counts_B)
-    chunk_logits = []
+    outputs = []
+    # As many windows at once as the batch has sentences, so that memory does not grow with the length of a sentence.
     for chunk in torch.arange(len(windows), device=lengths_B.device).split(len(pieces_BP)):
         with masks_by_sentence(sentence_W[chunk]):
-            chunk_logits.append(read(pieces_WV[chunk], lengths_W[chunk]))
-    logits_WVL = torch.cat(chunk_logits)
-    out_BPL = logits_WVL.new_zeros(*pieces_BP.shape, logits_WVL.shape[-1])
+            outputs.append(read(pieces_WV[chunk], lengths_W[chunk]))
+    output_WVL = torch.cat(outputs)
+    output_BPL = output_WVL.new_zeros(*pieces_BP.shape, output_WVL.shape[-1])
     first = 0
     for b, (row, n) in enumerate(zip(rows, lengths_B.tolist(), strict=True)):
-        out_BPL[b, :n] = _join_windows(logits_WVL[first : first + len(row)], n, limit, prefix, suffix)
+        output_BPL[b, :n] = _join_windows(output_WVL[first : first + len(row)], n, limit, prefix, suffix)
         first += len(row)
-    return out_BPL
+    return output_BPL
 
 
 def _row_windows(pieces_P: Tensor, limit: int, prefix: int, suffix: int) -> list[Tensor]:
@@ -102,12 +103,12 @@ def _row_windows(pieces_P: Tensor, limit: int, prefix: int, suffix: int) -> list
     return [torch.cat([pieces_P[:prefix], body, pieces_P[end:]]) for body in bodies]
 
 
-def _join_windows(logits_WVL: Tensor, length: int, limit: int, prefix: int, suffix: int) -> Tensor:
+def _join_windows(output_WVL: Tensor, length: int, limit: int, prefix: int, suffix: int) -> Tensor:
     body, width = length - prefix - suffix, limit - prefix - suffix
     window_P = window_of_piece(body, width)
     starts_W = torch.tensor(window_starts(body, width))
     place_P = torch.arange(body) - starts_W[window_P] + prefix
     last = min(body, width) + prefix
     return torch.cat(
-        [logits_WVL[0, :prefix], logits_WVL[window_P, place_P], logits_WVL[-1, last : last + suffix]]
+        [output_WVL[0, :prefix], output_WVL[window_P, place_P], output_WVL[-1, last : last + suffix]]
     )

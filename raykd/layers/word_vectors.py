@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LANGUAGE = "{lang}"
 WORD = "word"
+FIRST_ID = 2
+"""Id of the first word of a file in its vocabulary: padding and the unknown word come before."""
 _HINT = "write on each line a word and its components, separated by spaces, the same number on every line"
 
 
@@ -117,18 +119,18 @@ class WordVectors:
 
     def __init__(self, file: str, checksum: str):
         self._file, self.key = file, checksum
-        self._words, self.output_size = _sizes(file, checksum)
+        self._word_count, self.output_size = _sizes(file, checksum)
 
     def __deepcopy__(self, memo: object) -> WordVectors:
         return self
 
     def parameters(self) -> Sequence[nn.Parameter]:
         """Return the table without values; padding and unknown words have rows too."""
-        return (_parameter_outline(self.key, self._words + 2, self.output_size),)
+        return (_parameter_outline(self.key, self._word_count + FIRST_ID, self.output_size),)
 
     def vectors_of(self, ids: Int[np.ndarray, " row"]) -> Float32[np.ndarray, "row size"]:
-        """Return vectors by the ids of words in the file's vocabulary."""
-        return _vectors(self._file, self.key)[ids - 2]
+        """Return the vectors of known words, by their ids in the file's vocabulary."""
+        return _vectors(self._file, self.key)[ids - FIRST_ID]
 
     def compute(self, batch: TokenBatch) -> Tensor:
         """Return the vectors [B, T, D] of the words.
@@ -141,9 +143,9 @@ class WordVectors:
         from raykd.layers.piece_vectors import to_float16
 
         vectors_WD = _vectors(self._file, self.key)
-        ids_BT = batch.pieces_BP - 2
-        rows_BTD = torch.from_numpy(vectors_WD)[ids_BT.clamp_min(0).cpu()]
-        return to_float16(rows_BTD.to(ids_BT.device).masked_fill((ids_BT < 0)[:, :, None], 0.0))
+        row_BT = batch.pieces_BP - FIRST_ID  # negative for padding and unknown words
+        vectors_BTD = torch.from_numpy(vectors_WD)[row_BT.clamp_min(0).cpu()]
+        return to_float16(vectors_BTD.to(row_BT.device).masked_fill((row_BT < 0)[:, :, None], 0.0))
 
 
 @lru_cache(maxsize=16)
@@ -180,6 +182,7 @@ def _as_store_error(file: str, problem: str) -> Iterator[None]:
         raise StoreError(file, f"{problem} ({error})", _HINT) from error
 
 
+# Caches of files have the checksum as a further key, so that a file that changed is read anew.
 @lru_cache(maxsize=16)
 def _sizes(file: str, checksum: str) -> tuple[int, int]:
     """Return the numbers of words and components from the first line, or by counting lines where it has no numbers."""
@@ -202,7 +205,6 @@ def _is_header(cells: Sequence[bytes]) -> bool:
 
 
 def _words(file: str, checksum: str) -> tuple[str, ...]:
-    """Return the words of the file; a file that is no table of vectors is refused."""
     return tuple(_read(file, checksum, [WORD])[WORD].to_pylist())
 
 
