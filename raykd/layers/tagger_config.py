@@ -40,8 +40,8 @@ class TaggerConfig(ModelConfig):
     """Frozen vectors that are read next to the pieces' own: of a Transformers encoder, of a word-vector file, or a list
     of these. They count in latency and size."""
     word_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of words (or pieces) read as unknown in training. A word vocabulary knows all words of the training text, so
-    without it the vector of unknown words is not trained."""
+    """Share of words (or pieces) read as unknown in training. It trains the vector of unknown words, which do not
+    occur in the training text of a word vocabulary."""
     sizes: ClassVar[tuple[str, ...]]
     """Keys of a subclass with an effect on latency."""
 
