@@ -27,7 +27,7 @@ MARKERS = (
 
 
 def kind_numbers(trials: Sequence[Trial]) -> dict[str, int]:
-    """Number the strategies or objectives of a sweep, in the same way for all pictures."""
+    """Number the strategies or objectives of a sweep, in the same way for all charts."""
     kinds = sorted({trial.kind for trial in trials if trial.role == "search"})
     return dict(zip(kinds, range(len(kinds)), strict=True))
 
@@ -109,7 +109,7 @@ def _students(
     curves: Curves,
     labels: Labels,
 ) -> PlainObject:
-    """The students, and the shared values of their pictures by language."""
+    """The students, and the shared values of their charts by language."""
     students = listed_students(trials, judged)
     languages, kinds = LanguageScores([*teachers, *students], labels), kind_numbers(trials)
     rows, stride = {row.trial.number: row for row in judged.rows}, epoch_stride(curves)
