@@ -1,8 +1,9 @@
 """The K best labellings, exactly: Viterbi over lanes, then Lawler's deviations, O(T·Y² + K·T) per sentence.
 
 The forward sweep keeps, for every tag, the best and the second-best way into it. Each labelling gives candidates for
-the next one: at each position up to the one where it differs from its parent, the second-best way into the following
-tags. A third-best way is needed only for two differences at one position (Lawler 1972).
+the next one: at each position t up to the one where the labelling differs from its parent, a candidate has the same
+tags after t, the next-best tag at t, and the best way into that tag. The second-best way into the tag after t gives its
+score, except where the labelling itself differs: there even a third-best way may be needed (Lawler 1972).
 """
 
 from __future__ import annotations
@@ -25,19 +26,35 @@ from raykd.structures.compiled.products import entry
 
 
 class Sentence(NamedTuple):
-    """Rows of one sentence: best score of a prefix ending in a tag, second-best way into it, lowered emissions."""
+    """Rows of one sentence, [T·Y] each.
+
+    Attributes:
+        best: Best score of a prefix that ends in a tag.
+        second: Second-best score of a way into a tag, without the tag's emission.
+        emissions: Emissions less their maximum at each word, see `lower`.
+        into: Transitions [to, from].
+        end: End scores [Y].
+        size: Words.
+        tags: Y.
+    """
 
     best: np.ndarray
     second: np.ndarray
     emissions: np.ndarray
-    into: np.ndarray  # transitions [to, from]
+    into: np.ndarray
     end: np.ndarray
     size: int
     tags: int
 
 
 class Candidates(NamedTuple):
-    """Candidate labellings, best first: their scores, and (parent, position, the parent's tag there) with its value."""
+    """Candidate labellings, best first.
+
+    Attributes:
+        scores: Scores of the labellings.
+        values: Value of the parent's tag at the position where the candidate differs, as in `follow`.
+        places: Parent's rank, this position, and the parent's tag there.
+    """
 
     scores: np.ndarray
     values: np.ndarray
@@ -50,7 +67,11 @@ def k_best(problem, paths, scores, first_block, last_block):
     emissions, tags, time, k = problem.emissions, problem.tags, problem.time, scores.shape[1]
     lanes, dtype = width(emissions), emissions.dtype
     longest = problem.lengths[problem.order[first_block * lanes]]
-    sentences, sizes, now = np.empty(lanes, np.int64), np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    sentences, sizes, tag_now = (
+        np.empty(lanes, np.int64),
+        np.empty(lanes, np.int64),
+        np.empty(lanes, np.int64),
+    )
     limits, base, numbers = np.empty(lanes, dtype), np.empty(lanes, np.float64), np.arange(lanes)
     room = (longest * tags + lanes) * lanes
     weights, best, second = np.empty(room, dtype), np.empty(room, dtype), np.empty(room, dtype)
@@ -87,7 +108,7 @@ def k_best(problem, paths, scores, first_block, last_block):
             matrix,
             into,
             ways,
-            now,
+            tag_now,
             base,
             paths,
             scores,
@@ -105,11 +126,11 @@ def k_best(problem, paths, scores, first_block, last_block):
             place, end = sentences[lane], problem.end_step * sentences[lane]
             if per_sentence:
                 turn(problem.transitions, place * problem.transitions_step, into)
-            mine = slice(lane * stride, (lane + 1) * stride)
+            of_lane = slice(lane * stride, (lane + 1) * stride)
             sentence = Sentence(
-                rows[0][mine],
-                rows[1][mine],
-                rows[2][mine],
+                rows[0][of_lane],
+                rows[1][of_lane],
+                rows[2][of_lane],
                 into,
                 problem.end[end : end + tags],
                 sizes[lane],
@@ -120,19 +141,35 @@ def k_best(problem, paths, scores, first_block, last_block):
 
 @kernel
 def trace(
-    problem, sentences, sizes, best, matrix, into, ways, now, base, paths, scores, count, steps, per_sentence
+    problem,
+    sentences,
+    sizes,
+    best,
+    matrix,
+    into,
+    ways,
+    tag_now,
+    base,
+    paths,
+    scores,
+    count,
+    steps,
+    per_sentence,
 ):
-    """Find the best labelling of all lanes and their scores, traced back in all lanes together."""
+    """Write the best labelling and its score for all lanes, traced back in all lanes together.
+
+    `ways` and `tag_now` are buffers: transitions into the current tag of each lane, and this tag.
+    """
     lanes, tags = len(sizes), problem.tags
-    now[:] = 0
+    tag_now[:] = 0
     for t in range(steps - 1, -1, -1):
         row = t * tags * lanes
         if per_sentence:
             for i in range(tags):
                 for lane in range(lanes):
-                    ways[i * lanes + lane] = matrix[(i * tags + now[lane]) * lanes + lane]
+                    ways[i * lanes + lane] = matrix[(i * tags + tag_now[lane]) * lanes + lane]
         else:
-            bring_in(into.ravel(), now, tags, tags, ways)
+            bring_in(into.ravel(), tag_now, tags, tags, ways)
         top, tag = everywhere(ways, -np.inf), everywhere(ways, -1.0)
         for i in range(tags):
             value = load(best, row + i * lanes) + load(ways, i * lanes)
@@ -141,17 +178,17 @@ def trace(
         store(ways, 0, tag)
         for lane in range(count):
             if sizes[lane] > t + 1:
-                now[lane] = max(0, int(ways[lane]))
+                tag_now[lane] = max(0, int(ways[lane]))
             elif sizes[lane] == t + 1:
-                score, now[lane] = finish(problem, sentences[lane], best, row + lane, lanes)
+                score, tag_now[lane] = finish(problem, sentences[lane], best, row + lane, lanes)
                 scores[sentences[lane], 0] = score + base[lane]
             if sizes[lane] > t and scores[sentences[lane], 0] > -np.inf:
-                paths[sentences[lane], 0, t] = now[lane]
+                paths[sentences[lane], 0, t] = tag_now[lane]
 
 
 @kernel
 def finish(problem, sentence, best, at, lanes):
-    """Return the best last tag of a sentence and the total score."""
+    """Return the best score of a whole labelling of a sentence, and its last tag."""
     top, tag = -np.inf, 0
     for y in range(problem.tags):
         value = best[at + y * lanes] + problem.end[sentence * problem.end_step + y]
@@ -170,7 +207,7 @@ def turn(transitions, at, into):
 
 @kernel
 def lower(values, steps, tags, sizes, peaks, base):
-    """Subtract the largest emission of all rows, the same for all labellings; the sum per lane goes into `base`."""
+    """Subtract each word's largest emission, the same for all labellings; their sum per lane goes into `base`."""
     lanes = width(values)
     base[:] = 0
     for t in range(steps):
@@ -275,7 +312,7 @@ def deviate(sentence, base, candidates, paths, scores):
 
 @kernel
 def retrace(sentence, path, first_path, place):
-    """Trace the best way to path[place]; from the position where it meets the best labelling, it is the same."""
+    """Write the best way to path[place] into `path`; before a tag shared with the best labelling, both agree."""
     tags = sentence.tags
     for t in range(place - 1, -1, -1):
         if path[t + 1] == first_path[t + 1]:
@@ -286,7 +323,10 @@ def retrace(sentence, path, first_path, place):
 
 @kernel
 def follow(best, row, after_value, after_tag):
-    """Return the tag after (value, tag) in the order of decreasing value, then increasing tag."""
+    """Return the tag after (value, tag) in the order of decreasing value, then increasing tag; −1 if there is none.
+
+    The value of a tag is its best prefix plus its transition in `row`.
+    """
     top, tag = -np.inf, -1
     for i in range(len(row)):
         value = best[i] + row[i]
@@ -297,14 +337,17 @@ def follow(best, row, after_value, after_tag):
 
 @kernel
 def next_value(best, row, after_value, after_tag):
-    """Return the value of the tag returned by `follow`."""
+    """Return the value of the tag that `follow` returns, −∞ if there is none."""
     tag = follow(best, row, after_value, after_tag)
     return best[tag] + row[tag] if tag >= 0 else -np.inf
 
 
 @kernel
 def branch(sentence, path, rank, place, candidates, waiting, capacity):
-    """Add labellings with a first difference from `path` at a position up to `place`; return the candidates."""
+    """Add the best labellings that differ from `path` at a position t ≤ place and agree with it after t.
+
+    Returns the number of candidates.
+    """
     tags, last = sentence.tags, sentence.size - 1
     right = 0.0
     for t in range(last, -1, -1):

@@ -44,8 +44,9 @@ def kernel(function: Callable) -> Callable:
 class Problem(NamedTuple):
     """A batch of chains as flat arrays.
 
-    `*_step` is Y·Y or Y if sentences have separate scores, 0 if they share them. `order` lists the sentences, longest
-    first.
+    Scores of −∞ forbid. Emissions have Y numbers for each of T words of each sentence; transitions are [from, to].
+    `*_step` is the distance between the scores of two sentences: Y·Y or Y, 0 if all sentences share them. `order` lists
+    the sentences, longest first.
     """
 
     emissions: np.ndarray
@@ -63,7 +64,10 @@ class Problem(NamedTuple):
 
 @kernel
 def lay_out(problem, block, sentences, sizes, limits):
-    """Fill the block's sentences, sizes (lengths, 0 in empty lanes) and limits (sizes as floats); return the lanes."""
+    """Fill the block's sentences, sizes (lengths, 0 in empty lanes) and limits (sizes as floats).
+
+    Empty lanes hold the block's last sentence. Returns the number of lanes in use.
+    """
     lanes = len(sentences)
     first = block * lanes
     count = min(lanes, len(problem.order) - first)
@@ -92,7 +96,7 @@ def bring_in(source, sentences, stride, rows, target):
 
 @kernel
 def bring_out(source, sentences, stride, rows, count, target):
-    """Set target[sentences[lane]·stride + k] = source[k][lane] for k < rows, zero up to the stride; `count` lanes."""
+    """Set target[sentences[lane]·stride + k] = source[k][lane] for k < rows, zero up to the stride; lane < count."""
     lanes = width(source)
     starts = sentences * stride
     if rows >= lanes:
@@ -110,7 +114,7 @@ def bring_out(source, sentences, stride, rows, count, target):
 
 @kernel
 def largest(values, at, rows):
-    """Return the largest of some rows in all lanes; 0 if all are −∞, so that subtracting it leaves −∞."""
+    """Return each lane's maximum of the rows from offset `at` on; 0 if all are −∞: subtracting it leaves −∞."""
     lanes = width(values)
     nothing = everywhere(values, -np.inf)
     peak = nothing
@@ -121,7 +125,7 @@ def largest(values, at, rows):
 
 @kernel
 def exponentiate(values, rows):
-    """Replace the values of all lanes by exp(value − their largest); the largest is left in the row after the last."""
+    """Replace each lane's values by exp(value − their maximum), and store the maximum in the row after the last."""
     lanes = width(values)
     peak = largest(values, np.int64(0), rows)
     for k in range(rows):
@@ -131,7 +135,7 @@ def exponentiate(values, rows):
 
 @kernel
 def exponentiate_shared(scores, target):
-    """Set target[k] = exp(scores[k] − the largest) for scores that all sentences share; return the largest."""
+    """Set target[k] = exp(scores[k] − their maximum), 0 beyond the scores, for shared scores; return the maximum."""
     lanes = width(scores)
     peak = -np.inf
     for score in scores:
@@ -154,7 +158,7 @@ def weigh(values, limits, steps, tags, peaks):
         row = t * tags * lanes
         peak = largest(values, row, tags)
         store(peaks, t * lanes, peak)
-        now = everywhere(values, t)
+        step = everywhere(values, t)
         for y in range(tags):
             at = row + y * lanes
-            store(values, at, where_above(limit, now, exp(load(values, at) - peak), zero))
+            store(values, at, where_above(limit, step, exp(load(values, at) - peak), zero))

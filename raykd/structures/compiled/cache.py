@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def keep_together(modules: tuple[ModuleType, ...]) -> None:
-    """Keep compiled kernels of some modules in the shared folder; in numba's if that folder cannot be written."""
+def set_cache_folder(modules: tuple[ModuleType, ...]) -> None:
+    """Set the folder for compiled kernels of some modules; numba's folder stays if this one cannot be written."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return  # set by the user
     folder = _folder()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KIND = "compiled.launch"
 
-cache.keep_together((blocks, products, sums, tangents, best, spanning_trees))
+cache.set_cache_folder((blocks, products, sums, tangents, best, spanning_trees))
 
 
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
@@ -41,7 +41,7 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
         new(B, T, Y) if sides else new(0),
     )
     problem = as_problem(chain)
-    arrays = sums.Sums(*(flat(part) for part in filled))
+    arrays = sums.SumArrays(*(flat(part) for part in filled))
     over_blocks(problem, lambda first, last: sums.sum_product(problem, arrays, first, last))
     return filled
 
@@ -68,10 +68,12 @@ def _tangent(
     ok_B = torch.empty(B, dtype=torch.bool)
     token_BTY, pair_BYY = new(B, T, Y) if token else new(0), new(B, Y, Y) if pair else new(0)
     none = flat(new(0))
-    sums_out = sums.Sums(flat(log_z_B), flat(ok_B), none, none, none, none)
+    sum_arrays = sums.SumArrays(flat(log_z_B), flat(ok_B), none, none, none, none)
     parts = tangents.Tangents(flat(value_B), flat(token_BTY), flat(pair_BYY))
     direction = flat(direction_BTY.to(chain.dtype))
-    over_blocks(problem, lambda a, b: tangents.tangent(problem, direction, posterior, sums_out, parts, a, b))
+    over_blocks(
+        problem, lambda a, b: tangents.tangent(problem, direction, posterior, sum_arrays, parts, a, b)
+    )
     return value_B, token_BTY, pair_BYY, ok_B
 
 
@@ -89,14 +91,14 @@ def best_trees(arcs: Arcs) -> tuple[Tensor, Tensor]:
     heads_BT = torch.empty(arcs.batch, arcs.time, dtype=torch.int64)
     score_B = torch.empty(arcs.batch, dtype=torch.float64)
     # In float64, so that the kernel is compiled once.
-    scores, heads, best = arcs.scores_BTH.double().contiguous().numpy(), heads_BT.numpy(), score_B.numpy()
+    scores, heads, totals = arcs.scores_BTH.double().contiguous().numpy(), heads_BT.numpy(), score_B.numpy()
     lengths = arcs.lengths_B.long().numpy()
     order = (-lengths).argsort(kind="stable")
     costs = lengths[order].astype(float) ** 3
     share_out(
         costs,
         costs.sum(),
-        lambda first, last: spanning_trees.best_tree(scores, lengths, order, heads, best, first, last),
+        lambda first, last: spanning_trees.best_tree(scores, lengths, order, heads, totals, first, last),
     )
     return heads_BT, score_B
 
@@ -117,11 +119,14 @@ def as_problem(chain: Chain) -> Problem:
     )
 
 
-def _scores(scores: Tensor | None, shared: int, size: int, dtype: torch.dtype) -> tuple[np.ndarray, int]:
-    """Return scores as a flat array, and the step from one sentence's scores to the next's."""
+def _scores(scores: Tensor | None, shared_dims: int, size: int, dtype: torch.dtype) -> tuple[np.ndarray, int]:
+    """Return scores as a flat array, and the step from one sentence's scores to the next's.
+
+    Scores of `shared_dims` dimensions are shared by all sentences.
+    """
     if scores is None:
         return np.zeros(size, np.float64 if dtype == torch.float64 else np.float32), 0
-    return flat(scores), 0 if scores.dim() == shared else size
+    return flat(scores), 0 if scores.dim() == shared_dims else size
 
 
 def flat(tensor: Tensor) -> np.ndarray:

@@ -78,7 +78,7 @@ _multiply_shared, _multiply_per_sentence = _multiply(per_sentence=False), _multi
 
 @kernel
 def outer(left, right, steps, tags, out):
-    """out[i][j] += Σ_{t<steps} left[t][i] · right[t + 1][j], lane by lane."""
+    """Add Σ_{t<steps} left[t][i] · right[t + 1][j] to out[i][j], lane by lane."""
     whole = tags // 4 * 4
     for i in range(0, whole, 4):
         for j in range(0, whole, 4):

@@ -31,8 +31,8 @@ from raykd.structures.compiled.products import entry, multiply, outer
 LOST_MASS = 1e-6  # as in `scaled`; not imported, as the kernels' cache notices changes in this folder only
 
 
-class Sums(NamedTuple):
-    """Outputs of the kernel; token, pair, left (a) and right (w ∘ b / c) are filled only where they are not empty."""
+class SumArrays(NamedTuple):
+    """Flat outputs of the kernel; token, pair, left (a) and right (w ∘ b / c) are filled only if they are not empty."""
 
     log_z: np.ndarray
     ok: np.ndarray
@@ -45,7 +45,25 @@ class Sums(NamedTuple):
 class Block(NamedTuple):
     """One block's rows of lanes, reused from block to block.
 
-    `per_sentence`: each lane has separate transitions. `shift` was subtracted from the scores of shared transitions.
+    Attributes:
+        tags: Y.
+        per_sentence: True if each lane has separate transitions.
+        shift: Maximum that was subtracted from shared transition scores.
+        sentences: Number of each lane's sentence in the batch.
+        sizes: Words of each lane's sentence, 0 in an empty lane.
+        limits: Sizes as floats.
+        weights: w; the backward recursion replaces it, see `run_backward`.
+        forward: a.
+        backward: b or p, see `run_backward`.
+        peaks: Maxima of the emissions at each step.
+        scales: c at each step.
+        matrix: P; with `per_sentence` followed by a row of each lane's maximum.
+        start: Start weights, then a row of their maxima.
+        end: End weights, then a row of their maxima.
+        state: b at the current step of the backward recursion.
+        turn: w ∘ b / c at this step.
+        mass: Σ a · end at the last word.
+        worst: Maximum of b · max(1, 1/c) over the steps.
     """
 
     tags: int
@@ -123,7 +141,10 @@ def sum_product(problem, sums, first_block, last_block):
 
 @kernel
 def run_block(problem, number, block, marginals, sums):
-    """Load a block's scores and run both recursions, with log Z and `ok` of `sums`; return the lanes in use."""
+    """Load a block's scores, run both recursions and fill log Z and `ok` of `sums`; return the number of lanes in use.
+
+    `marginals` is that of `run_backward`.
+    """
     tags = problem.tags
     count = lay_out(problem, number, block.sentences, block.sizes, block.limits)
     steps = block.sizes[0]
@@ -152,7 +173,7 @@ def bring_in_ends(scores, step, sentences, tags, target):
 
 @kernel
 def run_forward(block):
-    """Compute a_t and c_t for all t, and the mass Σ a_last · end per lane."""
+    """Compute a_t into `forward` and c_t into `scales`, for all t."""
     weights, forward, tags = block.weights, block.forward, block.tags
     lanes = width(weights)
     zero, ones = everywhere(weights, 0.0), everywhere(weights, 1.0)
@@ -176,7 +197,7 @@ def run_forward(block):
 
 @kernel
 def run_backward(block, marginals):
-    """Compute b into `backward` and w / c into `weights`, or with `marginals` a ∘ b and w ∘ b / c.
+    """Compute b into `backward` and w / c into `weights`; with `marginals` p = a ∘ b and w ∘ b / c instead.
 
     The bound max b · max(1, 1/c) goes into `worst`.
     """
@@ -200,7 +221,7 @@ def run_backward(block, marginals):
             mass = mass + after * load(forward, row + y * lanes)
             top = larger(after, top)
         worst = larger(top * larger(ones, inverse), worst)
-        # Σ a·b is ones up to rounding; dividing by it removes the rounding error at every step
+        # Σ a·b is 1 up to rounding; dividing by it removes the rounding error at every step
         level = where_above(mass, tiny, ones / mass, zero)
         for y in range(tags):
             at = row + y * lanes

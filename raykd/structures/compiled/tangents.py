@@ -65,7 +65,7 @@ def tangent(problem, direction, posterior, sums, tangents, first_block, last_blo
 
 @kernel
 def centre(block, along):
-    """Subtract the mean of v_t under p_t from v_t; this changes no covariance; zero beyond a lane's end."""
+    """Subtract the mean of v_t under p_t from v_t, which changes no covariance; set v_t to 0 beyond a lane's end."""
     lanes, tags = width(along), block.tags
     limit = load(block.limits, 0)
     for t in range(block.sizes[0]):
@@ -83,7 +83,10 @@ def centre(block, along):
 
 @kernel
 def diverge(block, along, value):
-    """Turn teacher marginals q into the direction Σq − q/p, and sum KL(q ‖ p) per lane; ∞ if only p underflowed."""
+    """Replace teacher marginals q by the direction Σq − q/p, and sum KL(q ‖ p) per lane into `value`.
+
+    The sum is ∞ if p underflowed where q is not negligible.
+    """
     lanes, tags = width(along), block.tags
     kind = np.finfo(along.dtype)
     zero, infinite, tiny = everywhere(along, 0.0), everywhere(along, np.inf), everywhere(along, kind.tiny)
