@@ -5,6 +5,7 @@ Shapes: B batch, T time, Y tags, K best paths, n samples.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import torch
@@ -59,7 +60,7 @@ def viterbi(
         legal: Transitions to which the labelling is restricted; None: no restriction.
     """
     chain = chain if legal is None else legal.restrict(chain.detach())
-    if chain.transitions is None:
+    if chain.transitions is None and not isinstance(chain, UnscoredChain):
         return _best_independent_tags(chain.detach())
     paths_BKT, scores_BK = kbest(chain, 1)
     return paths_BKT[:, 0], scores_BK[:, 0]
@@ -69,7 +70,7 @@ def _best_independent_tags(chain: Chain) -> tuple[Tensor, Tensor]:
     """Return the best labelling of independent tags: the best tag of each token, without a step over pairs of tags."""
     best_BT, tags_BT = emissions_with_ends(chain).max(2)
     best_B = torch.where(chain.mask_BT, best_BT, 0).sum(1, dtype=torch.float64)
-    allowed_BT = chain.mask_BT & (best_B > -torch.inf)[:, None]
+    allowed_BT = chain.mask_BT & (best_B > -inf)[:, None]
     return torch.where(allowed_BT, tags_BT, 0), best_B.to(chain.dtype)
 
 
@@ -97,18 +98,22 @@ def kbest(
 
 
 def _kbest_of_best_tags(chain: Chain, tags_BTK: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Find the k best labellings of independent tokens among the k best tags per token."""
-    places_BKT, scores_BK = kbest(chain, k)
-    paths_BKT = tags_BTK.transpose(1, 2).gather(1, places_BKT)
-    exists_BKT = (scores_BK > -torch.inf)[:, :, None] & chain.mask_BT[:, None]
+    """Find the k best labellings of independent tokens among the k best tags per token.
+
+    Tag r of the chain at a token stands for `tags_BTK[b, t, r]`.
+    """
+    ranks_BKT, scores_BK = kbest(chain, k)
+    paths_BKT = tags_BTK.transpose(1, 2).gather(1, ranks_BKT)
+    exists_BKT = (scores_BK > -inf)[:, :, None] & chain.mask_BT[:, None]
     return paths_BKT.masked_fill(~exists_BKT, 0), scores_BK
 
 
 def path_weights(scores_BK: Float[Tensor, "batch best *time"]) -> Float[Tensor, "batch best *time"]:
-    """Return the probabilities of the K best paths, or of a word's K best labels; they sum to 1 over existing paths.
+    """Return the probabilities of the K best paths, or of each word's K best labels; their sum is 1.
 
     Args:
-        scores_BK: Scores of the paths; a score of −∞ has weight zero.
+        scores_BK: Scores of the paths [B, K], or of labels [B, K, T]; −∞ has weight 0, and if all are −∞,
+            all have.
     """
     return torch.softmax(scores_BK, 1).nan_to_num(0)
 

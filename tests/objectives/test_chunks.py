@@ -158,6 +158,15 @@ def test_best_labellings_of_a_vocabulary_are_those_of_all_its_scores(monkeypatch
     assert torch.equal(viterbi(chain)[0], viterbi(whole)[0])
 
 
+def test_the_best_labelling_of_a_vocabulary_computes_no_tensor_of_the_whole(monkeypatch):
+    case, tags = Case(Gold(), [20, 30, 25], tags=200), 200
+    chain = case.unscored(case.teacher_BTD, case.heads[1])
+    monkeypatch.setattr(unscored, "MAX_SCORES", 10 * tags)
+    with Largest() as largest:
+        viterbi(chain)
+    assert largest.elements <= 10 * tags
+
+
 def test_transitions_and_wrong_lengths_are_refused():
     chain = Chain(torch.zeros(1, 2, TAGS), torch.tensor([2]), torch.zeros(TAGS, TAGS))
     with pytest.raises(ValueError, match="not independent"):
