@@ -228,8 +228,8 @@ class TeacherBatch:
             logs_BTY, lengths_B = parts_by_signal["token_marginals"]
             marginals = Chain(logs_BTY.log_softmax(2), lengths_B)
         if {"arcs", "relations"} <= parts_by_signal.keys():
-            (arcs_BR1, lengths_B), (relations_BRV, _) = parts_by_signal["arcs"], parts_by_signal["relations"]
-            arcs = LabelledArcs.from_rows(arcs_BR1, relations_BRV, lengths_B)
+            (arcs_BN1, lengths_B), (relations_BNR, _) = parts_by_signal["arcs"], parts_by_signal["relations"]
+            arcs = LabelledArcs.from_rows(arcs_BN1, relations_BNR, lengths_B)
         return TeacherBatch(
             chain,
             *parts_by_signal.get("kbest", (None, None)),

@@ -2,7 +2,8 @@
 
 chain = Chain(emissions_BTY, lengths_B, transitions, start, end)
 log_partition · score · token_marginals · moments                               sums over labellings
-viterbi · kbest · path_weights · sample                                         labellings, or the legal ones
+viterbi · kbest · path_weights · sample                                         labellings
+LegalTransitions.from_masks(…)                                                  legal labellings, for viterbi and kbest
 path_moments · tempered_moments · expected_score                                targets as moments
 fenchel_young · path_loss · posterior_kl                                        losses
 
@@ -17,7 +18,8 @@ mean_field(arcs, siblings_BHTT=…, grandparents_BTTH=…)                      
 log_linear_pool(members) · Mixture(members)                                     several models as one
 log_partition · score · token_marginals · viterbi                               of a mixture
 
-UnscoredChain(states_BTD, lengths_B, score, tags=Y) · tokens · chunked_scores    a chain over a vocabulary, in chunks
+UnscoredChain(states_BTD, lengths_B, score, tags=Y)                             a chain over a vocabulary
+chunk_tokens · chunked_scores                                                   its scores, in chunks
 
 A `Distribution` is a chain, spans or a mixture; operations that they share take any.
 """

@@ -24,6 +24,9 @@ def best_trees(arcs: Arcs) -> tuple[Int[Tensor, "batch time"], Float[Tensor, " b
 
     Args:
         arcs: Scores of all arcs.
+
+    Raises:
+        RuntimeError: The compiled code cannot be loaded or run.
     """
     on_cpu = Arcs(arcs.scores_BTH.detach().cpu(), arcs.lengths_B.cpu())
     heads_BT, score_B = engine.attempt(on_cpu, "best_trees", lambda: _without_compiler(on_cpu))
@@ -45,10 +48,10 @@ def are_trees(arcs: Arcs, heads_BT: Int[Tensor, "batch time"]) -> Bool[Tensor, "
 
 def _reach_root(heads_BT: Tensor) -> Tensor:
     """Check that all words lead to the root."""
-    up_BH = torch.cat([torch.zeros_like(heads_BT[:, :1]), heads_BT], 1)
+    ancestor_BH = torch.cat([torch.zeros_like(heads_BT[:, :1]), heads_BT], 1)  # the root is its own
     for _ in range(heads_BT.shape[1].bit_length()):  # each pass doubles the number of arcs that are followed
-        up_BH = up_BH.gather(1, up_BH)
-    return (up_BH == 0).all(1)
+        ancestor_BH = ancestor_BH.gather(1, ancestor_BH)
+    return (ancestor_BH == 0).all(1)
 
 
 def _without_compiler(arcs: Arcs) -> tuple[Tensor, Tensor]:

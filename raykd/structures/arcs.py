@@ -6,32 +6,31 @@ Head 0 is the root, head j the word j − 1. An analysis is one head for each wo
     score(heads) = Σ_t scores[t, heads[t]]
 
 A model's heads are independent: every word takes any head but itself (Dozat & Manning 2017; Wang et al., ACL 2021,
-cases 1b, 2b). Trees are the analyses in which every word leads to the root and exactly one word is directly under it,
-as Universal Dependencies demand; arcs may cross (`best_trees`). A score of −∞ forbids an arc.
+cases 1b, 2b). Trees are the analyses in which the heads of each word lead to the root, and the root is the head of
+exactly one word, as Universal Dependencies demand; arcs may cross (`best_trees`). A score of −∞ forbids an arc.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
 from raykd.structures.log_space import log_sum
-from raykd.structures.padding import Ragged, check_form, check_lengths
+from raykd.structures.padding import PaddedBatch, check_form, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-_NONE = float("-inf")
-
 
 @dataclass(frozen=True, eq=False)
-class Arcs(Ragged):
+class Arcs(PaddedBatch):
     """Scores of all possible arcs of a batch of ragged sentences; checked once, here.
 
-    Half-precision scores are widened to float32.
+    Half-precision scores are converted to float32.
 
     Attributes:
         scores_BTH: Floating point [B, T, T + 1]; [b, t, h] is the score of word t under head h. Values beyond a
@@ -59,7 +58,7 @@ class Arcs(Ragged):
 
     def possible(self) -> Float[Tensor, "batch time head"]:
         """Return the scores, −∞ for impossible arcs."""
-        return torch.where(self.mask_BTH, self.scores_BTH, _NONE)
+        return torch.where(self.mask_BTH, self.scores_BTH, -inf)
 
 
 def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
@@ -72,10 +71,11 @@ def head_log_marginals(arcs: Arcs) -> Float[Tensor, "batch time head"]:
     """
     scores_BTH = arcs.possible()
     total_BT = log_sum(scores_BTH, 2)
-    some_B = ((total_BT != _NONE) | ~arcs.mask_BT).all(1)
-    open_BTH = (scores_BTH != _NONE) & some_B[:, None, None]
-    total_BT = torch.where(total_BT == _NONE, 0, total_BT)
-    return torch.where(open_BTH, torch.where(open_BTH, scores_BTH, 0) - total_BT[:, :, None], _NONE)
+    has_heads_B = ((total_BT != -inf) | ~arcs.mask_BT).all(1)
+    possible_BTH = (scores_BTH != -inf) & has_heads_B[:, None, None]
+    # the inner masks keep −∞ − −∞ out of the gradient
+    total_BT = torch.where(total_BT == -inf, 0, total_BT)
+    return torch.where(possible_BTH, torch.where(possible_BTH, scores_BTH, 0) - total_BT[:, :, None], -inf)
 
 
 def _check(scores: Tensor, lengths: Tensor) -> None:

@@ -1,23 +1,23 @@
-"""A batch of linear chains: the one input of every operation in `structures/`.
+"""A batch of linear chains.
 
 Shapes: B batch, T time (tokens, padded), Y tags.
 A chain scores a labelling y of a sentence of length n by
 
     score(y) = start[y_0] + Σ_t emissions[t, y_t] + Σ_{t≥1} transitions[y_{t-1}, y_t] + end[y_{n-1}]
 
-`transitions[from, to]` is oriented here, once. A score of −∞ forbids every labelling that uses it. Transitions, start
-and end of None are zero: without transitions the chain is a product of independent tags (a MaxEnt decoder).
+`transitions[from, to]` is oriented here, once. A score of −∞ forbids every labelling that uses it. Transition, start or
+end scores that are None count as 0: without transitions the tags are independent (a MaxEnt decoder).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from raykd.structures.padding import Ragged, check_form, check_lengths
+from raykd.structures.padding import PaddedBatch, check_form, check_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ _FIELDS = ("emissions_BTY", "lengths_B", "transitions", "start", "end")
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Ragged):
+class Chain(PaddedBatch):
     """Scores of a batch of ragged sentences; checked once, here.
 
-    Half-precision scores are widened to float32, in which everything is accumulated and returned.
+    All scores get one type, which results have too: float64 if one of them is float64, else float32.
 
     Attributes:
         emissions_BTY: Floating point [B, T, Y]; values beyond a sentence's length are never read.
@@ -85,7 +85,7 @@ class Chain(Ragged):
         Args:
             change: Function of one tensor, which keeps its shape.
         """
-        return replace(self._map_unchecked(change))
+        return Chain(*self._map_unchecked(change).parts())  # type: ignore[arg-type]
 
     def _map_unchecked(self, change: Callable[[Tensor], Tensor]) -> Chain:
         """Apply `change` as `map` does, unchecked: for changes that keep a valid chain valid."""
@@ -113,11 +113,16 @@ class Chain(Ragged):
             rows: Indices or a mask of sentences.
         """
         rest = ((self.transitions, 2), (self.start, 1), (self.end, 1))
-        picked = (part if part is None or part.dim() == shared else part[rows] for part, shared in rest)
-        return Chain.unchecked(self.emissions_BTY[rows], self.lengths_B[rows], *picked)
+        selected = (
+            part if part is None or part.dim() == shared_dims else part[rows] for part, shared_dims in rest
+        )
+        return Chain.unchecked(self.emissions_BTY[rows], self.lengths_B[rows], *selected)
 
     def filled(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None."""
+        """Return transitions [1|B, Y, Y], start [1|B, Y] and end [1|B, Y], zeros in place of None.
+
+        The first dimension is 1 if all sentences share the scores.
+        """
         zero_Y = self.emissions_BTY.new_zeros(self.tags)
         zero_YY = self.emissions_BTY.new_zeros(self.tags, self.tags)
         transitions = zero_YY if self.transitions is None else self.transitions

@@ -1,7 +1,7 @@
-"""Avoid waits for a GPU: send data without waiting, and read several checks together.
+"""Avoid waits for a GPU: copy data without waiting, and read several checks together.
 
-A GPU computes while the program goes on. The program stops if it reads a value, or sends one from memory that the
-system may move: in both cases until all earlier work is computed.
+A GPU computes while the program goes on. The program waits until all earlier work is done if it reads a value from the
+GPU, or copies one to it from pageable memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """log Z, marginals and the posterior KL, differentiable: value and gradient from one sweep, no graph over time.
 
-Shapes: B batch, T time, Y tags. The gradient of a value per sentence is known up to one factor per sentence, so it is
-computed together with the value and `backward` only scales it.
+Shapes: B batch, T time, Y tags. A sentence's value depends on no other sentence, so the gradient is computed together
+with the values, and `backward` only scales it by one factor per sentence.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ def spread_gradient(
     """
     scale_B = scale_B.to(token_BTY.dtype)
     token_BTY = token_BTY.mul_(scale_B[:, None, None])
-    transitions = _shared(chain.transitions, scale_B, pair_BYY, 2)
-    ones_B = torch.ones_like(scale_B)
-    start = _shared(chain.start, ones_B, token_BTY[:, 0], 1)
-    end = None if chain.end is None else _shared(chain.end, ones_B, end_rows(token_BTY, chain.lengths_B), 1)
+    transitions = _gradient_of(chain.transitions, scale_B, pair_BYY)
+    ones_B = torch.ones_like(scale_B)  # the rows are scaled already
+    start = _gradient_of(chain.start, ones_B, token_BTY[:, 0])
+    end = None if chain.end is None else _gradient_of(chain.end, ones_B, end_rows(token_BTY, chain.lengths_B))
     return token_BTY, None, transitions, start, end
 
 
-def _shared(scores: Tensor | None, scale_B: Tensor, gradient: Tensor, dims: int) -> Tensor | None:
+def _gradient_of(scores: Tensor | None, scale_B: Tensor, gradient_BX: Tensor) -> Tensor | None:
+    """Return the scaled gradient in scores [B, …], or its sum over sentences in scores that they share."""
     if scores is None or not scores.requires_grad:
         return None
-    if scores.dim() == dims:
-        return (scale_B @ gradient.flatten(1)).view_as(scores)
-    return gradient * scale_B.view(-1, *[1] * dims)
+    if scores.dim() < gradient_BX.dim():
+        return (scale_B @ gradient_BX.flatten(1)).view_as(scores)
+    return gradient_BX * scale_B.view(-1, *[1] * (gradient_BX.dim() - 1))
 
 
 class _Context(FunctionContext):
@@ -104,7 +105,7 @@ class Marginals(Function):
         chain = Chain.unchecked(*ctx.saved_tensors)
         if along_BYY is None or not bool(along_BYY.any()):
             gradients = engine.covariance(chain, along_BTY)
-        else:  # no loss reads the gradient of expected transitions, so there is no faster way
+        else:  # no loss differentiates expected transitions, so this is not compiled
             gradients = reference.covariance(chain, along_BTY, along_BYY)
         return None, *spread_gradient(chain, torch.ones_like(along_BTY[:, 0, 0]), *gradients)
 

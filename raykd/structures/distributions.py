@@ -1,4 +1,4 @@
-"""Distributions over labellings (a chain, spans, or a mixture of one kind), and the operations that they share.
+"""Distributions over labellings (chains, spans, mixtures of chains or of spans), and the operations that they share.
 
 Shapes: B batch, T time, Y tags. Code that trains, stores or decodes a model's distribution calls these operations and
 need not know its kind. A new structure registers one function per operation here.

@@ -54,7 +54,15 @@ def kernels(chain: Chain | Arcs, operation: str) -> ModuleType | None:
 def attempt(
     chain: Chain | Arcs, operation: str, plain: Callable[[], Result], *inputs: object, **options: bool
 ) -> Result:
-    """Run the compiled operation if there is one; after a failure of a compiler, plain PyTorch from then on."""
+    """Run the compiled operation if the device has one, else `plain`; only `plain` once a compiler has failed.
+
+    Args:
+        chain: First argument of the compiled operation.
+        operation: Name of the operation in the module of `kernels`.
+        plain: The same operation in plain PyTorch, with its arguments bound.
+        *inputs: Further arguments of the compiled operation.
+        **options: Parts that the compiled operation is to compute.
+    """
     module = kernels(chain, operation)
     if module is None:
         return plain()
@@ -74,9 +82,9 @@ def attempt(
 
 
 def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = False) -> Sums:
-    """Compute log Z, token marginals and expected transitions of a chain, without gradients, checked for underflow.
+    """Compute log Z, token marginals and expected transitions of a chain, without gradients, repaired after underflow.
 
-    With `sides` also the pairs' factors, which must not be used in rows where `ok` is False.
+    With `sides` also the pairs' factors. These are not repaired: do not use them for sentences where `ok` is False.
     """
     if chain.transitions is None and not sides:
         return independent.sums(chain.detach(), pair=pair)
@@ -99,15 +107,18 @@ def sums(chain: Chain, *, token: bool = True, pair: bool = True, sides: bool = F
 
 
 Recompute = Callable[[Chain, Tensor], tuple[Tensor, ...]]
+"""Function of a chain of some sentences and their numbers in the batch [N]: the parts of these sentences."""
 
 
 def _repair(
     chain: Chain, ok_B: Tensor, parts: tuple[Tensor, ...], wide: Recompute, in_logs: Recompute
 ) -> None:
-    """Compute again, in place, the sentences that are not `ok`: float32 by `wide` in float64, float64 in log space."""
+    """Compute again, in place, the sentences that are not `ok`: float32 by `wide` in float64, float64 by `in_logs`.
+
+    Empty parts were not requested, and stay empty.
+    """
     if all_true(ok_B):
         return
-    # Both functions take the chain of these sentences and their rows in the batch; empty parts were not requested.
     bad_N = (~ok_B).nonzero().squeeze(1)
     some = chain.select(bad_N)
     repaired = wide(some.double(), bad_N) if chain.dtype == torch.float32 else in_logs(some, bad_N)
@@ -117,9 +128,9 @@ def _repair(
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the Hessian of log Z times a direction of the emissions, checked for underflow.
+    """Return the Hessian of log Z times a direction of the emissions [B, T, Y], repaired after underflow.
 
-    The result has token and transition parts; the latter is empty for a chain without transitions.
+    The result has a token part [B, T, Y] and a transition part [B, Y, Y], empty for a chain without transitions.
     """
     chain = chain.detach()
     if chain.transitions is None:
@@ -138,7 +149,10 @@ def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor]:
 def posterior(
     chain: Chain, teacher_BTY: Tensor, *, token: bool = True, pair: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient (token and transition parts), checked for underflow."""
+    """Return Σ_t KL(q_t ‖ p_t) [B] in float64 and its gradient, repaired after underflow.
+
+    The gradient has the parts of `covariance`; `teacher_BTY` is q.
+    """
     chain = chain.detach()
     if chain.transitions is None:
         return *independent.posterior(chain, teacher_BTY), chain.emissions_BTY.new_empty(0)
@@ -162,6 +176,7 @@ def _posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tenso
     value_B = (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * clamped_BTY.log()).sum(
         (1, 2), dtype=torch.float64
     )
+    # the divergence has the derivative −q/p in p, and the derivative of p in the scores is the Hessian of log Z
     ratio_BTY = torch.where(student_BTY == clamped_BTY, teacher_BTY / clamped_BTY, 0)
     token_BTY, pair_BYY, ok_B = scaled.covariance(chain, -ratio_BTY)
     # the marginal of a tag that the teacher allows underflowed: its log-probability is unknown in this precision

@@ -7,6 +7,7 @@ Shapes: B batch, T time, Y tags.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,7 +27,7 @@ def sums(chain: Chain, *, pair: bool) -> Sums:
     mask_BT = chain.mask_BT
     log_z_B = torch.where(mask_BT, log_BT, 0).sum(1)
     # NaN counts as possible, so that it is not hidden
-    possible_B11 = (log_z_B != float("-inf"))[:, None, None]
+    possible_B11 = (log_z_B != -inf)[:, None, None]
     token_BTY = torch.where(mask_BT[:, :, None] & possible_B11, weights_BTY / total_BT1, 0)
     empty = token_BTY.new_empty(0)
     pair_BYY = torch.bmm(token_BTY[:, :-1].transpose(1, 2), token_BTY[:, 1:]) if pair else empty
@@ -35,7 +36,7 @@ def sums(chain: Chain, *, pair: bool) -> Sums:
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> Tensor:
-    """Return the Hessian of log Z times a direction of the emissions [B, T, Y]."""
+    """Return the Hessian of log Z in the emissions, times a direction of them: [B, T, Y]."""
     token_BTY = sums(chain, pair=False).token_BTY
     along_BTY = torch.where(chain.mask_BT[:, :, None], along_BTY, 0)
     return token_BTY * (along_BTY - (token_BTY * along_BTY).sum(2, keepdim=True))

@@ -3,14 +3,15 @@
 A parser gives P(head) and, for every head, P(relation | head) of each word. A student labels words, and each of its
 labels stands for one head and one relation of the word (or for nothing, in a sentence without such a head).
 
-Shapes: B batch, T time (words), H = T + 1 heads (0 the root, h the word h − 1), R relations, Y labels of the student.
+Shapes: B batch, T time (words), H = T + 1 heads (0 the root, h the word h − 1), R relations, Y labels of the student,
+K best labels of a word, N stored rows of a sentence.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
+from math import inf, isqrt
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -54,21 +55,21 @@ class LabelledArcs:
         return self.relations_BTHR.shape[3]
 
     def chain(self) -> Chain:
-        """Return a chain of independent words, with labelled arcs as labels: number head · R + relation."""
+        """Return a chain of independent words with H · R tags, one per arc and relation: number head · R + relation."""
         labelled_BTHR = self.arcs_BTH[..., None] + self.relations_BTHR
         return Chain(labelled_BTHR.clamp_min(FORBIDDEN).flatten(2), self.lengths_B)
 
     @staticmethod
     def from_chain(chain: Chain) -> LabelledArcs:
-        """Return the arcs of a chain made by `chain`, or of any other chain over H · R labels."""
+        """Return the arcs of a chain with H · R tags, numbered as in `chain`."""
         scores_BTHR = chain.emissions_BTY.unflatten(2, (chain.time + 1, -1))
         arcs_BTH = scores_BTHR.logsumexp(3)
         return LabelledArcs(arcs_BTH.log_softmax(2), scores_BTHR - arcs_BTH[..., None], chain.lengths_B)
 
     @staticmethod
     def from_rows(
-        arcs_BR1: Float[Tensor, "batch row 1"],
-        relations_BRV: Float[Tensor, "batch row relation"],
+        arcs_BN1: Float[Tensor, "batch row 1"],
+        relations_BNR: Float[Tensor, "batch row relation"],
         lengths_B: Int[Tensor, " batch"],
     ) -> LabelledArcs:
         """Return arcs from stored rows of log-probabilities; rounding is undone by renormalising.
@@ -76,19 +77,19 @@ class LabelledArcs:
         Row t · (n + 1) + h of a sentence of n words is its word t under head h.
 
         Args:
-            arcs_BR1: log P(head), one number per row.
-            relations_BRV: log P(relation | head), V relations per row.
+            arcs_BN1: log P(head), one number per row.
+            relations_BNR: log P(relation | head), R numbers per row.
             lengths_B: Rows of each sentence, n(n + 1).
         """
         # The words n from the rows n(n + 1): n² < n(n + 1) < (n + 1)².
-        words_B, time = lengths_B.double().sqrt().long(), isqrt(arcs_BR1.shape[1])
-        heads_H = torch.arange(time + 1, device=arcs_BR1.device)
+        words_B, time = lengths_B.double().sqrt().long(), isqrt(arcs_BN1.shape[1])
+        heads_H = torch.arange(time + 1, device=arcs_BN1.device)
         words_T1, last_B11 = heads_H[:-1, None], words_B[:, None, None]
         beyond_BTH = (words_T1 >= last_B11) | (heads_H > last_B11)
         row_BTH = torch.where(beyond_BTH, 0, words_T1 * (last_B11 + 1) + heads_H)
-        sentence_B11 = torch.arange(len(arcs_BR1), device=arcs_BR1.device)[:, None, None]
-        arcs_BTH = arcs_BR1[sentence_B11, row_BTH, 0].masked_fill(beyond_BTH, FORBIDDEN).log_softmax(2)
-        relations_BTHR = relations_BRV[sentence_B11, row_BTH].log_softmax(3)
+        sentence_B11 = torch.arange(len(arcs_BN1), device=arcs_BN1.device)[:, None, None]
+        arcs_BTH = arcs_BN1[sentence_B11, row_BTH, 0].masked_fill(beyond_BTH, FORBIDDEN).log_softmax(2)
+        relations_BTHR = relations_BNR[sentence_B11, row_BTH].log_softmax(3)
         return LabelledArcs(
             arcs_BTH.masked_fill(beyond_BTH, FORBIDDEN),
             relations_BTHR.masked_fill(beyond_BTH[..., None], 0),
@@ -124,9 +125,9 @@ class LabelledArcs:
 def expressed_mass(
     labels_BTY: Float[Tensor, "batch time label"], lengths_B: Int[Tensor, " batch"]
 ) -> Float[Tensor, " batch"]:
-    """Return the probability mass reached by a student's labels, summed over the words of a sentence [B].
+    """Return the probability that a student's labels express, summed over the words of a sentence [B].
 
-    The mass missing to the number of words cannot be taught: no label stands for those heads with those relations.
+    It is at most the number of words. The rest cannot be taught: no label stands for those heads with those relations.
 
     Args:
         labels_BTY: Log-scores from `LabelledArcs.label_log_scores`.
@@ -173,7 +174,7 @@ class ArcsOnLabels:
     def marginals(
         self, temperature: float = 1.0, mode: Literal["local", "global"] = "local"
     ) -> Float[Tensor, "batch time label"]:
-        """Return P(label) of all words, 0 on padding. A word's sum is the mass expressed by its labels, at most 1.
+        """Return P(label) of all words, 0 on padding. A word's sum, at most 1, is the probability that labels express.
 
         Args:
             temperature: ϑ, above 0.
@@ -187,16 +188,22 @@ class ArcsOnLabels:
         return torch.where(self.mask_BT[:, :, None], _probabilities(logs_BTY), 0)
 
     def best(self, k: int) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best time"]]:
-        """Return the k best labels of all words with log-probabilities, −∞ if a word has fewer; 0 on padding."""
+        """Return the k best labels of all words [B, K, T], 0 on padding, with their log-probabilities.
+
+        A log-probability is −∞ if the word has fewer labels. K is k, or Y if that is less.
+
+        Args:
+            k: Number of labels.
+        """
         logs_BTK, labels_BTK = self.log_scores().topk(min(k, len(self.relation_Y)), 2)
-        logs_BTK = logs_BTK.masked_fill(logs_BTK <= FORBIDDEN, float("-inf"))
+        logs_BTK = logs_BTK.masked_fill(logs_BTK <= FORBIDDEN, -inf)
         inside_BTK = self.mask_BT[:, :, None].expand_as(logs_BTK)
         return torch.where(inside_BTK, labels_BTK, 0).transpose(1, 2), torch.where(
             inside_BTK, logs_BTK, 0
         ).transpose(1, 2)
 
     def unexpressed_words(self) -> Float[Tensor, " batch"]:
-        """Return the number of words per sentence [B] not expressed by any label: the sum of the lost mass."""
+        """Return the probability that no label expresses, summed over the words of a sentence [B]."""
         return self.arcs.lengths_B - expressed_mass(self.log_scores(), self.arcs.lengths_B)
 
     @property

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from raykd.structures.device import index_tensor
-from raykd.structures.padding import Ragged, check_form, check_lengths
+from raykd.structures.padding import PaddedBatch, check_form, check_lengths
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -30,7 +30,14 @@ BEGIN, INSIDE, END, SINGLE, OUTSIDE = range(5)
 
 @dataclass(frozen=True)
 class SpanTags:
-    """Numbers of the BIOES tags: one begin, inside, end and single tag per label, in the order of the labels.
+    """Numbers of the BIOES tags: one begin, inside, end and single tag per label, and one outside tag.
+
+    Attributes:
+        begin: Begin tag of each label, in the order of the labels.
+        inside: Inside tags, in the same order.
+        end: End tags, in the same order.
+        single: Single tags, in the same order.
+        outside: The outside tag.
 
     Raises:
         ValueError: The numbers are not 0 … 4 L, each once.
@@ -70,10 +77,10 @@ class SpanTags:
 
 
 @dataclass(frozen=True, eq=False)
-class Spans(Ragged):
+class Spans(PaddedBatch):
     """Scores of all possible entities of a batch of ragged sentences; checked once, here.
 
-    Half-precision scores are widened to float32.
+    Half-precision scores are converted to float32.
 
     Attributes:
         scores_BTTL: Floating point [B, T, T, L]; [b, i, j, l] is the score of an entity from word i to word j with

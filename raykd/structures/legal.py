@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 import torch
@@ -47,7 +48,7 @@ class LegalTransitions:
         """
 
         def scores(allowed: np.ndarray) -> Tensor:
-            return torch.zeros(allowed.shape).masked_fill(torch.from_numpy(~allowed), -torch.inf)
+            return torch.zeros(allowed.shape).masked_fill(torch.from_numpy(~allowed), -inf)
 
         return cls(scores(transitions_YY), scores(start_Y), scores(end_Y))
 

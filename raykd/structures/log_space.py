@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import torch
 from torch import Tensor
-
-_NONE = float("-inf")
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:
@@ -13,10 +13,10 @@ def log_sum(terms: Tensor, dim: int) -> Tensor:
 
     Args:
         terms: Scores.
-        dim: Dimension that is summed.
+        dim: Dimension that is summed, and that the result lacks.
     """
-    possible = terms != _NONE
-    some = possible.any(dim, keepdim=True)
+    possible = terms != -inf
+    any_possible = possible.any(dim, keepdim=True)
     # where nothing is possible the sum is over zeros, and the outer mask removes it from value and gradient
-    finite_terms = torch.where(possible, terms, torch.where(some, _NONE, 0.0).to(terms.dtype))
-    return torch.where(some.squeeze(dim), torch.logsumexp(finite_terms, dim), _NONE)
+    finite_terms = torch.where(possible, terms, torch.where(any_possible, -inf, 0.0).to(terms.dtype))
+    return torch.where(any_possible.squeeze(dim), torch.logsumexp(finite_terms, dim), -inf)

@@ -1,11 +1,12 @@
 """Second-order dependency parsing by mean field (Wang & Tu, AACL 2020): arcs also score in pairs.
 
-Shapes: B batch, T time (words), H = T + 1 heads; word t is head t + 1.
+Shapes: B batch, T time (words), H = T + 1 heads, N iterations; word t is head t + 1.
 Heads are independent variables, one per word, and an analysis scores its arcs and its pairs of arcs:
 
     Σ_t s[t, h_t]  +  Σ_{t < u, h_t = h_u = h} sib[h, t, u]  +  Σ_{t under word m, m under g} gp[m, t, g]
 
-with sib[h, t, u] = sib[h, u, t]. Each iteration sets a word's distribution to its expectation under the others':
+with sib[h, t, u] = sib[h, u, t]. Q(t ← h) is the probability that the head of t is h. Each iteration sets the logits of
+a word's heads to their expected scores under the distributions of the other words:
 
     Q(t ← h) ∝ exp(s[t, h] + Σ_u Q(u ← h) sib[h, t, u] + Σ_g Q(m ← g) gp[m, t, g] + Σ_u Q(u ← t) gp[t, u, h])
 
@@ -18,6 +19,7 @@ kind of pair, twice with a gradient.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import torch
@@ -66,7 +68,7 @@ def mean_field(
         above_BTTH = distinct_TT[..., None] & arcs.mask_BTH[:, None] & arcs.mask_BTH[:, :, None]
         grandparents_BTTH = torch.where(above_BTTH, grandparents_BTTH.to(arcs.dtype), 0)
     scores_BTH = arcs.possible()
-    none_BT1 = (scores_BTH == float("-inf")).all(2, keepdim=True)
+    none_BT1 = (scores_BTH == -inf).all(2, keepdim=True)
     # A word without a possible head must not give NaN; its sentence has no analysis.
     scores_BTH = torch.where(none_BT1, 0, scores_BTH)
     added_BTH = _Iterations.apply(scores_BTH, siblings_BHTT, grandparents_BTTH, iterations)
@@ -85,9 +87,10 @@ def _iterate(
 
 
 class _Iterations(Function):
-    """The iterations, with one product over all of them, of T³ numbers, as the gradient in a kind of pairs.
+    """`_iterate` with a faster gradient.
 
-    Autograd would make one product for each iteration, and add them.
+    The gradient in siblings or grandparents, O(T³) numbers, is one matrix product over all iterations; autograd would
+    compute one for each iteration, and add them.
     """
 
     @staticmethod
@@ -102,21 +105,22 @@ class _Iterations(Function):
     @once_differentiable
     def backward(ctx: FunctionContext, gradient_BTH: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         scores, siblings, grandparents, *q_before = ctx.saved_tensors
-        of_scores, of_added = torch.zeros_like(scores), []
+        scores_gradient, added_gradients = torch.zeros_like(scores), []
         for q_BTH in reversed(q_before):
-            of_added.append(gradient_BTH)
-            of_q_BTH = _expected_backward(gradient_BTH, siblings, grandparents)
-            gradient_BTH = q_BTH * (of_q_BTH - (q_BTH * of_q_BTH).sum(2, keepdim=True))
-            of_scores = of_scores + gradient_BTH
-        q_BTHN, added_BTHN = torch.stack(q_before, 3), torch.stack(of_added[::-1], 3)
-        of_siblings = of_grandparents = None
+            added_gradients.append(gradient_BTH)
+            q_gradient_BTH = _expected_backward(gradient_BTH, siblings, grandparents)
+            gradient_BTH = q_BTH * (q_gradient_BTH - (q_BTH * q_gradient_BTH).sum(2, keepdim=True))
+            scores_gradient = scores_gradient + gradient_BTH
+        q_BTHN, added_BTHN = torch.stack(q_before, 3), torch.stack(added_gradients[::-1], 3)
+        siblings_gradient = grandparents_gradient = None
         if siblings is not None:
-            of_siblings = q_BTHN.transpose(1, 2) @ added_BTHN.permute(0, 2, 3, 1)
+            siblings_gradient = q_BTHN.transpose(1, 2) @ added_BTHN.permute(0, 2, 3, 1)
         if grandparents is not None:
-            of_word = torch.cat([added_BTHN, q_BTHN], 3)[:, :, 1:].transpose(1, 2)
-            of_middle = torch.cat([q_BTHN, added_BTHN], 3).transpose(2, 3)
-            of_grandparents = of_word @ of_middle
-        return of_scores, of_siblings, of_grandparents, None
+            # both terms of gp[m, t, g], in Q(t ← m) and in Q(m ← g), in one product
+            word_BTTN = torch.cat([added_BTHN, q_BTHN], 3)[:, :, 1:].transpose(1, 2)
+            middle_BTNH = torch.cat([q_BTHN, added_BTHN], 3).transpose(2, 3)
+            grandparents_gradient = word_BTTN @ middle_BTNH
+        return scores_gradient, siblings_gradient, grandparents_gradient, None
 
 
 def _expected(q_BTH: Tensor, siblings_BHTT: Tensor | None, grandparents_BTTH: Tensor | None) -> Tensor:
@@ -137,8 +141,8 @@ def _expected_backward(
     """Return the gradient of `_expected` in Q from the gradient of the result: the transpose."""
     gradient_BTH = torch.zeros_like(result_gradient_BTH)
     if siblings_BHTT is not None:
-        of_heads_BHT1 = siblings_BHTT @ result_gradient_BTH.transpose(1, 2)[..., None]
-        gradient_BTH = gradient_BTH + of_heads_BHT1.squeeze(-1).transpose(1, 2)
+        by_head_BHT1 = siblings_BHTT @ result_gradient_BTH.transpose(1, 2)[..., None]
+        gradient_BTH = gradient_BTH + by_head_BHT1.squeeze(-1).transpose(1, 2)
     if grandparents_BTTH is not None:
         # The two terms for grandparents in `_expected` are each other's transposes.
         gradient_BTH = gradient_BTH + _expected(result_gradient_BTH, None, grandparents_BTTH)

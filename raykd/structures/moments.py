@@ -119,14 +119,17 @@ def tempered_moments(
 
 
 def expected_score(chain: Chain, target: Moments) -> Float[Tensor, " batch"]:
-    """Return ⟨μ, θ⟩ [B] in float64: the expected score of labellings with these moments; −∞ if one is forbidden.
+    """Return ⟨μ, θ⟩ [B] in float64: the expected score of labellings with these moments.
+
+    It is −∞ if a part of a labelling with a moment other than 0 is forbidden.
 
     Args:
         chain: The chain, with scores θ.
         target: Moments μ.
 
     Raises:
-        ValueError: The chain has transition, start or end scores and the moments do not count them.
+        ValueError: The shapes differ, or the chain has transition, start or end scores and the moments do not count
+            them.
     """
     return reference.expected_score(chain, *_matching_moments(chain, target))
 

@@ -1,6 +1,6 @@
 """Common base of chains, spans and arcs: a batch of sentences of different lengths, padded to the longest.
 
-Shapes: B batch, T time (words).
+Shapes: B batch, T time (words), X further dimensions.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
 
-class Ragged:
-    """A batch of padded sentences, with sizes read from a tensor [B, T, …] of the subclass (scores or states)."""
+class PaddedBatch:
+    """A batch of padded sentences. Its sizes are those of one tensor [B, T, …] of the subclass: scores or states."""
 
     lengths_B: Tensor
+    """Words of each sentence."""
     rows_field: ClassVar[str]
-    """Name of the field with this tensor."""
+    """Name of the field with the tensor [B, T, …]."""
 
     @property
     def rows_BTX(self) -> Tensor:
@@ -35,7 +36,7 @@ class Ragged:
 
     @property
     def time(self) -> int:
-        """Number of words of the longest sentence, or more."""
+        """T: the number of words of the longest sentence, or more."""
         return self.rows_BTX.shape[1]
 
     @property
@@ -49,15 +50,17 @@ class Ragged:
         return self.rows_BTX.device
 
     def widen(self, *names: str) -> None:
-        """Convert half-precision scores to float32, or to float64 if one of them is float64.
+        """Convert all scores to one type: float64 if one of them is float64, else float32.
 
         Args:
-            *names: Fields with scores; None is skipped.
+            *names: Fields with scores, which are set to the converted ones; None is skipped.
         """
         parts = {name: part for name in names if (part := getattr(self, name)) is not None}
         wide = any(part.dtype == torch.float64 for part in parts.values())
         for name, part in parts.items():
-            object.__setattr__(self, name, part.to(torch.float64 if wide else torch.float32))
+            object.__setattr__(
+                self, name, part.to(torch.float64 if wide else torch.float32)
+            )  # the class is frozen
 
     @property
     def mask_BT(self) -> Bool[Tensor, "batch time"]:
@@ -82,7 +85,10 @@ def end_rows(token_BTY: Tensor, lengths_B: Tensor) -> Tensor:
 
 
 def check_form(scores: Tensor, name: str, form: str, *, fits: bool) -> None:
-    """Raise ValueError unless scores are floating point and fit the form; `name` is a plural."""
+    """Raise ValueError unless scores are floating point and `fits` is True; `form` says the expected dimensions.
+
+    `name`, of the scores, is a plural.
+    """
     if not fits or not scores.is_floating_point():
         raise ValueError(f"{name} must be floating point [{form}]; got {scores.dtype} {list(scores.shape)}")
 

@@ -10,13 +10,13 @@ any device. Tests compare both with enumeration.
 
 from __future__ import annotations
 
+from math import inf
+
 import torch
 from torch import Tensor
 
 from raykd.structures.chain import Chain
 from raykd.structures.log_space import log_sum
-
-MINUS_INFINITY = float("-inf")
 
 
 def _emissions(chain: Chain) -> Tensor:
@@ -63,9 +63,9 @@ def token_marginals(chain: Chain) -> Tensor:
 
 
 def _normalised(log_weights: Tensor, log_total: Tensor, keep: Tensor) -> Tensor:
-    usable = keep & (log_total != MINUS_INFINITY) & (log_weights != MINUS_INFINITY)
+    usable = keep & (log_total != -inf) & (log_weights != -inf)
     zero = torch.zeros_like(log_weights)
-    safe_total = torch.where(log_total != MINUS_INFINITY, log_total, torch.zeros_like(log_total))
+    safe_total = torch.where(log_total != -inf, log_total, torch.zeros_like(log_total))
     return torch.where(usable, (torch.where(usable, log_weights, zero) - safe_total).exp(), zero)
 
 
@@ -74,7 +74,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     B, T, Y = chain.emissions_BTY.shape
     emissions_BTY, mask_BT = _emissions(chain), chain.mask_BT
     transitions_BYY, start_BY, end_BY = chain.filled()
-    best_BKY = emissions_BTY.new_full((B, k, Y), MINUS_INFINITY)
+    best_BKY = emissions_BTY.new_full((B, k, Y), -inf)
     best_BKY[:, 0] = start_BY + emissions_BTY[:, 0]
     origins = []
     for t in range(1, T):
@@ -89,7 +89,7 @@ def k_best(chain: Chain, k: int) -> tuple[Tensor, Tensor]:
     for origin_BKY in reversed(origins):
         place_BK = origin_BKY.reshape(B, k * Y).gather(1, place_BK)
         paths.append(place_BK % Y)
-    exists = (scores_BK > MINUS_INFINITY)[:, :, None] & mask_BT[:, None]
+    exists = (scores_BK > -inf)[:, :, None] & mask_BT[:, None]
     return torch.stack(paths[::-1], 2).masked_fill(~exists, 0), scores_BK
 
 
@@ -109,7 +109,7 @@ def sample(chain: Chain, n: int, generator: torch.Generator | None) -> Tensor:
 
 
 def _draw(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw one index per row of unnormalised log-probabilities, by the Gumbel maximum."""
+    """Draw one index per row of unnormalised log-probabilities, by the Gumbel-max trick."""
     uniform = torch.rand(logits.shape, dtype=torch.float64, device=logits.device, generator=generator)
     return (logits - (-uniform.clamp(min=1e-300).log()).log()).argmax(-1)
 
@@ -130,12 +130,12 @@ def expected_score(
 
 
 def _weighted(scores: Tensor, counts: Tensor) -> Tensor:
-    forbidden = scores == MINUS_INFINITY
+    forbidden = scores == -inf
     # On a GPU a check that reads the tensor waits; masking always is cheaper.
     if forbidden.device.type != "cpu" or bool(forbidden.any()):
-        missed_B = (forbidden & (counts != 0)).flatten(1).any(1)
-        safe_B = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
-        return safe_B.masked_fill(missed_B, MINUS_INFINITY)
+        counts_forbidden_B = (forbidden & (counts != 0)).flatten(1).any(1)
+        total_B = (scores.masked_fill(forbidden, 0) * counts).flatten(1).sum(1, dtype=torch.float64)
+        return total_B.masked_fill(counts_forbidden_B, -inf)
     return (scores * counts).flatten(1).sum(1, dtype=torch.float64)
 
 
@@ -191,7 +191,8 @@ def posterior_kl(chain: Chain, teacher_BTY: Tensor) -> Tensor:
     return (torch.xlogy(teacher_BTY, teacher_BTY) - teacher_BTY * log_BTY).sum((1, 2))
 
 
-def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
+def _with_leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
+    """Return the chain on new leaf tensors, and these: emissions [B, T, Y] and transitions per sentence [B, Y, Y]."""
     transitions_BYY, _, _ = chain.filled()
     emissions_BTY = chain.emissions_BTY.detach().requires_grad_()
     leaf_BYY = transitions_BYY.detach().expand(chain.batch, -1, -1).clone().requires_grad_()
@@ -200,18 +201,21 @@ def _leaves(chain: Chain) -> tuple[Chain, tuple[Tensor, Tensor]]:
 
 
 def posterior(chain: Chain, teacher_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `posterior_kl` and the gradient in emissions and per-sentence transitions."""
+    """Return `posterior_kl` and its gradient in emissions [B, T, Y] and per-sentence transitions [B, Y, Y]."""
     with torch.enable_grad():
-        inner, leaves = _leaves(chain)
+        inner, leaves = _with_leaves(chain)
         value_B = posterior_kl(inner, teacher_BTY.to(chain.dtype))
         token_BTY, pair_BYY = torch.autograd.grad(value_B.sum(), leaves, materialize_grads=True)
     return value_B.detach(), token_BTY, pair_BYY
 
 
 def covariance(chain: Chain, along_BTY: Tensor, along_BYY: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the Hessian of log Z times a direction, as the gradient of the marginals' inner product with it."""
+    """Return the Hessian of log Z times a direction, as the gradient of the marginals' inner product with it.
+
+    The parts are those of `posterior`.
+    """
     with torch.enable_grad():
-        inner, leaves = _leaves(chain)
+        inner, leaves = _with_leaves(chain)
         total = (token_marginals(inner) * along_BTY).sum()
         if along_BYY is not None:
             total = total + (transition_moments(inner) * along_BYY).sum()

@@ -1,8 +1,9 @@
 """Forward-backward in plain PyTorch, in scaled probability space: for devices without compiled kernels.
 
 Shapes: B batch, T time, Y tags, N tokens of the batch, packed time-major with the longest sentence first, so that step
-t works on the first rows only. With w = exp(e − max e), P = exp(a − max a), and forward rows divided by their sums c
-(Rabiner 1989, section V.A):
+t works on the first n rows only: the sentences that have a word t.
+
+With w = exp(e − max e), P = exp(a − max a), and forward rows divided by their sums c (Rabiner 1989, section V.A):
 
     a_t = w_t ∘ (a_{t-1} P) / c_t          b_{t-1} = P (w_t ∘ b_t) / c_t          p_t = a_t ∘ b_t,  Σ p_t = 1
 
@@ -13,6 +14,7 @@ mass of all labellings; `ok` is True if that is negligible.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -57,8 +59,8 @@ class Packing:
 
     Attributes:
         order_B: Sentences, longest first.
-        counts: Sentences that are active at each step.
-        row_N: Row of each packed token in the padded batch.
+        counts: Number n of sentences with a word at each step.
+        row_N: Row of each packed token in the padded batch, flattened to [B · T].
         last_B: Packed position of each sentence's last token.
     """
 
@@ -84,9 +86,20 @@ class Packing:
 
 @dataclass(frozen=True)
 class Recursion:
-    """Results of one forward-backward run, packed; `matrix` in the packing's order."""
+    """Results of one forward-backward run, packed.
 
-    plan: Packing
+    Attributes:
+        packing: Positions of the tokens.
+        matrix_BYY: P [1|B, Y, Y], in the packing's order.
+        forward_NY: a.
+        backward_NY: b, up to rounding: Σ a · b is not exactly 1.
+        weights_NY: w / c.
+        level_N1: 1 / Σ a · b, the factor that makes it exactly 1.
+        log_z_B: log Z in float64.
+        ok_B: True if underflow lost nothing that counts.
+    """
+
+    packing: Packing
     matrix_BYY: Tensor
     forward_NY: Tensor
     backward_NY: Tensor
@@ -96,12 +109,12 @@ class Recursion:
     ok_B: Tensor
 
 
-def plan_packing(lengths_B: Tensor, time: int) -> Packing:
-    """Plan the packing; synchronises with the device for the lengths only."""
+def pack_tokens(lengths_B: Tensor, time: int) -> Packing:
+    """Return the packing of a batch; waits for the device for the lengths only."""
     order_B = lengths_B.argsort(descending=True, stable=True)
-    active_TB = torch.arange(time, device=lengths_B.device)[:, None] < lengths_B[order_B]
-    step_N, slot_N = active_TB.nonzero(as_tuple=True)
-    counts = [n for n in active_TB.sum(1).tolist() if n]
+    has_word_TB = torch.arange(time, device=lengths_B.device)[:, None] < lengths_B[order_B]
+    step_N, slot_N = has_word_TB.nonzero(as_tuple=True)
+    counts = [n for n in has_word_TB.sum(1).tolist() if n]
     offsets_T = torch.tensor([0, *counts[:-1]], device=lengths_B.device).cumsum(0)
     last_B = offsets_T[lengths_B[order_B] - 1] + torch.arange(len(lengths_B), device=lengths_B.device)
     return Packing(order_B, counts, order_B[slot_N] * time + step_N, last_B)
@@ -110,7 +123,7 @@ def plan_packing(lengths_B: Tensor, time: int) -> Packing:
 def shifted_exp(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Return exp(scores − the row's maximum) and that maximum (0 if all are −∞)."""
     peak = scores.amax(-1, keepdim=True)
-    peak = torch.where(peak == float("-inf"), torch.zeros_like(peak), peak)
+    peak = torch.where(peak == -inf, torch.zeros_like(peak), peak)
     return (scores - peak).exp(), peak
 
 
@@ -123,13 +136,13 @@ def transition_weights(chain: Chain) -> tuple[Tensor, Tensor]:
 
 def sum_product(chain: Chain, *, pair: bool, sides: bool = False) -> Sums:
     """Compute log Z, token marginals and, if requested, expected transitions and pair factors, of a detached chain."""
-    run, time = recur(chain), chain.time
-    token_BTY = run.plan.unpack(run.forward_NY * run.backward_NY * run.level_N1, time)
+    run, time = forward_backward(chain), chain.time
+    token_BTY = run.packing.unpack(run.forward_NY * run.backward_NY * run.level_N1, time)
     empty = token_BTY.new_empty(0)
     if not (pair or sides):
         return Sums(run.log_z_B, run.ok_B, token_BTY, empty, empty, empty)
-    left_BTY = run.plan.unpack(run.forward_NY, time)
-    right_BTY = run.plan.unpack(run.weights_NY * run.backward_NY * run.level_N1, time)
+    left_BTY = run.packing.unpack(run.forward_NY, time)
+    right_BTY = run.packing.unpack(run.weights_NY * run.backward_NY * run.level_N1, time)
     weights_BYY, _ = transition_weights(chain)
     pair_BYY = summed_pairs(left_BTY, right_BTY) * weights_BYY if pair else empty
     return Sums(run.log_z_B, run.ok_B, token_BTY, pair_BYY, left_BTY, right_BTY)
@@ -140,34 +153,34 @@ def summed_pairs(left_BTY: Tensor, right_BTY: Tensor) -> Tensor:
     return torch.bmm(left_BTY[:, :-1].transpose(1, 2), right_BTY[:, 1:])
 
 
-def recur(chain: Chain) -> Recursion:
+def forward_backward(chain: Chain) -> Recursion:
     """Run both recursions and bound the mass lost to underflow."""
     B, T, Y = chain.emissions_BTY.shape
-    plan = plan_packing(chain.lengths_B.long(), T)
+    packing = pack_tokens(chain.lengths_B.long(), T)
     _, start_BY, end_BY = chain.filled()
-    weights_NY, peak_N1 = shifted_exp(plan.pack(chain.emissions_BTY))
+    weights_NY, peak_N1 = shifted_exp(packing.pack(chain.emissions_BTY))
     matrix_BYY, shift_B = transition_weights(chain)
     if len(matrix_BYY) > 1:
-        matrix_BYY = matrix_BYY[plan.order_B]
-    start_BY, first_B1 = shifted_exp(start_BY.expand(B, Y)[plan.order_B])
-    end_BY, final_B1 = shifted_exp(end_BY.expand(B, Y)[plan.order_B])
-    forward_NY, scale_N1 = _forward(weights_NY, matrix_BYY, start_BY, plan.counts)
-    mass_B1 = (forward_NY[plan.last_B] * end_BY).sum(1, keepdim=True)
+        matrix_BYY = matrix_BYY[packing.order_B]
+    start_BY, first_B1 = shifted_exp(start_BY.expand(B, Y)[packing.order_B])
+    end_BY, final_B1 = shifted_exp(end_BY.expand(B, Y)[packing.order_B])
+    forward_NY, scale_N1 = _forward(weights_NY, matrix_BYY, start_BY, packing.counts)
+    mass_B1 = (forward_NY[packing.last_B] * end_BY).sum(1, keepdim=True)
     weights_NY = weights_NY / scale_N1
-    ends_NY = torch.zeros_like(forward_NY).index_copy_(0, plan.last_B, end_BY / mass_B1)
-    backward_NY = _backward(ends_NY, weights_NY, matrix_BYY, plan.counts)
+    ends_NY = torch.zeros_like(forward_NY).index_copy_(0, packing.last_B, end_BY / mass_B1)
+    backward_NY = _backward(ends_NY, weights_NY, matrix_BYY, packing.counts)
     level_N1 = (forward_NY * backward_NY).sum(1, keepdim=True).reciprocal()
-    log_z_B = plan.sentence_sums((scale_N1.double().log() + peak_N1).squeeze(1), T)
-    log_z_B[plan.order_B] += (mass_B1.double().log() + first_B1 + final_B1).squeeze(1)
+    log_z_B = packing.sentence_sums((scale_N1.double().log() + peak_N1).squeeze(1), T)
+    log_z_B[packing.order_B] += (mass_B1.double().log() + first_B1 + final_B1).squeeze(1)
     log_z_B += (chain.lengths_B - 1) * shift_B.double()
     worst_N = (backward_NY * scale_N1.reciprocal().clamp(min=1)).amax(1)
-    lost_B = plan.unpack(worst_N[:, None].double(), T).amax((1, 2)) * torch.finfo(chain.dtype).tiny
+    lost_B = packing.unpack(worst_N[:, None].double(), T).amax((1, 2)) * torch.finfo(chain.dtype).tiny
     ok_B = (lost_B * (T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
-    return Recursion(plan, matrix_BYY, forward_NY, backward_NY, weights_NY, level_N1, log_z_B, ok_B)
+    return Recursion(packing, matrix_BYY, forward_NY, backward_NY, weights_NY, level_N1, log_z_B, ok_B)
 
 
 def _step(rows_nY: Tensor, matrix_BYY: Tensor) -> Tensor:
-    """Multiply rows by per-sentence matrices, or by the shared one."""
+    """Multiply the rows of a step's n sentences by their matrices, or by the shared one."""
     if len(matrix_BYY) == 1:
         return rows_nY @ matrix_BYY[0]
     return torch.bmm(rows_nY[:, None], matrix_BYY[: len(rows_nY)])[:, 0]
@@ -187,7 +200,10 @@ def _forward(
 
 
 def _backward(added_NY: Tensor, weights_NY: Tensor, matrix_BYY: Tensor, counts: list[int]) -> Tensor:
-    """Compute x_{t-1} = P (w_t ∘ x_t) / c_t + added_{t-1}, from the last step to the first, in place of `added_NY`."""
+    """Compute x_{t-1} = P (w_t ∘ x_t) / c_t + added_{t-1}, from the last step to the first, in place of `added_NY`.
+
+    `weights_NY` is w / c.
+    """
     rows, weights = added_NY.split(counts), weights_NY.split(counts)
     turned_BYY = matrix_BYY.transpose(1, 2)
     for t in range(len(counts) - 1, 0, -1):
@@ -204,18 +220,18 @@ def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]
     Returns:
         Token part [B, T, Y], transition part [B, Y, Y], and `ok` [B].
     """
-    run = recur(chain)
-    plan, a_NY, b_NY = run.plan, run.forward_NY, run.backward_NY * run.level_N1
-    v_NY = plan.pack(along_BTY)
+    run = forward_backward(chain)
+    packing, a_NY, b_NY = run.packing, run.forward_NY, run.backward_NY * run.level_N1
+    v_NY = packing.pack(along_BTY)
     v_NY = v_NY - (a_NY * b_NY * v_NY).sum(1, keepdim=True)  # a constant per token changes nothing
     da_NY = a_NY * v_NY
-    rows, weights = da_NY.split(plan.counts), run.weights_NY.split(plan.counts)
+    rows, weights = da_NY.split(packing.counts), run.weights_NY.split(packing.counts)
     for t in range(1, len(rows)):
         rows[t].add_(_step(rows[t - 1][: len(rows[t])], run.matrix_BYY) * weights[t])
-    carried_NY = _backward(b_NY * v_NY, run.weights_NY, run.matrix_BYY, plan.counts)
+    carried_NY = _backward(b_NY * v_NY, run.weights_NY, run.matrix_BYY, packing.counts)
     parts = (a_NY, b_NY, da_NY, carried_NY - b_NY * v_NY, run.weights_NY * b_NY, run.weights_NY * carried_NY)
     token_BTY, pair_BYY = assemble_covariance(
-        chain.lengths_B, *(plan.unpack(part, chain.time) for part in parts)
+        chain.lengths_B, *(packing.unpack(part, chain.time) for part in parts)
     )
     return token_BTY, pair_BYY * transition_weights(chain)[0], run.ok_B
 
@@ -229,9 +245,16 @@ def assemble_covariance(
     u_BTY: Tensor,
     r_BTY: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return the covariances of tags and (up to their weights) of transitions, from both recursions and their tangents.
+    """Return the covariances of tags [B, T, Y] and of transitions [B, Y, Y], the latter without their factor P.
 
-    With u = w ∘ b / c and r = w ∘ (db + v ∘ b) / c.
+    Args:
+        lengths_B: Words of each sentence.
+        a_BTY: Forward rows.
+        b_BTY: Backward rows.
+        da_BTY: Tangents of the forward rows along the direction v.
+        db_BTY: Tangents of the backward rows.
+        u_BTY: w ∘ b / c.
+        r_BTY: w ∘ (db + v ∘ b) / c.
     """
     mean_B11 = end_rows(da_BTY * b_BTY, lengths_B).sum(1)[:, None, None]
     token_BTY = da_BTY * b_BTY + a_BTY * (db_BTY - b_BTY * mean_B11)

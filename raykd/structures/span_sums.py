@@ -1,6 +1,6 @@
 """Sums over all segmentations of a sentence: log-partition and marginals of BIOES tags.
 
-Shapes: B batch, T time (words), L labels, Y tags.
+Shapes: B batch, T time (words), L labels, Y tags, S = T + 1 boundaries of words.
 F[j] is the logarithm of the summed exponentiated scores of all segmentations of the first j words, G[i] of the words
 from i on. A segmentation of j + 1 words ends with an entity of the words i..j, or with word j outside:
 
@@ -14,6 +14,7 @@ outside every entity, so F is at least 0 and no score of −∞ makes it NaN.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,8 +28,6 @@ from raykd.structures.log_space import log_sum
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-_NONE = float("-inf")
 
 
 def log_partition(spans: Spans) -> Float[Tensor, " batch"]:
@@ -98,13 +97,13 @@ def _entity_and_outside_marginals(spans: Spans) -> tuple[Tensor, Tensor]:
 def _span_marginals(spans: Spans, before_BS: Tensor, after_BS: Tensor) -> Tensor:
     around_BTT = before_BS[:, :-1, None] + after_BS[:, None, 1:] - before_BS[:, -1:, None]
     logs_BTTL = spans.scores_BTTL + around_BTT.to(spans.dtype)[..., None]
-    return torch.where(spans.mask_BTT[..., None], logs_BTTL, _NONE).exp_()
+    return torch.where(spans.mask_BTT[..., None], logs_BTTL, -inf).exp_()
 
 
 def _steps(spans: Spans) -> Tensor:
     """Return w[b, i, j] in float64. Words of the padding are outside, so every sentence has T words."""
     summed_BTT = spans.scores_BTTL.detach().logsumexp(3).double()
-    steps_BTT = torch.where(spans.mask_BTT, summed_BTT, _NONE)
+    steps_BTT = torch.where(spans.mask_BTT, summed_BTT, -inf)
     word_BT = steps_BTT.diagonal(dim1=1, dim2=2)
     word_BT.copy_(torch.logaddexp(word_BT, torch.zeros_like(word_BT)))
     return steps_BTT
@@ -127,10 +126,13 @@ def _forward(steps_BTT: Tensor) -> Tensor:
 
 
 def _reference(spans: Spans, outside_BT: Tensor) -> Tensor:
-    """Return log Z [B] in float64 by plain operations, twice differentiable by autograd: marginals are its gradient."""
-    weights_BTT = log_sum(torch.where(spans.mask_BTT[..., None], spans.scores_BTTL.double(), _NONE), 3)
+    """Return log Z [B] in float64 by plain operations, twice differentiable by autograd.
+
+    The gradient in the scores of entities and in `outside_BT`, the scores of words outside, is their marginals.
+    """
+    weights_BTT = log_sum(torch.where(spans.mask_BTT[..., None], spans.scores_BTTL.double(), -inf), 3)
     diagonal_TT = torch.eye(spans.time, dtype=torch.bool, device=spans.device)
-    rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], _NONE)
+    rest_BTT = torch.where(diagonal_TT, outside_BT.double()[:, :, None], -inf)
     steps_BTT = log_sum(torch.stack([weights_BTT, rest_BTT], 3), 3)
     sums = [steps_BTT.new_zeros(spans.batch)]
     for j in range(spans.time):

@@ -52,6 +52,7 @@ def local_pair_moments(chain: Chain, temperature: float) -> tuple[Tensor, Tensor
     wide = _wide_enough(chain.detach(), temperature)
     single_BTY = _tempered_tokens(wide, temperature)
     left_BTY, right_BTY, weights_BYY = _rooted_factors(wide, temperature)
+    # tensors of pairs have T − 1 rows: words with one before them
     into_BTY = left_BTY[:, :-1] @ weights_BYY
     total_BT1 = (into_BTY * right_BTY[:, 1:]).sum(2, keepdim=True)
     scale_BT1 = torch.where(total_BT1 > 0, total_BT1, 1.0).reciprocal() * wide.mask_BT[:, 1:, None]

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
-from typing_extensions import override
 
 from raykd.structures.scaled import (
     LOST_MASS,
@@ -39,8 +38,8 @@ WARPS = {
     "product": {16: 1, 32: 1, 64: 8, 128: 16},
     "k_best": {16: 1, 32: 2, 64: 4, 128: 16},
 }
-"""Warps of a program by its block of tags: as few as keep the weights in registers, compiled for an H100 (in float32
-a thread spills at most 44 bytes up to 64 tags; at 128, 140, 2,500 and 136)."""
+"""Warps of a program by its block of tags: as few as keep the weights in registers, compiled for an H100. In float32 a
+thread spills at most 44 bytes up to 64 tags; at 128 tags 140, 2,500 and 136 bytes, in the order of the operations."""
 
 
 @triton.jit
@@ -50,7 +49,8 @@ def _ahead(
 ):  # fmt: skip
     """Run the forward sweep of one sentence: a into `left`, w / c into `scaled`, and the shifted log Z.
 
-    Returns the place of the sentence, its weights, and the mass of all its labellings.
+    Returns the number of the sentence, its words, a mask of the block's tags, the offset of its first row, the
+    transition and end weights, and Σ a · end at its last word.
     """
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
@@ -183,9 +183,9 @@ def _best(
 ):  # fmt: skip
     """Find the K best labellings of one sentence, and their scores.
 
-    `reached` [2, K, Y] has the K best scores of a prefix that ends in a tag, of this word and of the one before;
-    `origins` [T, K, Y] their origins, as rank · Y + tag. Into a tag, each tag before offers its K prefixes in order:
-    the best offer is is_best K times, and each time its tag offers the next.
+    `reached` [2, K, Y] has the K best scores of prefixes that end in a tag, at this word and at the one before;
+    `origins` [T, K, Y] the prefix that each extends, as rank · Y + tag. For each tag, `offers` holds the best prefix of
+    each tag before that is not used yet: K times the best offer is used, and replaced by the next prefix of its tag.
     """
     sentence = tl.program_id(0).to(tl.int64)
     size = tl.load(lengths + sentence)
@@ -259,8 +259,7 @@ class _Scores(NamedTuple):
     shift_B: Tensor
 
     @classmethod
-    @override
-    def of(cls, chain: Chain) -> _Scores:
+    def from_chain(cls, chain: Chain) -> _Scores:
         _, start_BY, end_BY = chain.filled()
         weights_BYY, shift_B = transition_weights(chain)
         (start_BY, first_B1), (end_BY, final_B1) = shifted_exp(start_BY), shifted_exp(end_BY)
@@ -274,7 +273,7 @@ class _Scores(NamedTuple):
         return (self.emissions_BTY, self.chain.lengths_B.long(), *parts)
 
     def ok(self, log_z_B: Tensor, worst_B: Tensor) -> Tensor:
-        """Check that underflow lost nothing of importance, per sentence; as in `scaled.recur`."""
+        """Check that underflow lost nothing of importance, per sentence; as in `scaled.forward_backward`."""
         _, T, Y = self.emissions_BTY.shape
         tiny = torch.finfo(self.chain.dtype).tiny
         return (worst_B * (tiny * T * Y * (Y + 1)) < LOST_MASS) & log_z_B.isfinite()
@@ -296,7 +295,7 @@ def _options(operation: str, tags: int) -> dict[str, int]:
 def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -> Sums:
     """Compute log Z, marginals and expected transitions by the fused kernel; as `scaled.sum_product`."""
     options = _options("sum_product", chain.tags)
-    scores = _Scores.of(chain.detach())
+    scores = _Scores.from_chain(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
     token_BTY, left_BTY, right_BTY = (torch.zeros_like(scores.emissions_BTY) for _ in range(3))
     log_z_B, worst_B = token_BTY.new_empty(2, B, dtype=torch.float64)
@@ -316,8 +315,8 @@ def sum_product(chain: Chain, *, token: bool, pair: bool, sides: bool = False) -
     log_z_B = log_z_B + scores.shift_B
     empty = token_BTY.new_empty(0)
     pair_BYY = summed_pairs(left_BTY, right_BTY) * scores.weights_BYY if pair else empty
-    sums = (left_BTY, right_BTY) if sides else (empty, empty)
-    return Sums(log_z_B, scores.ok(log_z_B, worst_B), token_BTY, pair_BYY, *sums)
+    factors = (left_BTY, right_BTY) if sides else (empty, empty)
+    return Sums(log_z_B, scores.ok(log_z_B, worst_B), token_BTY, pair_BYY, *factors)
 
 
 def covariance(chain: Chain, along_BTY: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -337,7 +336,7 @@ def _run_product(
     chain: Chain, direction_BTY: Tensor, *, posterior: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     options = _options("product", chain.tags)
-    scores = _Scores.of(chain.detach())
+    scores = _Scores.from_chain(chain.detach())
     B, T, Y = scores.emissions_BTY.shape
     a_BTY, step_BTY, b_BTY, da_BTY, db_BTY, through_BTY = scores.emissions_BTY.new_zeros(6, B, T, Y)
     log_z_B, worst_B, value_B, lost_B = a_BTY.new_empty(4, B, dtype=torch.float64)

@@ -1,6 +1,7 @@
 """Chains over very many tags (the pieces of a vocabulary), with more scores per batch than memory holds.
 
-Shapes: B batch, T time, D size, Y tags, K best, N tokens of a chunk: token b · T + t is at place t of sentence b.
+Shapes: B batch, T time, D size of a state, Y tags, K best, N tokens of a chunk. Chunks are ranges of the tokens of the
+padded batch: token b · T + t is word t of sentence b.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class UnscoredChain(Chain):
         tags: int,
         parameters: Sequence[Tensor] = (),
     ):
-        check_lengths(lengths_B, states_BTD, "emissions")
+        check_lengths(lengths_B, states_BTD, "states")
         self.__dict__.update(
             states_BTD=states_BTD, lengths_B=lengths_B, score=score, parameters=tuple(parameters), _tags=tags
         )
@@ -91,7 +92,7 @@ class UnscoredChain(Chain):
         return [slice(first, min(first + width, tokens)) for first in range(0, tokens, width)]
 
     def token_chain(self, states_ND: Tensor) -> Chain:
-        """Return tokens with given states as a chain, with one sentence per token."""
+        """Return a chain with one sentence per token, scored from the tokens' states."""
         return _single_token_chain(self.score(states_ND), self.lengths_B)
 
     def best_tags(self, k: int) -> tuple[Chain, Tensor]:
