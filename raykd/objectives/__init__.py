@@ -1,4 +1,6 @@
-"""Objectives: each is its hyper-parameters, states what it needs of a teacher, and builds its loss.
+"""Objectives: configurations of a loss, which state the teacher's signals that it needs, and build it.
+
+    kind        loss of a sentence                                   needs of the teacher
 
     gold        −log p_s(y*)                                         nothing
     top_1       −log p_s(ŷ₁) where there is no gold, gold elsewhere  the best path

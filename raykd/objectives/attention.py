@@ -1,4 +1,7 @@
-"""Attention distillation: the student's attention scores are drawn to the teacher's."""
+"""Attention distillation: the student's attention scores are drawn to the teacher's.
+
+Shapes: B batch, H heads, P pieces, Q pieces that a piece attends to.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,7 @@ class Attention(LayerMap):
                     scores_BHPQ.mean(1, keepdim=True) for scores_BHPQ in (student_BHPQ, teacher_BHPQ)
                 )
             inside_BP = length_mask(output.piece_lengths_B, student_BHPQ.shape[2])
+            # a model that did not read a sentence, which exceeds its length limit, leaves −∞
             unread_B = (student_BHPQ[:, 0, 0, 0] == -inf) | (teacher_BHPQ[:, 0, 0, 0] == -inf)
             inside_BP = inside_BP & ~unread_B[:, None]
             outside_B1PQ = ~(inside_BP[:, None, :, None] & inside_BP[:, None, None, :])

@@ -2,7 +2,7 @@
 
 The loss of independent labels is a sum over labels, so it can be computed for a chunk of labels at a time, as if each
 label were a sentence. Gradients are computed in the same way, from scores that are computed a second time, the
-teacher's included: gold labels with a teacher take 1.7 times as long as in one piece, measured on a CPU.
+teacher's included: gold labels with a teacher take 1.7 times as long as without chunks, measured on a CPU.
 
 Shapes: B batch, T labels of a sentence, N labels of all sentences or of a chunk, L losses, D size, Y tags.
 """
@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from raykd.forms.targets import Targets
+from raykd.objectives.labels import resize_labels
 from raykd.objectives.losses import Loss, Losses
 from raykd.signals import TeacherBatch
 from raykd.structures import UnscoredChain, chunk_tokens
@@ -78,15 +79,15 @@ def _in_chunks(
     losses: Sequence[Loss], output: Output, targets: Targets, teacher: TeacherBatch, kd_weight: float
 ) -> list[Losses]:
     chain: Any = output.distribution
-    names: list[list[str]] = []
+    part_names: list[list[str]] = []
 
     def compute_chunk(chunk: slice, states_ND: Tensor, *hidden_ND: Tensor) -> Tensor:
-        """Return all losses of a chunk, each followed by its parts [L, N]."""
+        """Return all losses of a chunk [L, N], each followed by its parts, and note the names of these."""
         hidden = {layer: states[:, None] for layer, states in zip(output.hidden, hidden_ND, strict=True)}
         chunk_output = replace(output, distribution=chain.token_chain(states_ND), hidden=hidden)
-        read = _chunk_targets(targets, chain, chunk), _chunk_teacher(teacher, chain, chunk)
-        results = [loss(chunk_output, *read, kd_weight=kd_weight) for loss in losses]
-        names[:] = [[*result.parts] for result in results]
+        chunk_inputs = _chunk_targets(targets, chain, chunk), _chunk_teacher(teacher, chain, chunk)
+        results = [loss(chunk_output, *chunk_inputs, kd_weight=kd_weight) for loss in losses]
+        part_names[:] = [[*result.parts] for result in results]
         return torch.stack(
             [value for result in results for value in (result.total_B, *result.parts.values())]
         )
@@ -96,18 +97,18 @@ def _in_chunks(
     values_LN = _Chunked.apply(compute_chunk, chain.chunks(), len(rows_ND), *rows_ND, *shared)
     # Scores on padding are arbitrary and must not count.
     values_LB = torch.where(chain.mask_BT, values_LN.unflatten(1, (chain.batch, chain.time)), 0).sum(2)
-    rest = iter(values_LB)
-    return [Losses(next(rest), {name: next(rest) for name in part_names}) for part_names in names]
+    values = iter(values_LB)
+    return [Losses(next(values), {name: next(values) for name in names}) for names in part_names]
 
 
 def _chunk_targets(targets: Targets, chain: Chain, chunk: slice) -> Targets:
-    wide_BT = torch.nn.functional.pad(targets.tags_BT, (0, max(0, chain.time - targets.tags_BT.shape[1])))
+    labels_BT = resize_labels(targets.tags_BT, chain.time)
     labelled_BT = targets.labelled_B[:, None].expand(-1, chain.time)
-    return Targets(wide_BT[:, : chain.time].flatten()[chunk, None], labelled_BT.flatten()[chunk])
+    return Targets(labels_BT.flatten()[chunk, None], labelled_BT.flatten()[chunk])
 
 
 def _chunk_teacher(teacher: TeacherBatch, chain: Chain, chunk: slice) -> TeacherBatch:
-    """Return the signals of a chunk's tokens, as far as objectives on labels read them."""
+    """Return the signals of a chunk's tokens that objectives with `by_label` read; the others are left out."""
     with torch.no_grad():
         chunk_chain, marginals = (
             part if part is None else chunk_tokens(part, chunk) for part in (teacher.chain, teacher.marginals)
@@ -147,20 +148,22 @@ class _Chunked(Function):
         rows, needs_gradient = ctx.saved_tensors, ctx.needs_input_grad[3:]
         gradients: dict[int, Tensor] = {}
         for chunk in ctx.chunks:
-            # `forward` has read all checks, so the GPU is not waited for again.
+            # `forward` has read all checks, so the program need not wait for the GPU again.
             with torch.enable_grad(), deferred_checks():
                 chunk_rows = [
                     rows_ND[chunk].detach().requires_grad_(needed)
                     for rows_ND, needed in zip(rows, needs_gradient, strict=False)
                 ]
                 values_LN = ctx.compute_chunk(chunk, *chunk_rows)
-            read = {
+            differentiated = {
                 place: rows_ND
                 for place, rows_ND in enumerate((*chunk_rows, *ctx.shared))
                 if needs_gradient[place]
             }
-            parts = torch.autograd.grad(values_LN, [*read.values()], scale_LN[:, chunk], allow_unused=True)
-            for place, part in zip(read, parts, strict=True):
+            parts = torch.autograd.grad(
+                values_LN, [*differentiated.values()], scale_LN[:, chunk], allow_unused=True
+            )
+            for place, part in zip(differentiated, parts, strict=True):
                 if part is None:
                     continue
                 if place < len(rows):

@@ -1,4 +1,7 @@
-"""Hidden-state distillation of all pieces; layer 0 is the embeddings."""
+"""Hidden-state distillation of all pieces; layer 0 is the embeddings.
+
+Shapes: B batch, P pieces, D size.
+"""
 
 from __future__ import annotations
 

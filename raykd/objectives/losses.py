@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of a batch, in nats, summed over the labels of each sentence.
+    """Losses of a batch, summed over the labels or pieces of each sentence.
 
     Attributes:
-        total_B: Loss of each sentence.
-        parts: Kind of objective to its share of the loss [B].
+        total_B: Loss of each sentence, which is trained.
+        parts: Kind of objective to its loss [B], before the weights of a mix; `kind.2` is the second of a kind.
     """
 
     total_B: Tensor

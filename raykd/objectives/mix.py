@@ -39,13 +39,13 @@ class Part(Frozen):
 class Mix(Objective):
     """Σ_i w_i · loss_i of several objectives; weights may be searched.
 
-    The only objective of a stage, if it is annealed, is such a mix: λ · loss + (1 − λ) · labels (teacher annealing,
+    A stage with one objective that anneals trains on such a mix: λ · loss + (1 − λ) · labels (teacher annealing,
     Wang et al., ACL 2020, §3.3).
 
     Parts may be restricted to labelled or to unlabelled text. Their losses are divided by the share of that text, a
     constant of the stage. So the mean over an epoch is Eq. 7 of Mukherjee & Awadallah 2020 (without gradient clipping):
     α times the mean over labelled sentences, plus the mean over unlabelled ones of (β · representation + γ · logits).
-    No batch depends on how the workers divide it.
+    The share within one batch would depend on how the workers divide the batch.
     """
 
     kind: Literal["mix"] = "mix"

@@ -34,7 +34,7 @@ class Objective(Frozen):
     text: ClassVar[Text] = "all"
     """Text on which a stage with this objective is trained by default. Gold labels do not exist for unlabelled text."""
     anneals: ClassVar[bool] = True
-    """True if λ weighs the only objective of a stage against labels. Labels and mixes have no λ of their own."""
+    """True if a stage with this objective alone trains on λ · loss + (1 − λ) · loss of labels."""
     follows_lambda: ClassVar[bool] = False
     """True if λ is among the weights of the objective."""
     reads_labels: ClassVar[bool] = False
@@ -44,8 +44,8 @@ class Objective(Frozen):
     maxent_only: ClassVar[bool] = False
     """True if teacher and student must both be without transitions."""
     by_label: ClassVar[bool] = True
-    """True if the loss of independent labels is a sum over labels, and reads of a label only scores and states.
-    `compute_losses` may then compute it for some labels at a time."""
+    """True if, for a student with independent labels, the loss is a sum over labels, each computed from the label's
+    scores and states alone. `compute_losses` may then compute it for some labels at a time."""
     reads_pairs: ClassVar[bool] = False
     """True if a student with transitions needs the teacher's pairs of neighbouring tags in addition to `needs`."""
 
@@ -113,7 +113,7 @@ class Objective(Frozen):
         return self.loss(output.distribution, teacher)  # type: ignore[arg-type]
 
     def loss(self, student: Chain, teacher: TeacherBatch) -> Float[Tensor, " batch"]:
-        """Return the loss per sentence [B] between two distributions.
+        """Return the loss per sentence [B] of an objective that reads the student's distribution alone.
 
         Args:
             student: Distribution of the student.
@@ -149,7 +149,7 @@ def marginals_chain(teacher: TeacherBatch, kind: str, *, softened: bool) -> Chai
     Args:
         teacher: Signals of the teacher.
         kind: Kind of the objective, for the message.
-        softened: Whether the scores are to be divided by a temperature, for which marginals are not enough.
+        softened: Whether the scores will be divided by a temperature, for which marginals are not enough.
 
     Raises:
         ValueError: The batch has neither a chain nor marginals, or `softened` is set and it has only marginals.
@@ -195,7 +195,7 @@ def best_paths(
 ) -> tuple[Int[Tensor, "batch best time"], Float[Tensor, "batch best *time"]]:
     """Return the k best paths [B, K, T] and their scores [B, K]; −∞ if a sentence has fewer.
 
-    For a parser, return the k best labels of every word, with scores [B, K, T].
+    For a parser, return the k best labels of each word [B, K, T], with log-probabilities [B, K, T].
 
     Args:
         teacher: Signals of the teacher, with K ≥ k stored paths.
@@ -212,13 +212,13 @@ def best_paths(
     stored = teacher.paths_BKT.shape[1]
     if stored < k:
         raise ValueError(
-            f"objective {kind!r} asks for k = {k} paths and {stored} are stored; precompute k = {k}"
+            f"objective {kind!r} needs k = {k} paths and {stored} are stored; precompute k = {k}"
         )
     return teacher.paths_BKT[:, :k], teacher.scores_BK[:, :k]
 
 
 def has_transitions(chain: Chain) -> bool:
-    """Return True if the chain scores transitions, first or last tags; a MaxEnt model does not.
+    """Return True if a transition, start or end score of the chain is not 0; a MaxEnt model has none.
 
     Args:
         chain: Any chain.

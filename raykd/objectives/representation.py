@@ -1,4 +1,7 @@
-"""Representation transfer: the student's hidden states are drawn to the teacher's."""
+"""Representation transfer: the student's hidden states are drawn to the teacher's.
+
+Shapes: B batch, W labels of a sentence, D size of the teacher's states.
+"""
 
 from __future__ import annotations
 

@@ -36,5 +36,4 @@ SINGLE: tuple[type[Objective], ...] = (
     Attention,
 )
 
-# One value for type checkers and at run time: where shapes are checked, the branches of type checkers are run.
 SingleObjective = Annotated[Union[(*SINGLE,)], Field(discriminator="kind")]

@@ -22,8 +22,8 @@ class Token(Objective):
     """Σ_t CE(p_t(y_t), p_s(y_t)) between MaxEnt models (Wang et al., ACL 2020, §2.2).
 
     Minimal, at the teacher's entropy, iff the distributions of both models agree (at ϑ = 1, or with both sides
-    tempered). With a chain on either side these would not be its token distributions: use `posterior` or `structural`.
-    A teacher that is no chain gives its token marginals.
+    tempered). With a chain on either side, softmaxed emissions are not its token distributions: use `posterior` or
+    `structural`. A teacher that is no chain gives its token marginals.
     """
 
     kind: Literal["token"] = "token"
@@ -42,11 +42,11 @@ class Token(Objective):
         from raykd.objectives.softmax import softmax_cross_entropy
 
         chain = marginals_chain(teacher, self.kind, softened=False)
-        for side, model in (
+        for side, is_chain in (
             ("teacher", has_transitions(chain)),
             ("student", student.transitions is not None),
         ):
-            if model:
+            if is_chain:
                 hint = "give it decoder maxent" if side == "student" else "choose a MaxEnt teacher"
                 raise ValueError(
                     f"objective 'token' is between MaxEnt models and the {side} is a chain; {hint}"

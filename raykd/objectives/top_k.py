@@ -39,5 +39,5 @@ class TopK(Objective):
 
         paths_BKT, scores_BK = best_paths(teacher, self.k, self.kind)
         exists_BK = (scores_BK > float("-inf")).to(student.dtype)
-        # The best path always exists; the floor keeps a chain that forbids everything from dividing 0 by 0.
+        # No path exists if the teacher's chain forbids all of them: the weights are then 0 / 1 and not 0 / 0.
         return path_loss(student, paths_BKT, exists_BK / exists_BK.sum(1, keepdim=True).clamp_min(1))

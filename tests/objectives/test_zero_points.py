@@ -192,7 +192,7 @@ def test_top_wk_with_one_path_is_top_k_with_one_path():
 
 def test_more_paths_than_stored_is_refused():
     case = make_case(7, k=2)
-    with pytest.raises(ValueError, match=r"asks for k = 5 paths and 2 are stored; precompute k = 5"):
+    with pytest.raises(ValueError, match=r"needs k = 5 paths and 2 are stored; precompute k = 5"):
         TopWK(k=5).loss(case.student, case.signals)
 
 
