@@ -50,9 +50,9 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """The folder of one signal, by the name of the signal."""
+    """The id of one stored signal, by the name of the signal."""
 
-    folders: dict[str, str]
+    stored_ids: dict[str, str]
 
 
 def lengths_of(sentences: int) -> np.ndarray:

@@ -454,8 +454,8 @@ def _source(
     signals = {need.name: teacher.signal_id(need, student_text) for need in stored}
     if student_text.id == teacher.text.id:
         return Source(teacher.run.id, covered, signals)
-    folders = {need.name: teacher.signal_id(need, teacher.text) for need in stored}
-    return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=folders)
+    stored_ids = {need.name: teacher.signal_id(need, teacher.text) for need in stored}
+    return Source(teacher.run.id, covered, signals, text_id=teacher.text.id, stored=stored_ids)
 
 
 def as_json(config: BaseModel) -> PlainObject:

@@ -26,7 +26,7 @@ FEATURES = Need("features")
 class _Source:
     """The features of one text, in the form that a transfer set reads."""
 
-    folders: Mapping[str, str]
+    stored_ids: Mapping[str, str]
 
 
 class EncoderRows:

@@ -55,7 +55,7 @@ class Source(Protocol):
     """The signals of one teacher for one text."""
 
     @property
-    def folders(self) -> Mapping[str, str]:
+    def stored_ids(self) -> Mapping[str, str]:
         """Ids of the stored signals by `Need.name`."""
         ...
 

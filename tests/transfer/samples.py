@@ -121,7 +121,7 @@ class FakeParser(FakeTeacher):
 class Source:
     """Ids of the signals of one teacher for one text."""
 
-    folders: Mapping[str, str]
+    stored_ids: Mapping[str, str]
 
     @staticmethod
     def of(
