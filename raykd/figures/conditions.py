@@ -105,7 +105,10 @@ class Condition:
         return None not in values.values() and bool(evaluate_expression(self.tree, values))
 
     def margin(self, values: Values) -> float:
-        """Return the miss of the condition as a share of its threshold; 0 or less if the condition holds."""
+        """Return the miss of the condition as a share of its threshold; 0 or less if the condition holds.
+
+        A condition without a value for the trial is missed by `NOT_KNOWN`.
+        """
         if None in values.values():
             return NOT_KNOWN
         try:
@@ -161,6 +164,7 @@ def evaluate_expression(tree: ast.expr, values: Values) -> float | str:
 
 
 def _margin(tree: ast.expr, values: Values) -> float:
+    """Return `Condition.margin` without regard to equal sides; of several parts joined by `and` the largest counts."""
     match tree:
         case ast.BoolOp(op=op, values=parts):
             margins = [_margin(part, values) for part in parts]
@@ -174,6 +178,7 @@ def _margin(tree: ast.expr, values: Values) -> float:
 
 
 def _miss(op: ast.cmpop, left: float | str, right: float | str) -> float:
+    """Return the miss of one comparison as a share of its right side; negative if the comparison holds with room."""
     if isinstance(left, str) or isinstance(right, str):
         return 0.0 if COMPARISON[type(op)](left, right) else 1.0
     difference = (left - right) / (abs(right) or 1.0)
@@ -202,10 +207,11 @@ def _subscript(tree: ast.Subscript) -> str:
 
 
 def _refuse(node: ast.AST, score_name: str) -> None:
+    """Raise ConditionError for a part of an expression that conditions cannot have."""
     if isinstance(node, ast.Subscript):
         if not (isinstance(node.value, ast.Name) and node.value.id in DEV.accepted_names(score_name)):
             raise ConditionError(
-                f"{ast.unparse(node)!r} is not understood; a language's dev score is {score_name}[en]"
+                f"{ast.unparse(node)!r} is not understood; write a language's dev score as {score_name}[en]"
             )
         return
     if isinstance(node, ast.Name):
@@ -239,21 +245,10 @@ def _is_objective(node: ast.Compare) -> bool:
 
 
 ALLOWED = (
-    *(
-        ast.BinOp,
-        ast.UnaryOp,
-        ast.BoolOp,
-        ast.Compare,
-        ast.Load,
-        ast.And,
-        ast.Or,
-        ast.Not,
-        ast.USub,
-        ast.UAdd,
-    ),
-    *ARITHMETIC,
-    *COMPARISON,
-)
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Load, ast.And, ast.Or, ast.Not, ast.USub, ast.UAdd,
+    *ARITHMETIC, *COMPARISON,
+)  # fmt: skip
+"""Nodes of the syntax tree that an expression may have beside names and numbers."""
 
 
 def _is_condition(node: ast.expr) -> bool:

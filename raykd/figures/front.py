@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from raykd.figures.pareto import hypervolume, non_dominated
-from raykd.figures.table import Direction, Directions, Figure, objective_values, selectable_figures
+from raykd.figures.pareto import Direction, hypervolume, non_dominated
+from raykd.figures.table import Directions, Figure, objective_values, selectable_figures
 from raykd.figures.trial import Teacher, Trial
 
 GOLD = "gold"
@@ -111,7 +111,7 @@ def hypervolume_history(
 
 
 def _shares(eligible: Sequence[Trial], teachers: Sequence[Teacher], objectives: Directions) -> np.ndarray:
-    """[trials, objectives]: scores as they are, costs as shares of the teacher's cost, so that less is better."""
+    """Scores as they are, and costs as shares of the teacher's cost, of which less is better; [trials, objectives]."""
     figures = selectable_figures(teachers[0].score_name)
     columns = zip(objectives, _table(eligible, objectives).T, strict=True)
     return np.stack([_share(figures[name], values, teachers[0]) for name, values in columns], axis=1)
@@ -121,11 +121,12 @@ def _share(figure: Figure, values: np.ndarray, teacher: Teacher) -> np.ndarray:
     """Return the trials' values of one figure; for a figure to be maximised, such as a speed, shares of its inverse."""
     if figure.score:
         return values
-    larger = figure.direction == "max"
-    unknown = 1.0 if figure.against else float(values.min() if larger else values.max())
-    reference = figure.read(teacher) or unknown or 1.0
+    larger_is_better = figure.direction == "max"
+    worst = float(values.min() if larger_is_better else values.max())
+    fallback = 1.0 if figure.against else worst  # a ratio to the teacher is 1 for the teacher itself
+    reference = figure.read(teacher) or fallback or 1.0
     with np.errstate(divide="ignore"):  # the inverse of 0 is outside the box
-        return reference / values if larger else values / reference
+        return reference / values if larger_is_better else values / reference
 
 
 def _directions(teachers: Sequence[Teacher], objectives: Directions) -> tuple[Direction, ...]:
@@ -243,5 +244,5 @@ def _schedule(trial: Trial) -> dict[str, object]:
 
 
 def _table(trials: Sequence[Trial], objectives: Directions) -> np.ndarray:
-    """[trials, objectives]."""
+    """The trials' values of the objectives, [trials, objectives]."""
     return np.array([objective_values(trial, objectives) for trial in trials], dtype=np.float64)

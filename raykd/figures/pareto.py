@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
 Direction = Literal["max", "min"]
+"""The better direction of an objective."""
 SIGNS = {"max": 1.0, "min": -1.0}
 
 

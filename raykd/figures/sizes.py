@@ -34,14 +34,21 @@ class Shape:
     export: bytes = b""
 
     def change(self, pieces: int) -> int | None:
-        """Return how many more numbers (fewer if negative) the model has with so many pieces; None if unknown."""
+        """Return the difference in the number of parameters if the vocabulary had `pieces` pieces.
+
+        Args:
+            pieces: Pieces of the other vocabulary; 0 if unknown.
+
+        Returns:
+            Parameters with the other vocabulary less those of the model; None if unknown.
+        """
         if pieces == self.pieces:
             return 0
         return sum((pieces - len(table)) * table.shape[1] for table in self.embeddings) if pieces else None
 
     @property
     def text_change(self) -> int:
-        """The change in numbers with only the text's pieces; 0 if they are unknown."""
+        """The change in the number of parameters with only the text's pieces; 0 if they are unknown."""
         return self.change(self.text_pieces) or 0
 
 

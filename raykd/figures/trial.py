@@ -23,11 +23,11 @@ UNFINISHED = ("RUNNING", "FAILED")
 STRATEGY = "strategy.name"
 """The setting with the name of a trial's strategy, if its stages have one."""
 MOST_APART = 3
-"""Most differing settings that are shown for a trial."""
+"""Maximum number of differing settings shown for a trial."""
 INDEPENDENT = "independent"
 """The decoding that every table names: the one of the papers for MaxEnt models."""
-SIZES = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
-"""Sizes in a student's short name, if they are not 0 → their letters."""
+SIZE_LETTERS = {"embedding_dim": "E", "hidden_dim": "H", "character_dim": "C"}
+"""Setting of a size → its letter in a student's short name; a size of 0 is left out."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def shape_name(student: PlainObject) -> str:
     Args:
         student: Settings of the student, as `section` returns them.
     """
-    parts = [f"{letter}{student[key]}" for key, letter in SIZES.items() if student.get(key)]
+    parts = [f"{letter}{student[key]}" for key, letter in SIZE_LETTERS.items() if student.get(key)]
     if (layers := student.get("layers") or 1) != 1:  # a checkpoint's number of layers is not shown
         parts.append(f"L{layers}")
     if "decoder" in student:

@@ -20,9 +20,10 @@ import torch
 from raykd.corpora.pretrained import HFVocabulary
 from raykd.deploy.onnx_files import Session, float32_file, int8_file
 from raykd.errors import ExportError
+from raykd.figures.figure_values import compute_sizes
 from raykd.figures.results import Cost
 from raykd.figures.sizes import Shape
-from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime, compute_sizes
+from raykd.figures.table import BYTES, ENDINGS, LATENCY, SIZES, TRAINING_SPEED, Runtime
 from raykd.identity import PlainObject, identity
 from raykd.layers.ensemble import Ensemble
 from raykd.layers.model import Model

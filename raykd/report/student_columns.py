@@ -6,19 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from raykd.figures.figure_values import has_values, language_values
 from raykd.figures.results import GROUPS, Group, Part
-from raykd.figures.table import (
-    DEV,
-    TARGET,
-    TARGET_DEV,
-    TEST,
-    Directions,
-    Figure,
-    cost_columns,
-    has_values,
-    language_values,
-    score_figures,
-)
+from raykd.figures.table import DEV, TARGET, TARGET_DEV, TEST, Directions, Figure, cost_columns, score_figures
 from raykd.figures.trial import Trial, TrialOrTeacher, common_score_label, common_score_name, target_languages
 from raykd.report.front_rows import FrontRow
 from raykd.report.readable_numbers import FORMS, NONE, change, gain, percent, spread

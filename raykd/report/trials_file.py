@@ -11,17 +11,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from raykd.figures.figure_values import has_values, language_values, score_values
 from raykd.figures.front import pareto_front
-from raykd.figures.table import (
-    COSTS,
-    OBJECTIVES,
-    TARGET_DEV,
-    Directions,
-    has_values,
-    language_values,
-    score_figures,
-    score_values,
-)
+from raykd.figures.table import COSTS, OBJECTIVES, TARGET_DEV, Directions, score_figures
 from raykd.figures.trial import Trial, common_score_name, target_languages
 from raykd.report.student_columns import source_languages
 

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from raykd.figures.cost_grid import Grid
+from raykd.figures.figure_values import combine_model_costs
 from raykd.figures.results import Cost, RunResult, Scores
-from raykd.figures.table import COSTS, combine_model_costs
+from raykd.figures.table import COSTS
 from raykd.figures.trial import Teacher, Trial
 from raykd.identity import PlainObject, PlainValue
 from raykd.recipes.recipe import SEED

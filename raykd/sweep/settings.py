@@ -12,8 +12,8 @@ from raykd.corpora import Corpus, read_corpus
 from raykd.corpora.config import CorpusConfig
 from raykd.deploy.pos_models import open_pos_model
 from raykd.errors import RunError
+from raykd.figures.figure_values import combine_model_costs
 from raykd.figures.results import Cost, RunResult, Scores
-from raykd.figures.table import combine_model_costs
 from raykd.identity import PlainObject
 from raykd.precompute.model_cost import find_cost
 from raykd.progress import with_progress

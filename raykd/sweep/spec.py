@@ -8,11 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from raykd.figures.table import (
-    Direction,
-    Directions,
-    default_objectives,
-)
+from raykd.figures.pareto import Direction
+from raykd.figures.table import Directions, default_objectives
 from raykd.identity import PlainObject, PlainValue, identity
 from raykd.objectives import Top1
 from raykd.recipes.card_config import CardConfig

@@ -20,7 +20,8 @@ from typing import Any
 
 from mlflow.entities import Dataset, Metric
 
-from raykd.figures.table import COSTS, DEV, TARGET_DEV, language_values, score_figures, score_values
+from raykd.figures.figure_values import language_values, score_values
+from raykd.figures.table import COSTS, DEV, TARGET_DEV, score_figures
 from raykd.figures.trial import Trial, TrialOrTeacher
 from raykd.identity import PlainObject
 

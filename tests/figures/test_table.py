@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from raykd.errors import SpecError
+from raykd.figures.figure_values import combine_model_costs
 from raykd.figures.front import front_hypervolume, pareto_front
 from raykd.figures.results import Cost, Scores
 from raykd.figures.table import (
@@ -18,7 +19,6 @@ from raykd.figures.table import (
     FIGURES,
     OBJECTIVES,
     Figure,
-    combine_model_costs,
     default_objectives,
     objective_fault,
     selectable_figures,

@@ -9,7 +9,7 @@ import torch
 
 from raykd.cluster.connection import topology
 from raykd.deploy.onnx_files import float32_file, onnx_files
-from raykd.figures import table
+from raykd.figures import figure_values
 from raykd.figures.results import Cost
 from raykd.figures.sizes import parameters
 from raykd.figures.table import EXPORTED, PARAMETERS, SIZES
@@ -101,7 +101,7 @@ def test_where_a_size_is_new_stored_shapes_are_measured_again(tmp_path, timed, m
     run, storage = student_of(preparation), preparation.storage
     before = measure_cost(storage.uri, run)
     twice = replace(PARAMETERS, name="twice", of_shape=lambda shape: 2 * parameters(shape))
-    for module in (table, model_cost):
+    for module in (figure_values, model_cost):
         monkeypatch.setattr(module, "SIZES", (*SIZES, twice))
     assert find_cost(storage, run) is None
     after = measure_cost(storage.uri, run)

@@ -79,7 +79,10 @@ def test_no_student_is_the_closest_to_a_condition_that_divides_by_zero():
         ("f1 > 'high'", "'high' is not a number"),
         ("'structural' == objective", "'structural' is not a number"),
         ("objective + 'x' == 'structural'", "'x' is not a number"),
-        ("latency_ms[en] < 3", r"'latency_ms\[en\]' is not understood; a language's dev score is f1\[en\]"),
+        (
+            "latency_ms[en] < 3",
+            r"'latency_ms\[en\]' is not understood; write a language's dev score as f1\[en\]",
+        ),
         ("test_f1[en] > 0.5", "is not understood"),
         ("f1 > True", "True is not a number"),
         ("f1 ** 2 > 0.5", "not understood here"),

@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter
 
 import raykd
-from raykd.figures.table import combine_model_costs
+from raykd.figures.figure_values import combine_model_costs
 from raykd.layers.contextual import ContextualConfig, EncoderConfig
 from raykd.layers.frozen_encoder import EncoderFeatures
 from raykd.layers.model import load_weights
