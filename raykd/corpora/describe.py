@@ -14,7 +14,7 @@ from raykd.corpora.corpus import Corpus, corpus_id
 from raykd.corpora.label_counts import label_counts
 from raykd.corpora.sentence import SEPARATOR
 from raykd.forms import TREE
-from raykd.forms.form import LabelledSentence
+from raykd.forms.form_types import LabelledSentence
 from raykd.forms.tree.codes import ENCODINGS, Encoding, encode_part
 from raykd.forms.tree.drawing import is_projective
 from raykd.identity import PlainObject

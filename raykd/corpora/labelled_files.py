@@ -33,7 +33,7 @@ from raykd.corpora.tag_faults import find_spellings, without_unknown_tags
 from raykd.corpora.utterance_files import PARSERS as UTTERANCES
 from raykd.errors import Fault, SpecError
 from raykd.forms import LabelForm
-from raykd.forms.form import LabelledSentence
+from raykd.forms.form_types import LabelledSentence
 from raykd.forms.tag_schemes import FileScheme
 from raykd.identity import PlainObject
 from raykd.spec import Document, Frozen, check, with_overrides

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from raykd.forms.flat import FLAT
-from raykd.forms.form import LabelForm, TagSet
+from raykd.forms.form import LabelForm
 from raykd.forms.labels import Labels
 from raykd.forms.pieces import PIECES
 from raykd.forms.spans import SPANS
 from raykd.forms.steps import STEPS
+from raykd.forms.tag_set import TagSet
 from raykd.forms.tree import TREE
 from raykd.forms.utterance import UTTERANCES
 from raykd.identity import PlainObject

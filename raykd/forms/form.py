@@ -11,12 +11,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 from typing_extensions import override
 
+from raykd.forms.form_types import (
+    AllowedTransitions,
+    CorpusFacts,
+    ExportedModel,
+    LabelledSentence,
+    PosLists,
+    ScoredWords,
+    StringLists,
+)
+from raykd.forms.tag_set import TagSet
 from raykd.identity import PlainObject
 from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ScoresByLabel, words_by_label
@@ -28,85 +37,7 @@ if TYPE_CHECKING:
 
     from raykd.forms.labels import Labels
     from raykd.forms.targets import LabelColumn, ModelOutput, TargetColumn
-    from raykd.structures import LegalTransitions
     from raykd.structures.labelled_arcs import ArcsOnLabels, LabelledArcs
-
-StringLists = Sequence[Sequence[str]]
-"""One list of strings for each sentence: its words or its labels."""
-PosLists = Sequence[Sequence[str] | None]
-"""The parts of speech of sentences; None for a sentence without known ones."""
-ExportedArc = tuple[int, str, float, bool]
-"""An exported parser's output for a word: head, relation, their probability, and whether the head was repaired."""
-ScoredWords = Sequence[Sequence[bool]] | None
-"""Bool for each word of each sentence: whether it is scored; None: all words are."""
-AllowedTransitions = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Tags that may follow each other, bool [from, to], begin a sentence, bool [Y], and end it, bool [Y]."""
-
-
-class CorpusFacts(Protocol):
-    """The parts of a corpus read by label forms."""
-
-    @property
-    def tag_set(self) -> TagSet:
-        """The tags of the corpus."""
-        ...
-
-    @property
-    def pos(self) -> tuple[str, ...]:
-        """The parts of speech of a treebank; empty for any other corpus."""
-        ...
-
-    @property
-    def parts(self) -> Mapping[str, pa.Table]:
-        """The tables of the parts, by their names."""
-        ...
-
-
-class LabelledSentence(NamedTuple):
-    """A sentence with its labels in raykd's internal scheme."""
-
-    tokens: Sequence[str]
-    tags: Sequence[str]
-    unit: Literal["word", "sentence"] = "word"
-    """Unit that one label belongs to."""
-    heads: Sequence[int] | None = None
-    """Heads of a tree, one for each word: 0 is the root, h the word h − 1."""
-    pos: Sequence[str] | None = None
-    """Parts of speech, where they are known."""
-
-
-class ExportedTrees(Protocol):
-    """The meaning of an exported parser's labels."""
-
-    @property
-    def relations(self) -> Sequence[str]:
-        """The names of the relations."""
-        ...
-
-
-class ExportedModel(Protocol):
-    """An exported model, as far as label forms call it."""
-
-    labels: tuple[str, ...]
-
-    @property
-    def trees(self) -> ExportedTrees | None:
-        """The meaning of a parser's labels; None for any other model."""
-        ...
-
-    def label(self, sentences: StringLists, *, batch: int) -> list[list[str]]:
-        """Return the labels of the words of the sentences."""
-        ...
-
-    def intents_and_slots(self, sentences: StringLists, *, batch: int) -> list[tuple[str, list[str]]]:
-        """Return the intents of utterances and the slots of their words."""
-        ...
-
-    def arcs(
-        self, sentences: StringLists, pos: PosLists | None, *, batch: int
-    ) -> Sequence[Sequence[ExportedArc]]:
-        """Return the arcs of the words of the sentences."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -118,7 +49,7 @@ class LabelForm:
     scheme: ClassVar[str]
     """Name of the internal tags in messages and stored labels."""
     reads: ClassVar[tuple[str, ...]]
-    """Schemes of files whose tags are converted to this form; the first is the one that is written."""
+    """Schemes of files whose tags are converted to this form; tags are written to files in the first."""
     file_scheme: ClassVar[Literal["auto", "flat"]] = "auto"
     """Scheme of files that do not state one."""
     title: ClassVar[str]
@@ -142,7 +73,7 @@ class LabelForm:
     reads_heads: ClassVar[bool] = False
     """True if gold labels have heads."""
     always_known: ClassVar[frozenset[str]] = frozenset({OUTSIDE})
-    """Labels known to every model."""
+    """Labels of a file that count as known even where no model predicts them."""
     has_student_labels: ClassVar[bool] = False
     """True if a student predicts labels made from those of the corpus (`student_labels`)."""
     generates: ClassVar[bool] = False
@@ -165,7 +96,7 @@ class LabelForm:
         return tag
 
     def labels_in(self, tags: Iterable[str], scheme: str) -> set[str]:
-        """Return the labels for `tag_set`.
+        """Return the labels in the tags of a file; `tag_set` makes a tag set of them.
 
         Args:
             tags: Distinct tags of a file.
@@ -285,8 +216,10 @@ class LabelForm:
         if corpus_form == self:
             return None
         tags = corpus.tag_set.tags
-        some = ", ".join((*tags[:4], "…") if len(tags) > 4 else tags)
-        problem = f"its tags are {corpus_form.scheme} ({some}), and task {task!r} needs {self.scheme} tags"
+        examples = ", ".join((*tags[:4], "…") if len(tags) > 4 else tags)
+        problem = (
+            f"its tags are {corpus_form.scheme} ({examples}), and task {task!r} needs {self.scheme} tags"
+        )
         if self.words_in_front or corpus_form.words_in_front:
             return problem, "set corpus.source, or another task"
         return problem, f"{self.scheme_hint}, or another task"
@@ -316,7 +249,7 @@ class LabelForm:
             arcs: Arcs of a batch, as the parser scores them.
             rows: Rows in `gold` of the sentences of the batch, int64 [B].
         """
-        raise TypeError(f"labels of {self.name} say nothing of arcs")
+        raise TypeError(f"labels of {self.name} have no arcs")
 
     def targets(self, table: pa.Table, *, pos: Sequence[str], labels: Labels) -> TargetColumn:
         """Return the targets of a corpus part.
@@ -339,26 +272,26 @@ class LabelForm:
             rows: Rows in `gold` of the sentences of the batch, int64 [B].
 
         Returns:
-            One labelling for each sentence, in the form that `metric_inputs` reads.
+            One labelling for each sentence, as `metric_inputs` reads it.
         """
         from raykd.forms.targets import best_labels
 
         return best_labels(output)
 
     def no_labels_reason(self, labels: Labels) -> str | None:
-        """Return the reason for a model without labels of words; None for any other model."""
+        """Return the reason why a model does not label words; None for a model that does."""
         return None
 
     # Evaluation
 
     def gold(self, sentence: LabelledSentence) -> object:
-        """Return the gold labelling of a sentence in the form of the task's metric."""
+        """Return the gold labelling of a sentence, as the task's metric reads it."""
         return sentence.tags
 
     def metric_inputs(
         self, gold: TargetColumn, predicted: Sequence[object], tag_set: TagSet
     ) -> tuple[Sequence[object], Sequence[object]]:
-        """Return gold and predicted labellings in the form of the task's metric.
+        """Return gold and predicted labellings, as the task's metric reads them.
 
         Args:
             gold: Targets of the corpus part, N sentences.
@@ -371,7 +304,7 @@ class LabelForm:
         raise NotImplementedError
 
     def most_frequent(self, gold: StringLists) -> StringLists | None:
-        """Return the baseline of the most frequent label; None where words have no labels."""
+        """Return the majority baseline: the most frequent label for each word; None where words have no labels."""
         return most_frequent(gold)
 
     def by_label(
@@ -439,85 +372,8 @@ class TagForm(LabelForm):
         return label_confusions(gold, predicted, examples=examples)
 
 
-@dataclass(frozen=True)
-class TagSet:
-    """The tags of a corpus in a fixed order; the number of a tag is its place.
-
-    Attributes:
-        tags: The tags, in the order of their numbers.
-        form: The form that knows the meaning of the tags.
-
-    Raises:
-        ValueError: A tag occurs twice, or the tags are not a complete set of the form.
-    """
-
-    tags: tuple[str, ...]
-    form: LabelForm
-
-    def __post_init__(self) -> None:
-        if len(self._numbers) != len(self.tags):
-            twice = sorted({tag for tag in self.tags if self.tags.count(tag) > 1})
-            raise ValueError(f"tags occur twice: {', '.join(twice)}")
-        self.form.check_tags(self.tags)
-
-    def to_plain(self) -> PlainObject:
-        """Return a JSON-able form."""
-        return {"scheme": self.form.scheme, "tags": list(self.tags)}
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        return {tag: number for number, tag in enumerate(self.tags)}
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Counted labels: span types, intents, opening brackets of trees, or the tags themselves."""
-        labels = (self.form.label_of(tag) for tag in self.tags)
-        return tuple(dict.fromkeys(label for label in labels if label is not None))
-
-    def __len__(self) -> int:
-        return len(self.tags)
-
-    def index(self, tag: str) -> int:
-        """Return the number of a tag.
-
-        Raises:
-            ValueError: The set has no such tag.
-        """
-        number = self._numbers.get(tag)
-        if number is None:
-            raise ValueError(f"unknown tag {tag!r} ({', '.join(self.tags)})")
-        return number
-
-    def encode(self, tags: Sequence[str]) -> Int16[np.ndarray, " token"]:
-        """Return the numbers of tags.
-
-        Raises:
-            ValueError: The set lacks one of the tags.
-        """
-        try:
-            return self.form.encode(tags, self._numbers)
-        except KeyError as error:
-            raise ValueError(f"unknown tag {error.args[0]!r} ({', '.join(self.tags)})") from None
-
-    def decode(self, numbers: Iterable[SupportsIndex]) -> list[str]:
-        """Return the tags with the given numbers."""
-        return self.form.decode(numbers, self.tags)
-
-    def allowed_places(self) -> Bool[np.ndarray, "2 tag"] | None:
-        """Tags allowed at the first word and at later words, bool [2, Y]; None: all tags everywhere."""
-        return self.form.allowed_places(self.tags)
-
-    def legal(self) -> LegalTransitions | None:
-        """Legal transitions between tags; None where all are legal."""
-        if not self.form.constrained:
-            return None
-        from raykd.structures import LegalTransitions
-
-        return LegalTransitions.from_masks(*self.form.allowed_transitions(self.tags))
-
-
 def most_frequent(gold: StringLists) -> list[list[str]]:
-    """Replace all labels by the most frequent one."""
+    """Return the most frequent label of all words, once for each word."""
     counts = Counter(label for labels in gold for label in labels)
     best = max(counts, key=counts.__getitem__, default="")
     return [[best] * len(labels) for labels in gold]

@@ -37,5 +37,5 @@ class Labels(Protocol):
         ...
 
     def to_plain(self) -> PlainObject:
-        """Return a JSON-able form, read by `raykd.forms.labels_from`."""
+        """Return a JSON-able object, read by `raykd.forms.labels_from`."""
         ...

@@ -65,7 +65,7 @@ def keep_outermost(tags: Sequence[str], scheme: ReadScheme) -> OutermostSpans:
     span_scheme = cast("SpanScheme", scheme)
     spans = _all_spans(tags, span_scheme)
     for start, end, kind in sorted(spans, key=lambda span: span[0] - span[1]):
-        if all(end <= first or start >= last for first, last, _ in spans_kept):
+        if all(end <= kept_start or start >= kept_end for kept_start, kept_end, _ in spans_kept):
             spans_kept.append((start, end, kind))
     return OutermostSpans(
         write_spans(sorted(spans_kept), len(tags), span_scheme), len(spans) - len(spans_kept)
@@ -75,24 +75,26 @@ def keep_outermost(tags: Sequence[str], scheme: ReadScheme) -> OutermostSpans:
 def _all_spans(tags: Sequence[str], scheme: SpanScheme) -> list[Span]:
     """All spans, nested ones too. A label that continues belongs to the span of its type that began first."""
     spans: list[Span] = []
-    running: list[tuple[int, str]] = []
+    open_spans: list[tuple[int, str]] = []  # (first word, type), in the order of first words
     for place, tag in enumerate(tags):
         labels = [
             split_tag(label) for label in with_bioes_letters(split_labels(tag), scheme) if label != OUTSIDE
         ]
-        # Of two spans of one type the inner one ends first.
-        going = sorted((label for label in labels if label[0] in "IE"), key=lambda label: label[0] == "E")
-        before, running = running, []
-        for letter, kind in going:
-            begun = next((span for span in before if span[1] == kind), (place, kind))
-            if begun in before:
-                before.remove(begun)
+        # I before E: of two spans of one type the outer one began first and is continued, the inner one ends.
+        continuations = sorted(
+            (label for label in labels if label[0] in "IE"), key=lambda label: label[0] == "E"
+        )
+        previous, open_spans = open_spans, []
+        for letter, kind in continuations:
+            span = next((candidate for candidate in previous if candidate[1] == kind), (place, kind))
+            if span in previous:
+                previous.remove(span)
             if letter == "E":
-                spans.append((begun[0], place + 1, kind))
+                spans.append((span[0], place + 1, kind))
             else:
-                running.append(begun)
-        spans += [(start, place, kind) for start, kind in before]
-        running += [(place, kind) for letter, kind in labels if letter == "B"]
+                open_spans.append(span)
+        spans += [(start, place, kind) for start, kind in previous]
+        open_spans += [(place, kind) for letter, kind in labels if letter == "B"]
         spans += [(place, place + 1, kind) for letter, kind in labels if letter == "S"]
-        running.sort(key=lambda span: span[0])
-    return spans + [(start, len(tags), kind) for start, kind in running]
+        open_spans.sort(key=lambda span: span[0])
+    return spans + [(start, len(tags), kind) for start, kind in open_spans]

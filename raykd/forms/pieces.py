@@ -1,6 +1,7 @@
 """Hidden pieces of raw text, and the predictions of a masked language model for them.
 
-Shapes: N sentences, B of a batch, M hidden pieces of the sentence with the most of them.
+Shapes: N sentences, B of a batch, M hidden pieces of the sentence with the most of them, C hidden pieces of a chunk,
+V pieces of the vocabulary.
 """
 
 from __future__ import annotations
@@ -13,24 +14,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, SupportsI
 import numpy as np
 from typing_extensions import override
 
-from raykd.forms.form import CorpusFacts, ExportedModel, LabelForm, StringLists
+from raykd.forms.form import LabelForm
+from raykd.forms.form_types import CorpusFacts, ExportedModel, StringLists
 from raykd.forms.targets import ModelOutput
 from raykd.identity import PlainObject
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raykd.forms.form import TagSet
     from raykd.forms.labels import Labels
+    from raykd.forms.tag_set import TagSet
     from raykd.forms.targets import Targets
 
 
-class HidingText(Protocol):
+class TextWithHiddenPieces(Protocol):
     """A text with hidden pieces."""
 
     @property
     def size(self) -> int:
-        """Pieces of the vocabulary."""
+        """Number of pieces in the vocabulary."""
         ...
 
     def __len__(self) -> int: ...
@@ -70,7 +72,7 @@ class PieceLabels:
         """None: any piece may follow any other."""
 
     def to_plain(self) -> PlainObject:
-        """Return a JSON-able form."""
+        """Return a JSON-able object, read by `raykd.forms.labels_from`."""
         return {"scheme": PIECES.scheme, "size": self.size}
 
 
@@ -78,7 +80,7 @@ class PieceLabels:
 class HiddenPieces:
     """The targets of a text: its hidden pieces, at least one in each sentence."""
 
-    text: HidingText
+    text: TextWithHiddenPieces
 
     def __len__(self) -> int:
         return len(self.text)
@@ -90,7 +92,7 @@ class HiddenPieces:
 
     @property
     def labelled(self) -> np.ndarray:
-        """All sentences, bool [N]."""
+        """True for all sentences, bool [N]."""
         return np.ones(len(self), bool)
 
     def gather(self, rows: np.ndarray) -> Targets:
@@ -110,7 +112,7 @@ class Guess(NamedTuple):
     right_M: np.ndarray
     """True for each hidden piece that is the most probable one."""
     pieces: int
-    """Pieces of the vocabulary."""
+    """Number of pieces in the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ class Pieces(LabelForm):
     def metric_inputs(
         self, gold: HiddenPieces, predicted: Sequence[Guess], tag_set: TagSet
     ) -> tuple[Sequence[Guess], Sequence[Guess]]:
-        """Return the predictions twice: they state themselves how good they are."""
+        """Return the predictions twice: they contain the probabilities of the gold pieces, so no gold is needed."""
         return predicted, predicted
 
     @override
@@ -173,9 +175,10 @@ class Pieces(LabelForm):
         return ()
 
 
-def _guess(scores_NV: Tensor, gold_N: Tensor) -> tuple[Tensor, Tensor]:
-    gold_scores_N = scores_NV.gather(1, gold_N[:, None])[:, 0]
-    return (gold_scores_N - scores_NV.logsumexp(1)).double(), gold_scores_N >= scores_NV.amax(1)
+def _guess(scores_CV: Tensor, gold_C: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log-probabilities of gold pieces, and True for those that are the most probable, both [C]."""
+    gold_scores_C = scores_CV.gather(1, gold_C[:, None])[:, 0]
+    return (gold_scores_C - scores_CV.logsumexp(1)).double(), gold_scores_C >= scores_CV.amax(1)
 
 
 PIECES = Pieces()

@@ -55,7 +55,7 @@ class Ragged:
 
     def take(self, indices: np.ndarray) -> Ragged:
         """Return the rows at `indices`, in that order; a row may be taken more than once."""
-        starts, lengths = self.spans(indices)
+        starts, lengths = self.starts_and_lengths(indices)
         offsets = offsets_from_lengths(lengths)
         positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return Ragged(self.values[positions], offsets)
@@ -74,7 +74,7 @@ class Ragged:
         """
         return RaggedBlocks((self,)).pad(indices, fill=fill)
 
-    def spans(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def starts_and_lengths(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first position in the values of the rows at `indices`, and their lengths."""
         indices = np.asarray(indices, dtype=np.int64)
         starts = self.offsets[indices]
@@ -118,7 +118,7 @@ class RaggedBlocks:
         present = np.unique(block_numbers).tolist()
         for block in present:
             in_block = block_numbers == block
-            starts[in_block], lengths[in_block] = self.blocks[block].spans(
+            starts[in_block], lengths[in_block] = self.blocks[block].starts_and_lengths(
                 rows[in_block] - self.starts[block]
             )
         columns = np.arange(lengths.max(initial=0))

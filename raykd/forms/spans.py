@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from raykd.forms.form import AllowedTransitions, LabelledSentence, ScoredWords, StringLists, TagForm, TagSet
+from raykd.forms.form import TagForm
+from raykd.forms.form_types import AllowedTransitions, LabelledSentence, ScoredWords, StringLists
 from raykd.forms.tag_schemes import (
     ReadScheme,
     SpanScheme,
@@ -16,11 +17,13 @@ from raykd.forms.tag_schemes import (
     bioes_tags,
     bracket_spans,
     check_bioes,
+    counted_type,
     from_bioes,
     span_types,
     to_bioes,
     unknown_tags,
 )
+from raykd.forms.tag_set import TagSet
 from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ScoresByLabel, entities_by_label
 from raykd.metrics.confusions import Confusion, span_confusions
@@ -48,8 +51,7 @@ class Spans(TagForm):
 
     @override
     def label_of(self, tag: str) -> str | None:
-        # Every span has exactly one B or S.
-        return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
+        return counted_type(tag)
 
     @override
     def labels_in(self, tags: Iterable[str], scheme: SpanScheme) -> set[str]:

@@ -3,8 +3,7 @@
     [IN:CREATE_ALARM [SL:DATE_TIME for 8 am ] [SL:ALARM_NAME [IN:GET_NAME [SL:NAME work ] ] ] ]
 
 A tree has the decoupled form of mTOP (Li et al. 2021). Its root is an intent. Below an intent there are slots; below
-a
-slot there are words of the sentence or further intents. No slot is empty. Words outside of all slots are not in the
+a slot there are words of the sentence or further intents. No slot is empty. Words outside of all slots are not in the
 tree. A word is given by its place in the sentence, from 0; the artificial word in front of the utterance counts.
 
 A tree is written in steps, from left to right: an opening bracket (`IN:CREATE_ALARM`), a closing one (`]`), or a word
@@ -23,8 +22,10 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from raykd.forms.form import CorpusFacts, LabelForm, LabelledSentence, StringLists, TagSet
+from raykd.forms.form import LabelForm
+from raykd.forms.form_types import CorpusFacts, LabelledSentence, StringLists
 from raykd.forms.ragged import Ragged, RaggedBlocks, offsets_from_lengths
+from raykd.forms.tag_set import TagSet
 from raykd.forms.targets import LabelColumn, Targets
 from raykd.forms.utterance_marks import INTENT, is_intent
 from raykd.metrics.bioes import read_spans
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 CLOSE, WORD = "]", "@"
 """The step that closes the last bracket, and the prefix of a word's step, before its place from 0."""
 IN, SL = "IN:", "SL:"
+"""Prefixes of the labels of intents and slots, equally long."""
 OPEN = "["
+"""Sign in front of an opening step where a tree is written out."""
 
 
 class Node(NamedTuple):
@@ -74,11 +77,10 @@ def tree_from_steps(steps: Sequence[str], words: int) -> Node | None:
         steps: Steps, as `steps_from_tree` writes them.
         words: Number of words of the sentence.
     """
-    stack: list[tuple[str, list[Node | int]]] = []
+    stack: list[tuple[str, list[Node | int]]] = []  # label and children of each open node
     for place, step in enumerate(steps):
-        above = (
-            stack[-1][0][: len(IN)] if stack else SL
-        )  # intents stand where words do not: at the root, below slots
+        # Prefix of the innermost open node. The root counts as below a slot, as it must be an intent.
+        above = stack[-1][0][: len(IN)] if stack else SL
         if step == CLOSE:
             if not stack or (above == SL and not stack[-1][1]):
                 return None
@@ -88,10 +90,10 @@ def tree_from_steps(steps: Sequence[str], words: int) -> Node | None:
                 return tree if place + 1 == len(steps) else None
             stack[-1][1].append(tree)
         elif step.startswith(WORD):
-            number = int(step[len(WORD) :])
-            if not stack or above == IN or number >= words:
+            word = _word_place(step)
+            if not stack or above == IN or word >= words:
                 return None
-            stack[-1][1].append(number)
+            stack[-1][1].append(word)
         elif step.startswith(above):
             return None
         else:
@@ -113,9 +115,13 @@ def bracket_text(steps: Sequence[str], words: Sequence[str]) -> str:
 
 def _step_text(step: str, words: Sequence[str]) -> str:
     if step.startswith(WORD):
-        number = int(step[len(WORD) :])
-        return words[number] if number < len(words) else step
+        place = _word_place(step)
+        return words[place] if place < len(words) else step
     return step if step == CLOSE else OPEN + step
+
+
+def _word_place(step: str) -> int:
+    return int(step.removeprefix(WORD))
 
 
 def tree_from_slots(tags: Sequence[str]) -> Node:
@@ -236,7 +242,9 @@ class Steps(LabelForm):
     @override
     def encode(self, tags: Sequence[str], numbers: Mapping[str, int]) -> np.ndarray:
         count = len(numbers)
-        step_numbers = (count + int(step[1:]) if step.startswith(WORD) else numbers[step] for step in tags)
+        step_numbers = (
+            count + _word_place(step) if step.startswith(WORD) else numbers[step] for step in tags
+        )
         return np.fromiter(step_numbers, np.int16, len(tags))
 
     @override

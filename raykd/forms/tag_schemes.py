@@ -170,19 +170,24 @@ def span_types(tags: Iterable[str], scheme: SpanScheme) -> set[str]:
 
 
 def check_bioes(tags: Iterable[str], whole: tuple[str, ...]) -> None:
-    """Raise ValueError if `tags` lack O or one of the four tags of a span type.
+    """Refuse tags other than O and the four BIOES tags of each of their span types.
 
     Args:
         tags: Tags of spans in a tag set.
         whole: The whole tag set, for the message.
 
     Raises:
-        ValueError: A tag is missing.
+        ValueError: A tag is missing, or is not BIOES.
     """
     distinct_tags = set(tags)
     types = {tag[2:] for tag in distinct_tags if has_span_form(tag, "BIES")}
     if distinct_tags != set(bioes_tags(types)):
         raise ValueError(f"a BIOES tag set has O and B-, I-, E-, S- of every type; got {whole}")
+
+
+def counted_type(tag: str) -> str | None:
+    """Return the type of the span that a BIOES tag is counted for: of B and S, since every span has one of them."""
+    return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
 
 
 def bracket_spans(tokens: Sequence[str], tags: Sequence[str], *, words: int) -> str:
@@ -210,12 +215,9 @@ def guess_scheme(sequences: Iterable[Sequence[str]]) -> FileScheme:
     """Guess the scheme of tag sequences.
 
     The letters of the tags decide between most schemes. With I- and B- alone, the first letters of spans decide: a
-    span
-    that begins with I- means IOB1, unless some B- stands where IOB1 writes I-; then it is IOB2 with faults. With I-
-    and
-    E- alone, the last letters decide in the same way. If no tag has the form of a span, the scheme is flat. The
-    exception
-    is `io`: there is O, and all other tags share one letter (T-POS, T-NEG).
+    span that begins with I- means IOB1, unless some B- stands where IOB1 writes I-; then it is IOB2 with faults. With
+    I- and E- alone, the last letters decide in the same way. If no tag has the form of a span, the scheme is flat. The
+    exception is `io`: there is O, and all other tags share one letter (T-POS, T-NEG).
 
     Args:
         sequences: Tags of each sentence.
@@ -263,7 +265,10 @@ def _letters(tags: Iterable[str]) -> set[str]:
 
 
 def _odd_tags(counts: Mapping[str, int]) -> tuple[str, set[str]]:
-    """The problem with a mixture of tags, and the tags of the smaller group, by words where letters differ."""
+    """The problem with a mixture of tags, and the tags of the smaller group; empty where the tags fit together.
+
+    Where letters of several schemes are mixed, the smaller group is the one on fewer words.
+    """
     letters = _letters(counts)
     other_tags = {tag for tag in counts if tag != OUTSIDE and not has_span_form(tag)}
     if other_tags and letters & set("BI"):

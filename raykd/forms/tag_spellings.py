@@ -7,8 +7,8 @@
     o  0  _  -                            in the place of O, where no tag is O
 
 One spelling is chosen for all tags of a language, as one scheme is; tags are converted to `B-PER` or `O`. If nothing
-says that the files have spans, a spelling must fit almost every tag beside those of O; otherwise no tag is changed.
-Tags of parts of speech look like some of these spellings too.
+says that the files have spans, a spelling must fit almost every tag beside those of O; otherwise no tag is changed,
+because tags of parts of speech look like some of these spellings too.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class Spelling:
 
     def fits(self, tag: str) -> bool:
         """Return True if a tag, without white space around it, has this spelling."""
-        return all(
-            piece == self.outside or _compiled(self.pattern).fullmatch(piece) for piece in self._pieces(tag)
-        )
+        return all(map(self._is_label, self._pieces(tag)))
 
     def read(self, tag: str) -> str | None:
         """Return a tag as `B-PER` or `O`, or None for a tag of another spelling. The usual spelling changes no tag."""
@@ -65,8 +63,10 @@ class Spelling:
     def _pieces(self, tag: str) -> list[str]:
         """The labels of a tag: several only if each of them is a tag."""
         pieces = tag.split(NESTED_SEPARATOR)
-        nested = all(piece == self.outside or _compiled(self.pattern).fullmatch(piece) for piece in pieces)
-        return pieces if nested else [tag]
+        return pieces if all(map(self._is_label, pieces)) else [tag]
+
+    def _is_label(self, piece: str) -> bool:
+        return piece == self.outside or _compiled(self.pattern).fullmatch(piece) is not None
 
     def _read_one(self, piece: str) -> str:
         match = _compiled(self.pattern).fullmatch(piece)
@@ -135,9 +135,9 @@ def outside_tag(counts: Mapping[str, int]) -> str | None:
 
 
 def letters_read_as_types(counts: Mapping[str, int]) -> str | None:
-    """Return a tag with letters of spans, in files read as `io`; None without one.
+    """Return a tag that shows that files read as `io` are in a scheme with letters; None if no tag does.
 
-    A scheme without letters does not write both B and I.
+    Tags with both B and I show it: in `io` all tags share one letter.
 
     Args:
         counts: Tag → number of words.

@@ -1,4 +1,4 @@
-"""The labels of many sentences, mapped from a corpus, and batches of them.
+"""The labels of many sentences, memory-mapped from a corpus, and batches of them.
 
 Shapes: N sentences, B of a batch, T labels of the longest of them: its words, or 1 for sentences with one class.
 """
@@ -114,13 +114,17 @@ class LabelColumn:
         return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
 
     def lists(self, names: Sequence[str]) -> list[list[str]]:
-        """Return the labels of all sentences as strings; `names` are in the order of their numbers."""
+        """Return the labels of all sentences as strings; an unlabelled sentence has an empty list.
+
+        Args:
+            names: Labels in the order of their numbers.
+        """
         names_by_number = np.asarray(names, dtype=object)
         return [
-            list(part)
+            list(row)
             for block in self.tags.blocks
             if len(block)
-            for part in np.split(names_by_number[block.values], block.offsets[1:-1])
+            for row in np.split(names_by_number[block.values], block.offsets[1:-1])
         ]
 
 

@@ -13,26 +13,26 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import override
 
-from raykd.forms.form import (
+from raykd.forms.form import TagForm, most_frequent
+from raykd.forms.form_types import (
     AllowedTransitions,
     ExportedModel,
     LabelledSentence,
     ScoredWords,
     StringLists,
-    TagForm,
-    TagSet,
-    most_frequent,
 )
 from raykd.forms.tag_schemes import (
     allowed_in_bioes,
     bioes_tags,
     bracket_spans,
     check_bioes,
+    counted_type,
     from_bioes,
     span_types,
     to_bioes,
     unknown_tags,
 )
+from raykd.forms.tag_set import TagSet
 from raykd.forms.utterance_marks import INTENT, is_intent
 from raykd.metrics.bioes import OUTSIDE
 from raykd.metrics.by_label import ScoresByLabel, entities_by_label
@@ -62,7 +62,7 @@ class Utterance(TagForm):
     def label_of(self, tag: str) -> str | None:
         if is_intent(tag):
             return tag
-        return tag[2:] if tag != OUTSIDE and tag[0] in "BS" else None
+        return counted_type(tag)
 
     @override
     def labels_in(self, tags: Iterable[str], scheme: str) -> set[str]:
@@ -85,7 +85,7 @@ class Utterance(TagForm):
 
     @override
     def allowed_transitions(self, tags: Sequence[str]) -> AllowedTransitions:
-        # An intent ends nothing and begins nothing, as O does; it follows no tag.
+        # After an intent stand the tags that may stand after O; an intent itself follows no tag.
         intents_Y = _intents(tags)
         slots_YY = allowed_in_bioes([OUTSIDE if is_intent(tag) else tag for tag in tags])
         allowed_YY = slots_YY & ~intents_Y

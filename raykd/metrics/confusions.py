@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from raykd.metrics.accuracy import check_aligned
-from raykd.metrics.bioes import OUTSIDE, read_spans
+from raykd.metrics.bioes import OUTSIDE, Span, read_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ def span_confusions(
     Args:
         gold: Gold tags of each sentence.
         predicted: Predicted tags of each sentence.
-        examples: Most examples of one confusion.
+        examples: Maximum number of examples of one confusion.
 
     Returns:
         The confusions, the most frequent first.
@@ -93,10 +93,11 @@ def span_confusions(
         ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    errors = []
-    for number, sides in enumerate(zip(gold, predicted, strict=True)):
-        gold_spans, predicted_spans = (read_spans(tags) for tags in sides)
-        errors += [(number, *error) for error in _span_errors(gold_spans, predicted_spans)]
+    errors = [
+        error
+        for number, (gold_tags, predicted_tags) in enumerate(zip(gold, predicted, strict=True))
+        for error in _span_errors(number, read_spans(gold_tags), read_spans(predicted_tags))
+    ]
     return _group_errors(errors, examples)
 
 
@@ -108,7 +109,7 @@ def label_confusions(
     Args:
         gold: Gold labels of each sentence.
         predicted: Predicted labels of each sentence.
-        examples: Most examples of one confusion.
+        examples: Maximum number of examples of one confusion.
 
     Returns:
         The confusions, the most frequent first.
@@ -117,10 +118,10 @@ def label_confusions(
         ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    errors = [
-        (number, label, answer, "label", Place(place, place + 1), Place(place, place + 1))
+    errors: list[_Error] = [
+        (label, answer, "label", Example(number, Place(word, word + 1), Place(word, word + 1)))
         for number, (gold_labels, predicted_labels) in enumerate(zip(gold, predicted, strict=True))
-        for place, (label, answer) in enumerate(zip(gold_labels, predicted_labels, strict=True))
+        for word, (label, answer) in enumerate(zip(gold_labels, predicted_labels, strict=True))
         if label != answer
     ]
     return _group_errors(errors, examples)
@@ -139,7 +140,7 @@ def arc_confusions(
         gold: (head, relation) of each word of each sentence.
         predicted: The same, predicted.
         scored: Mask of the words that count, for each sentence.
-        examples: Most examples of one confusion.
+        examples: Maximum number of examples of one confusion.
 
     Returns:
         The confusions, the most frequent first.
@@ -148,7 +149,7 @@ def arc_confusions(
         ValueError: The sentences differ in number or length.
     """
     check_aligned(gold, predicted)
-    errors: list[Any] = []
+    errors: list[_Error] = []
     for number, (gold_arcs, predicted_arcs, scored_words) in enumerate(
         zip(gold, predicted, scored, strict=True)
     ):
@@ -159,37 +160,37 @@ def arc_confusions(
                 heads, relations = arc[0] != answer[0], arc[1] != answer[1]
                 kind: Kind = "arc" if heads and relations else "head" if heads else "relation"
                 place = Place(word, word + 1)
-                errors.append((number, arc[1], answer[1], kind, place, place, (arc[0], answer[0])))
+                errors.append((arc[1], answer[1], kind, Example(number, place, place, (arc[0], answer[0]))))
     return _group_errors(errors, examples)
 
 
-_Span = tuple[int, int, str]
-_Error = tuple[str, str, Kind, Place | None, Place | None]
+_Error = tuple[str, str, Kind, Example]
+"""Gold label, predicted label, kind and place of one error."""
 
 
-def _span_errors(gold: list[_Span], predicted: list[_Span]) -> Iterator[_Error]:
+def _span_errors(sentence: int, gold: list[Span], predicted: list[Span]) -> Iterator[_Error]:
     right = set(gold) & set(predicted)
     for start, end, label in gold:
         if (start, end, label) in right:
             continue
         near = [span for span in predicted if span[0] < end and start < span[1]]
         if not near:
-            yield label, OUTSIDE, "missed", Place(start, end), None
+            yield label, OUTSIDE, "missed", Example(sentence, Place(start, end), None)
             continue
-        first, last, predicted_label = max(
+        near_start, near_end, predicted_label = max(
             near, key=lambda span: (span[2] == label, min(span[1], end) - max(span[0], start), -span[0])
         )
-        same = (first, last) == (start, end)
-        kind: Kind = "type" if same else "boundary" if predicted_label == label else "both"
-        yield label, predicted_label, kind, Place(start, end), Place(first, last)
-    for first, last, predicted_label in predicted:
-        if not any(first < end and start < last for start, end, _ in gold):
-            yield OUTSIDE, predicted_label, "spurious", None, Place(first, last)
+        same_words = (near_start, near_end) == (start, end)
+        kind: Kind = "type" if same_words else "boundary" if predicted_label == label else "both"
+        yield label, predicted_label, kind, Example(sentence, Place(start, end), Place(near_start, near_end))
+    for start, end, predicted_label in predicted:
+        if not any(start < gold_end and gold_start < end for gold_start, gold_end, _ in gold):
+            yield OUTSIDE, predicted_label, "spurious", Example(sentence, None, Place(start, end))
 
 
-def _group_errors(errors: list[tuple], examples: int) -> list[Confusion]:
+def _group_errors(errors: list[_Error], examples: int) -> list[Confusion]:
     by_kind: dict[tuple[str, str, Kind], list[Example]] = defaultdict(list)
-    for number, gold, predicted, kind, *place in errors:
-        by_kind[gold, predicted, kind].append(Example(number, *place))
+    for gold, predicted, kind, example in errors:
+        by_kind[gold, predicted, kind].append(example)
     confusions = [Confusion(*key, len(places), tuple(places[:examples])) for key, places in by_kind.items()]
     return sorted(confusions, key=lambda row: (-row.count, row.gold, row.predicted, row.kind))

@@ -14,17 +14,17 @@ import pyarrow as pa
 from typing_extensions import override
 
 from raykd.errors import CorpusError
-from raykd.forms.form import (
+from raykd.forms.form import LabelForm
+from raykd.forms.form_types import (
     CorpusFacts,
     ExportedModel,
-    LabelForm,
     LabelledSentence,
     PosLists,
     ScoredWords,
     StringLists,
-    TagSet,
 )
 from raykd.forms.labels import Labels
+from raykd.forms.tag_set import TagSet
 from raykd.forms.targets import ModelOutput
 from raykd.forms.tree.codes import READ_POS, SCHEME, Encoding, TreeLabels, encode_part
 from raykd.forms.tree.drawing import draw_tree
@@ -84,12 +84,14 @@ class Tree(LabelForm):
             CorpusError: Sentences lack the parts of speech that the encoding reads.
         """
         if encoding in READ_POS:
-            without = {part: table["pos"].null_count for part, table in corpus.parts.items()}
-            lacking = ", ".join(
-                f"{pluralise(count, 'sentence')} of {part}" for part, count in without.items() if count
+            missing = {part: table["pos"].null_count for part, table in corpus.parts.items()}
+            sentences_by_part = ", ".join(
+                f"{pluralise(count, 'sentence')} of {part}" for part, count in missing.items() if count
             )
-            if lacking:
-                problem = f"{lacking} without parts of speech, which student.encoding: {encoding} reads"
+            if sentences_by_part:
+                problem = (
+                    f"{sentences_by_part} without parts of speech, which student.encoding: {encoding} reads"
+                )
                 hint = "set corpus.predicted_pos, or student.encoding: relative_position"
                 raise CorpusError(source, None, problem, hint)
         names = {"pos": corpus.pos, "relations": corpus.tag_set.tags}
@@ -115,8 +117,7 @@ class Tree(LabelForm):
 
         Raises:
             ValueError: The labels name parts of speech, but `pos` is missing, differs in length from the words, or
-                has an
-                unknown one. UPOS is known wherever all parts of speech of the treebank are universal.
+                has an unknown one. UPOS is known wherever all parts of speech of the treebank are universal.
         """
         names: Sequence[str] = labels.known_pos if isinstance(labels, TreeLabels) else ()
         if isinstance(labels, TreeLabels) and labels.encoding in READ_POS and pos is None:
@@ -141,8 +142,7 @@ class Tree(LabelForm):
         """Return the best trees of a batch of sentences.
 
         The best head of each word is taken if these heads are a tree with one root. Otherwise the tree with the
-        highest sum of
-        scores is searched (`best_trees`). Parts of speech are read from `gold` at `rows`.
+        highest sum of scores is searched (`best_trees`). Parts of speech are read from `gold` at `rows`.
         """
         from raykd.forms.tree.best_parse import parses_of_arcs, parses_of_labels
         from raykd.structures import Chain

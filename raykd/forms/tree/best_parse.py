@@ -1,8 +1,7 @@
 """The best tree of a sentence: from the arcs of a parser, or from the labels of a student.
 
 Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
-head
-codes, Y labels.
+head codes, Y labels, R relations.
 """
 
 from __future__ import annotations
@@ -52,9 +51,10 @@ def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) ->
         codes_BTH: Code of each possible head, from `TreeLabels.codes`.
     """
     scores_BTY = chain.emissions_BTY.log_softmax(2).numpy()
-    by_code = np.argsort(labels.codes_Y, kind="stable")
-    starts_C = np.searchsorted(labels.codes_Y[by_code], np.arange(labels.codes_Y.max() + 1))
-    scores_BTC = np.maximum.reduceat(scores_BTY[:, :, by_code], starts_C, axis=2)
+    # Labels sorted by code: the score of a code is the maximum of one run of labels. Every code has a label.
+    order_Y = np.argsort(labels.codes_Y, kind="stable")
+    starts_C = np.searchsorted(labels.codes_Y[order_Y], np.arange(labels.codes_Y.max() + 1))
+    scores_BTC = np.maximum.reduceat(scores_BTY[:, :, order_Y], starts_C, axis=2)
     # NONE is −1: it indexes the extra column behind the last code.
     scores_BTC = np.pad(scores_BTC, ((0, 0), (0, 0), (0, 1)), constant_values=FORBIDDEN)
     scores_BTH = torch.from_numpy(np.take_along_axis(scores_BTC, codes_BTH, 2))
@@ -68,7 +68,12 @@ def parses_of_labels(chain: Chain, labels: TreeLabels, codes_BTH: np.ndarray) ->
 
 
 def best_heads(scores_BTH: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the best single heads of words, and the heads of the best trees, both [B, T]."""
+    """Return the best head of each word by itself, and the heads of the best trees, both [B, T].
+
+    Args:
+        scores_BTH: Scores of heads.
+        lengths_B: Words of each sentence.
+    """
     arcs = Arcs(scores_BTH, lengths_B)
     best_BT = arcs.possible().argmax(2)
     heads_BT, sentences = best_BT.clone(), torch.nonzero(~are_trees(arcs, best_BT))[:, 0]

@@ -1,8 +1,8 @@
 """Heads written as labels: dependency parsing as sequence labelling (Strzyz et al., NAACL 2019).
 
-A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. To add an encoding,
-add
-its function to `ENCODINGS`.
+A label is a head code and a relation, `+1@NOUN@nsubj`: the head is the first noun to the right. A head code is an
+offset (`+1`) and a mark (`NOUN`, ROOT or ANY). As one number the two are the *key* of the code; the number of a code is
+the place of its key among those of all codes, in ascending order. To add an encoding, add its function to `ENCODINGS`.
 
 Shapes: B sentences, T words of the longest, H = T + 1 heads that a word may have (0 the root, h the word h − 1), C
 codes, Y labels, R relations, M parts of speech.
@@ -28,7 +28,9 @@ _UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM
 UPOS = frozenset(_UPOS.split())
 """The parts of speech of Universal Dependencies."""
 ROOT = "ROOT"
+"""Mark of the root."""
 ANY = ""
+"""Mark of any word, in encodings that do not read parts of speech."""
 SEPARATOR = "@"
 NUMBER = re.compile(r"[+-][0-9]+")
 SCHEME = "heads"
@@ -69,14 +71,17 @@ def relative_pos(marks_BT: np.ndarray, root: int) -> tuple[np.ndarray, np.ndarra
     """
     batch, words = marks_BT.shape
     is_mark_BTM = marks_BT[:, :, None] == np.arange(marks_BT.max(initial=0) + 1)
-    upto_BTM = is_mark_BTM.cumsum(1)
-    heads_BTH = np.broadcast_to(np.where(marks_BT < 0, 0, marks_BT)[:, None, :], (batch, words, words))
-    at_word_BTH = np.take_along_axis(upto_BTM, heads_BTH, 2)
-    at_head_B1H = np.take_along_axis(upto_BTM, heads_BTH[:, 0, :, None], 2)[:, None, :, 0]
-    itself_BTH = np.take_along_axis(is_mark_BTM, heads_BTH, 2)
+    counts_BTM = is_mark_BTM.cumsum(1)  # up to and including the word
+    # In the arrays of this function that end in H the root is still missing: H = T.
+    head_marks_BTH = np.broadcast_to(np.where(marks_BT < 0, 0, marks_BT)[:, None, :], (batch, words, words))
+    at_word_BTH = np.take_along_axis(counts_BTM, head_marks_BTH, 2)
+    at_head_B1H = np.take_along_axis(counts_BTM, head_marks_BTH[:, 0, :, None], 2)[:, None, :, 0]
+    word_counts_BTH = np.take_along_axis(is_mark_BTM, head_marks_BTH, 2)  # True if the word counts itself
     right_TH = np.arange(words)[None, :] > np.arange(words)[:, None]
     # Words of the head's part of speech in (word, head], or in [head, word).
-    offsets_BTH = np.where(right_TH, at_head_B1H - at_word_BTH, at_head_B1H - 1 - (at_word_BTH - itself_BTH))
+    offsets_BTH = np.where(
+        right_TH, at_head_B1H - at_word_BTH, at_head_B1H - 1 - (at_word_BTH - word_counts_BTH)
+    )
     rooted_BTH = np.concatenate([np.full((batch, words, 1), -1), offsets_BTH], 2)
     marks_BTH = np.concatenate(
         [np.full((batch, words, 1), root), np.broadcast_to(marks_BT[:, None], (batch, words, words))], 2
@@ -185,7 +190,7 @@ class TreeLabels:
         return cls(**lists, encoding=plain["encoding"])
 
     def to_plain(self) -> PlainObject:
-        """Return a JSON-able form."""
+        """Return a JSON-able object, read by `from_plain`."""
         return {
             "scheme": SCHEME, "encoding": self.encoding, "tags": list(self.tags), "pos": list(self.pos),
             "relations": list(self.relations),
@@ -193,7 +198,7 @@ class TreeLabels:
 
     @cached_property
     def _parsed(self) -> tuple[np.ndarray, list[str]]:
-        """Codes of the labels as single numbers, int64 [Y], and the relations."""
+        """Keys of the labels' head codes, int64 [Y], and the names of their relations."""
         marks = {name: number for number, name in enumerate(self.pos)} | {
             ROOT: self._root,
             ANY: self._root + 1,
@@ -226,12 +231,12 @@ class TreeLabels:
 
     @cached_property
     def _keys_C(self) -> np.ndarray:
-        """Codes of the labels as single numbers, ascending and distinct."""
+        """Keys of all codes, ascending and distinct."""
         return np.unique(self._parsed[0])
 
     @cached_property
     def codes_Y(self) -> np.ndarray:
-        """Codes of the labels, int64 [Y]."""
+        """Numbers of the labels' head codes, int64 [Y]."""
         return np.searchsorted(self._keys_C, self._parsed[0])
 
     @cached_property
@@ -241,7 +246,7 @@ class TreeLabels:
         return np.array([numbers[relation] for relation in self._parsed[1]], np.int64)
 
     def codes(self, pos_BT: np.ndarray, lengths_B: np.ndarray) -> np.ndarray:
-        """Return the codes of possible heads, int64 [B, T, H]; NONE for a code without a label, and on padding.
+        """Return the numbers of the codes of possible heads, int64 [B, T, H]; NONE without a label, and on padding.
 
         Args:
             pos_BT: Parts of speech by their numbers in `known_pos`.
@@ -271,7 +276,7 @@ class TreeLabels:
         """Return the labels of pairs of a code and a relation, int64; NONE without one, and for the code NONE.
 
         Args:
-            codes_BT: Codes.
+            codes_BT: Numbers of head codes, from `codes`.
             relations_BT: Numbers of relations.
         """
         numbers = self._numbers_CR[codes_BT, relations_BT]

@@ -1,4 +1,4 @@
-"""The trees of many sentences, mapped from a treebank, and batches of them.
+"""The trees of many sentences, memory-mapped from a treebank, and batches of them.
 
 Shapes: N sentences, B of a batch, T words of the longest of them, H = T + 1 heads, Y labels, R relations.
 """
@@ -39,9 +39,8 @@ class GoldTree(NamedTuple):
 class TreeColumn:
     """The trees of N sentences.
 
-    A sentence without a tree has empty rows; the same holds for parts of speech. `labels` define the target of a word
-    as
-    one number. For a student's `TreeLabels` it is the number of its label. For the relations of a treebank it is
+    A sentence without a tree, or without parts of speech, has empty rows there. `labels` define the target of a word
+    as one number. For a student's `TreeLabels` it is the number of its label. For the relations of a treebank it is
     head · R + relation, as a parser predicts it.
     """
 
@@ -95,8 +94,7 @@ class TreeColumn:
         """Return the targets of the sentences at `rows`, in that order.
 
         T is the length of the longest sentence, with or without a tree. An arc without a label among a student's gets
-        label 0;
-        this cannot happen in the sentences from which the labels were made.
+        label 0; this cannot happen in the sentences from which the labels were made.
         """
         heads_BT, relations_BT = self._padded(self.heads, rows), self._padded(self.relations, rows)
         if isinstance(self.labels, TreeLabels):
@@ -109,7 +107,7 @@ class TreeColumn:
         return Targets(torch.from_numpy(tags_BT), torch.from_numpy(self.labelled[rows]))
 
     def codes(self, rows: np.ndarray) -> np.ndarray:
-        """Return the codes of possible heads, int64 [B, T, H] (`TreeLabels.codes`).
+        """Return the numbers of the codes of possible heads, int64 [B, T, H] (`TreeLabels.codes`).
 
         Raises:
             TypeError: The labels are not a student's.
