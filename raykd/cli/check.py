@@ -36,7 +36,7 @@ CORPUS: TypeAdapter[CorpusConfig] = TypeAdapter(CorpusConfig)
 
 def check(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
     """Validate FILE with all its alternatives and variants, read samples of its corpus, and show the first setting."""
-    loaded = load_document(file, set_, variant, small)
+    loaded = load_document(file, variant, small, set_)
     check_sweep(loaded)
     misfits = [] if variant or small else _check_variants(file, loaded)
     size = grid_size(loaded.tree)
@@ -98,7 +98,7 @@ def _larger_settings_note(
     if set_ or variants or small or SMALL not in loaded.variants:
         return []
     try:
-        larger = larger_settings(loaded, load_document(file, None, [SMALL]))
+        larger = larger_settings(loaded, load_document(file, [SMALL]))
     except SpecError:  # an inherited variant that does not fit has its own warning
         return []
     return [f"variants.{SMALL} is larger than the file: {'; '.join(larger)}"] if larger else []
@@ -118,7 +118,7 @@ def _check_variants(file: Path, loaded: Document) -> list[str]:
     warnings = []
     for name in loaded.variants:
         try:
-            check_sweep(load_document(file, None, [name]))
+            check_sweep(load_document(file, [name]))
         except SpecError as error:
             if loaded.inherits(name):
                 warnings.append(_misfit_note(name, error.faults, file))

@@ -44,7 +44,7 @@ class CorpusFile(Frozen):
 @app.command()
 def show(file: SweepPath, set_: Overrides = None, variant: Variants = None, small: Small = False) -> None:
     """Read the corpus of FILE and show its sentences, labels and warnings. FILE may have only `task` and `corpus`."""
-    loaded = load_document(file, set_, variant, small)
+    loaded = load_document(file, variant, small, set_)
     sections = {name: value for name, value in loaded.tree.items() if name in CorpusFile.model_fields}
     loaded = replace(loaded, tree=sections, unused={})
     check(loaded, CorpusFile)

@@ -38,7 +38,7 @@ def distill(
     plain: Plain = False,
 ) -> None:
     """Train one student: the first alternative of each search in FILE (choose others with --set)."""
-    sweep = Sweep(load_document(file, set_, variant, small))
+    sweep = Sweep(load_document(file, variant, small, set_))
     with phase_session(sweep, "distill", address, plain=plain) as context:
         run_phases(context, transfer_phases(context))
         runs = [(run.id, run) for run in sweep.first_setting.runs]

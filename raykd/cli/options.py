@@ -64,9 +64,15 @@ Plain = Annotated[bool, typer.Option("--plain", help="Print lines as in a log, a
 
 
 def load_document(
-    path: Path, overrides: list[str] | None, variants: list[str] | None = None, small: bool = False
+    path: Path, variants: list[str] | None, small: bool = False, overrides: list[str] | None = None
 ) -> Document:
     """Load a sweep file, and apply variants and overrides.
+
+    Args:
+        path: The sweep file.
+        variants: Variants of the file.
+        small: True adds the variant `small`.
+        overrides: Overrides of the file, `key=value`.
 
     Raises:
         SpecError: The file cannot be read, or it has relative paths in a Ray job, whose files are lost at its end.

@@ -62,7 +62,7 @@ def plan(
     ] = False,
 ) -> None:
     """Show the work of a sweep, and size and latency of each student shape. Trains nothing."""
-    sweep = Sweep(load_document(file, set_, variant, small))
+    sweep = Sweep(load_document(file, variant, small, set_))
     runtimes: list[Runtime] = [
         *(("int8", "torch") if all_ else ()),
         *(("gpu",) if trains_on_gpus(sweep) else ()),

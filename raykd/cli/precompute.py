@@ -27,7 +27,7 @@ def precompute(
     plain: Plain = False,
 ) -> None:
     """Train the teachers and compute the missing transfer sets of FILE; no students."""
-    sweep = Sweep(load_document(file, set_, variant, small))
+    sweep = Sweep(load_document(file, variant, small, set_))
     with phase_session(sweep, "precompute", address, plain=plain) as context:
         phases = transfer_phases(context)
         run_phases(context, phases)

@@ -48,7 +48,7 @@ def find_records(
             message = f"only a file has keys to override, but {sweep} is a name; omit --set, or give the file"
             raise SpecError((Fault("--set", None, "", message),))
     else:
-        loaded = load_document(Path(sweep), overrides, variants, small)
+        loaded = load_document(Path(sweep), variants, small, overrides)
         name, uri = str(loaded.tree.get("name")), store or str(loaded.tree.get("store", ".raykd"))
         # A file without its variant is another sweep than with it.
         alternatives = ([],) if variants or small else tuple([variant] for variant in loaded.variants)
@@ -66,7 +66,7 @@ def _nearest_sweep(
     """The name of a similar sweep in the store, and the arguments that name it."""
     for variants in alternatives:
         with suppress(SpecError):  # this variant may lack an overridden key or a strategy
-            candidate = str(load_document(Path(argument), overrides, variants).tree.get("name"))
+            candidate = str(load_document(Path(argument), variants, overrides=overrides).tree.get("name"))
             if re.fullmatch(NAME, candidate) and SweepRecords(storage, candidate).exists():
                 return candidate, file_arguments(argument, variants, False, overrides)
     names = [records.name for records in sweeps_in(storage)]

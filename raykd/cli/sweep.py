@@ -64,7 +64,7 @@ def sweep(
     plain: Plain = False,
 ) -> None:
     """Train teachers, compute their signals once, search students, and show the Pareto front."""
-    planned = Sweep(load_document(file, set_, variant, small))
+    planned = Sweep(load_document(file, variant, small, set_))
     objectives = planned.file.objectives
     command = _resume(file, variant, small, set_, address)
     # All checks come before anything is computed, stored or logged, the quick ones first.

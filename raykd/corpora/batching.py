@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # every epoch, while there is little more padding than with exact sorting.
 LENGTH_NOISE = 0.1
 
-# Beside the numbers of windows: the order of the parts is drawn apart from the batches of each window.
-_ORDER_OF_PARTS = 2**32 - 1
+# In the place of a window's number: the order of the shards is drawn apart from the batches of each window.
+_ORDER_OF_SHARDS = 2**32 - 1
 
 
 def plan_batches(
@@ -79,7 +79,7 @@ def plan_windows(
     if int(np.sum(sizes)) <= max_bytes:
         return [order]
     if shuffle:
-        order = np.random.default_rng([seed, epoch, _ORDER_OF_PARTS]).permutation(len(sizes))
+        order = np.random.default_rng([seed, epoch, _ORDER_OF_SHARDS]).permutation(len(sizes))
     bounds, filled = [], 0
     for place, size in enumerate(sizes[order].tolist()):
         filled += size

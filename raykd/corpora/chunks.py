@@ -112,7 +112,6 @@ class Chunks:
         self.chunks = column.chunks
         self.type = column.type
         self.bounds = chunk_bounds(map(len, self.chunks))
-        """The first row of each chunk, and the number of rows [chunks + 1]."""
 
     def take(self, rows: np.ndarray) -> pa.Array:
         """Return the values of `rows`, in the same order; chunks without these rows are not touched."""

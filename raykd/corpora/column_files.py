@@ -166,7 +166,7 @@ def row_faults(rows: list[Any], numbers: list[int], layout: Layout, file: str) -
     needed = max(layout.token, layout.tag or 0) + 1
     for number, row in zip(numbers, rows, strict=True):
         if type(row) is BrokenLine:
-            faults.append(CorpusError(file, number, row.problem, row.hint))
+            faults.append(row.fault(file, number))
         elif len(row) < needed or (layout.exact and len(row) != layout.width):
             expected = f"{layout.width}" if layout.exact else f"at least {needed}"
             problem = (

@@ -37,7 +37,11 @@ def _lines(parse: Parse) -> Callable[..., Stream]:
     return partial(read_text_files, parse=parse)
 
 
-_UTTERANCES = Format(utterances.UtteranceSource, utterances.read, utterances.guess)
+def _utterances(parse: Parse) -> Callable[..., Stream]:
+    return partial(utterances.read_utterances, parse=parse)
+
+
+_UTTERANCES = Format(utterances.UtteranceSource, _utterances(utterances.parse), utterances.guess)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
@@ -52,7 +56,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "huggingface": Format(huggingface.HuggingFaceSource, huggingface.read),
         "text": Format(text.TextSource, _lines(text.parse), text.guess),
         **dict.fromkeys(utterances.PARSERS, _UTTERANCES),
-        "mtop": Format(mtop.MtopSource, mtop.read, mtop.guess),
+        "mtop": Format(mtop.MtopSource, _utterances(mtop.parse), mtop.guess),
     }
 )
 SOURCES = MappingProxyType({name: format.config for name, format in FORMATS.items()})

@@ -34,7 +34,7 @@ from raykd.identity import PlainObject
 from raykd.spec import Frozen
 
 ONE_SENTENCE = 200
-"""Most words of a file that may be a single sentence."""
+"""Maximum number of words for which a file without empty lines is read as one sentence."""
 
 
 class Columns(Frozen):
@@ -114,7 +114,17 @@ def conll_text(table: pa.Table, tag_set: TagSet) -> str:
 def find_layout(
     config: ConllSource, lines: Iterable[str], *, file: str, language: str, labelled: bool
 ) -> tuple[Layout, Iterable[str]]:
-    """Find the layout of a file from the first lines; return it with all lines.
+    """Find the layout of a file from the first lines.
+
+    Args:
+        config: Configuration of the source.
+        lines: Lines of the file; the first ones are consumed.
+        file: Name of the file, for errors.
+        language: Language of the file.
+        labelled: True if the tag column is read.
+
+    Returns:
+        The layout, and all lines.
 
     Raises:
         CorpusError: A column does not exist, or the file begins with the names of columns.
@@ -166,10 +176,11 @@ def guess(head: Head) -> Guess | None:
         return Guess(source="conll", reason=reason, confidence=LIKELY, readable=False)
     separator = "tab" if head.has_tabs else "space"
     description = f"{len(columns)} columns between {separator}s" if len(columns) > 1 else "no tags"
-    words = next(column.place for column in columns if column.kind == "words")
+    word_place = next(column.place for column in columns if column.kind == "words")
     targets = tuple(
         Target(
-            {"columns": {"token": words, "tag": column.place}, "scheme": _scheme_of(column)}, column.examples
+            {"columns": {"token": word_place, "tag": column.place}, "scheme": _scheme_of(column)},
+            column.examples,
         )
         for column in tag_columns(columns)
     )
@@ -199,14 +210,15 @@ def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainOb
         best = files[0]
         tag, *more = tag_columns(best.columns)
         settings = best.targets[0].settings
-        words, width = settings["columns"]["token"], len(best.columns)
-        same = tag.place != width - 1 or all(len(file.columns) == width for file in files)
-        place = tag.place if same else -1
-        columns[language] = {"token": words, "tag": place}
+        word_place, width = settings["columns"]["token"], len(best.columns)
+        # Where files of different widths have the tag in the last column, columns are counted from the right.
+        same_place = tag.place != width - 1 or all(len(file.columns) == width for file in files)
+        tag_place = tag.place if same_place else -1
+        columns[language] = {"token": word_place, "tag": tag_place}
         schemes[language] = settings["scheme"]
         other_columns = {column.place: column for column in more} | other_columns
         for file in files:
-            if not _has_same_columns(file.columns, words, tag.kind, place):
+            if not _has_same_columns(file.columns, word_place, tag_place, tag.kind):
                 notes.append(
                     f"{file.name} has other columns than {best.name}: {describe_columns(file.columns)}"
                 )
@@ -223,9 +235,10 @@ def combine_guesses(by_language: Mapping[str, Sequence[Guess]]) -> tuple[PlainOb
     return corpus_settings, notes
 
 
-def _has_same_columns(columns: Sequence[Column], words: int, kind: str, tag: int) -> bool:
-    """Return True if a file has words and tags in these columns."""
-    if not max(words, tag) < len(columns):
+def _has_same_columns(columns: Sequence[Column], word_place: int, tag_place: int, tag_kind: str) -> bool:
+    """Return True if the columns at the two places have words and tags; `tag_place` may be −1, the last column."""
+    if max(word_place, tag_place) >= len(columns):
         return False
-    at = columns[tag]
-    return columns[words].kind == "words" and (at.kind == kind or at.distinct == 1)
+    tags = columns[tag_place]
+    # A short file may have O alone, which tells no kind.
+    return columns[word_place].kind == "words" and (tags.kind == tag_kind or tags.distinct == 1)

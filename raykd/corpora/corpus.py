@@ -26,10 +26,11 @@ from raykd.corpora.label_counts import (
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.pool import Pool, read_pool
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import CorpusReport, count_sentences, count_spaced_words, pos_report
+from raykd.corpora.report import CorpusReport, count_sentences, pos_report
 from raykd.corpora.selection import TRAINING, find_overlaps, select
 from raykd.corpora.sentence import Sentence, Unit, display_words
 from raykd.corpora.source import SourceConfig, Stream
+from raykd.corpora.spaced_words import count_spaced_words
 from raykd.corpora.table_digest import table_digest
 from raykd.corpora.tag_faults import fault_at, find_spellings, without_unknown_tags
 from raykd.errors import CorpusError, StoreError

@@ -217,7 +217,9 @@ def _sentence_pieces(pieces: Ragged, words: Ragged, special: Special) -> tuple[R
     bounds = pieces_of_words.offsets[words.offsets]
     before, around = len(special.prefix), len(special.prefix) + len(special.suffix)
     starts = pieces_of_words.offsets[:-1] - np.repeat(bounds[:-1], words.lengths) + before
-    starts -= pieces_of_words.lengths == 0  # a word without pieces takes the place of the piece before it
+    # A word without pieces takes the place of the piece before it. Only the first word of a sentence may have none, and
+    # only with a prefix (`HFVocabulary.pieces`), so no place is negative.
+    starts -= pieces_of_words.lengths == 0
     first = Ragged(starts.astype(np.int32), words.offsets)
     if not around:
         return Ragged(pieces_of_words.values, bounds), first

@@ -64,6 +64,15 @@ class BrokenLine(str):
         broken.problem, broken.hint = problem, hint
         return broken
 
+    def fault(self, file: str, number: int) -> CorpusError:
+        """Return the error for the line.
+
+        Args:
+            file: Name of the file.
+            number: Line number, from 1.
+        """
+        return CorpusError(file, number, self.problem, self.hint)
+
 
 def list_files(config: FilesConfig) -> list[tuple[str, str, str]]:
     """Return (part, language, name below the root) of all files of a corpus.

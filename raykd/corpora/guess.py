@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Guess:
-    """Guess how a format would read a file.
+    """A guess of the settings with which a format would read a file.
 
     Attributes:
         source: Name of the format in a sweep file.

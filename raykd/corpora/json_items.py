@@ -93,7 +93,7 @@ def _refuse_constant(name: str) -> None:
 def _one_a_line(lines: Iterable[tuple[int, str]], file: str, language: str) -> Iterator[Item | Faulty]:
     for number, line in lines:
         if type(line) is BrokenLine:
-            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+            yield Faulty(language, (line.fault(file, number),))
             continue
         try:
             yield Item(number, None, parse_json(line))
@@ -114,7 +114,7 @@ def _between_brackets(lines: Iterable[tuple[int, str]], file: str, language: str
 
     for number, line in lines:
         if type(line) is BrokenLine:
-            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),), whole_file=True)
+            yield Faulty(language, (line.fault(file, number),), whole_file=True)
             return
         for begun, text in scan.complete(number, line):
             scan.number += 1

@@ -20,15 +20,9 @@ from raykd.corpora.files import BrokenLine, file_address, read_lines
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
+from raykd.corpora.table_guess import guess_table, language_column
 from raykd.corpora.table_origins import Rows
-from raykd.corpora.table_rows import (
-    TableColumns,
-    TableFiles,
-    guess_table,
-    language_column,
-    read_table_files,
-    sentences_from_table,
-)
+from raykd.corpora.table_rows import TableColumns, TableFiles, read_table_files, sentences_from_table
 from raykd.errors import CorpusError
 from raykd.storage.store import Storage
 
@@ -99,7 +93,7 @@ def _objects(
 
 def _object(line: str, file: str, number: int, keys: list[str], columns: TableColumns) -> dict[str, Any]:
     if isinstance(line, BrokenLine):
-        raise CorpusError(file, number, line.problem, line.hint)
+        raise line.fault(file, number)
     try:
         content = json.loads(line)
     except (ValueError, RecursionError):
@@ -201,17 +195,12 @@ def guess(head: Head) -> Guess | None:
         return Guess(source="jsonl", reason=reason, confidence=CERTAIN, readable=False)
     languages = set[str]()
     if (column := language_column(table.schema)) is not None:
-        # One may begin after what was looked at.
+        # A language may begin after the first lines.
         for line in head.all_lines():
-            with suppress(ValueError, AttributeError):
-                languages.add(json.loads(line).get(column))
-    return guess_table(
-        table,
-        "jsonl",
-        "JSON Lines",
-        {},
-        [language for language in languages if language and isinstance(language, str)],
-    )
+            with suppress(ValueError, RecursionError, AttributeError):
+                if (language := json.loads(line).get(column)) and isinstance(language, str):
+                    languages.add(language)
+    return guess_table(table, "jsonl", "JSON Lines", {}, languages)
 
 
 def _parse_row(line: str) -> dict[str, Any] | None:

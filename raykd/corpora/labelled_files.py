@@ -130,9 +130,8 @@ def read_labelled(
     _refuse_without_effect(overrides)
     recognised = [_override_recognised(_recognise(file, labels, overrides), settings) for file in files]
     configs = [
-        _corpus_config(file, guessed, unit, scheme if scheme != "auto" else suggested, overrides)
+        _corpus_config(file, guessed, unit, scheme, overrides)
         for file, guessed in zip(files, recognised, strict=True)
-        for suggested in [guessed.pop("scheme", "auto")]
     ]
     config = configs[0].model_copy(update={"scheme": _schemes(configs)})
     stream = chain.from_iterable(READERS[config.source](config) for config in configs)
@@ -253,14 +252,17 @@ def _describe_reading(file: LabelledFile, config: Any) -> str:
 def _corpus_config(
     file: LabelledFile, recognised: dict[str, Any], unit: Unit, scheme: FileScheme, overrides: Sequence[str]
 ) -> Any:
+    """Return the settings of a corpus of one file; `scheme` comes before the recognised one, unless it is `auto`."""
     folder, _, name = file.name.rpartition("/")
     source = recognised.get("source") or _default_source(file, unit)
+    suggested_scheme = recognised.get("scheme", "auto")
+    recognised = {key: value for key, value in recognised.items() if key != "scheme"}
     tree: dict[str, Any] = {
         "source": source, "root": folder or ("/" if file.name.startswith("/") else "."), "train": escape(name),
         "languages": list(file.languages), "split": {"train": 1, "dev": 1, "test": 1}, **recognised,
     }  # fmt: skip
     if source not in FIXED_SCHEME:
-        tree["scheme"] = scheme
+        tree["scheme"] = suggested_scheme if scheme == "auto" else scheme
     if unit == "sentence" and source in TABLES and "columns" not in recognised:
         tree["columns"] = {"text": "text"}
     document = with_overrides(Document(file.name, {"corpus": tree}, {}), overrides)

@@ -38,8 +38,7 @@ class MaskedText:
     """An encoded text with pieces masked for one epoch.
 
     In its batches the masked pieces take the place of words: `first_BT` is their positions, `lengths_B` their number.
-    At
-    least one piece of a sentence is predicted. Special pieces around a sentence never are.
+    At least one piece of a sentence is predicted. Special pieces around a sentence never are.
 
     Attributes:
         text: Text without masks.

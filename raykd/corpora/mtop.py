@@ -27,9 +27,7 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.semantic_trees import tree_of_text
 from raykd.corpora.sentence import Faulty, Sentence
-from raykd.corpora.source import Stream, TextConfig
-from raykd.corpora.text_files import read_text_files
-from raykd.corpora.utterance_files import prepend_utterance
+from raykd.corpora.source import TextConfig
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, LabelForm
 from raykd.forms.steps import steps_from_tree
@@ -53,22 +51,6 @@ class MtopSource(TextConfig):
         return "parse"
 
 
-def read(config: MtopSource, *, limit: int | None = None) -> Stream:
-    """Read all parts of the corpus.
-
-    Args:
-        config: Settings of the corpus.
-        limit: Maximum number of utterances from one file; None: all.
-
-    Returns:
-        The utterances, with the artificial word in front.
-
-    Raises:
-        CorpusError: A file is missing.
-    """
-    return prepend_utterance(read_text_files(config, parse, limit=limit))
-
-
 def parse(
     config: MtopSource, lines: Iterable[str], *, file: str, language: str, part: str
 ) -> Iterator[Sentence | Faulty]:
@@ -83,13 +65,12 @@ def parse(
 
     Yields:
         Words of an utterance, with the steps of its tree as tags. In the steps, words are counted from the artificial
-        one
-        that `read` puts in front.
+        one, which is put in front later (`read_utterances`).
     """
     labelled = config.reads_tags(part, language)
     for number, line in enumerate(lines, start=1):
         if isinstance(line, BrokenLine):
-            yield Faulty(language, (CorpusError(file, number, line.problem, line.hint),))
+            yield Faulty(language, (line.fault(file, number),))
         elif line.strip():
             try:
                 words, steps = _utterance(line, labelled=labelled)

@@ -18,15 +18,9 @@ from raykd.corpora.files import file_address, open_unpacked
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream
+from raykd.corpora.table_guess import guess_table, language_column
 from raykd.corpora.table_origins import Rows
-from raykd.corpora.table_rows import (
-    TableFiles,
-    class_names,
-    guess_table,
-    language_column,
-    read_table_files,
-    sentences_from_table,
-)
+from raykd.corpora.table_rows import TableFiles, class_names, read_table_files, sentences_from_table
 from raykd.errors import CorpusError, StoreError
 from raykd.storage.store import Storage
 

@@ -1,8 +1,7 @@
 """Plain text: one sentence per line, or paragraphs that are split into sentences.
 
-Words are those that a served student sees in the same text (`serving/labeller/signs.py`). Texts with one class each
-are
-split at white space, like their labelled sentences.
+Words are those that a served student sees in the same text (`serving/labeller/signs.py`). Texts with one
+class each are split at white space, like their labelled sentences.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def _sentences(
     split = WHITESPACE if config.unit == "sentence" else SIGNS
     for number, text in lines:
         if type(text) is BrokenLine:
-            yield Faulty(language, (CorpusError(file, number, text.problem, text.hint),))
+            yield Faulty(language, (text.fault(file, number),))
         elif words := [text[first:last] for first, last in word_places(text, split)]:
             yield Sentence(words, None, language, (file, number), config.unit)
 

@@ -236,13 +236,13 @@ def read_pool(stream: Stream, folder: Path, faults: Faults | None = None) -> Poo
     Raises:
         CorpusError: Sentences have faults that may not be skipped.
     """
-    reading, path, read = _PoolBuilder(), folder / "read.arrow", 0
+    builder, path, count = _PoolBuilder(), folder / "read.arrow", 0
     with pa.ipc.new_file(str(path), SCHEMA) as writer:
         for parts, sentences in _blocks((faults or Faults()).sentences(stream)):
-            writer.write_batch(reading.add_block(parts, sentences))
-            read += len(sentences)
-            report_progress(None, f"{read:,} sentences read")
-    return reading.build(path)
+            writer.write_batch(builder.add_block(parts, sentences))
+            count += len(sentences)
+            report_progress(None, f"{count:,} sentences read")
+    return builder.build(path)
 
 
 def _blocks(stream: Iterable[tuple[str, Sentence]]) -> Iterator[tuple[list[str], list[Sentence]]]:

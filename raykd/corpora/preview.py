@@ -9,8 +9,9 @@ from raykd.corpora.config import READERS, CorpusConfig
 from raykd.corpora.faults import Faults
 from raykd.corpora.files import list_files
 from raykd.corpora.predicted_pos import OpenPosModel, PosTaggers, refuse_model
-from raykd.corpora.report import SpacedWords, long_sentence_messages
+from raykd.corpora.report import long_sentence_messages
 from raykd.corpora.source import FilesConfig
+from raykd.corpora.spaced_words import SpacedWords
 from raykd.metrics.bioes import OUTSIDE
 from raykd.pluralise import pluralise
 
@@ -36,15 +37,15 @@ class _Labels:
     """Labels in the first sentences of a part and language."""
 
     sentences: int = 0
-    some: bool = False
+    has_span: bool = False
 
     def add(self, tags: Sequence[str]) -> None:
         self.sentences += 1
-        self.some |= any(tag != OUTSIDE for tag in tags)
+        self.has_span |= any(tag != OUTSIDE for tag in tags)
 
     def message(self, part: str, language: str) -> str:
         """Return a warning if no sentence has a span, else an empty text."""
-        if self.some:
+        if self.has_span:
             return ""
         if self.sentences == 1:
             return f"the first sentence of {part} {language} has no span"
@@ -56,7 +57,7 @@ def preview(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Pr
 
     Args:
         config: Configuration of the corpus.
-        open_model: Opens models of parts of speech.
+        open_model: Function that opens a model of parts of speech; the default refuses every model.
 
     Raises:
         CorpusError: Files are missing, sentences have faults that must not be skipped, or a model of parts of speech
@@ -71,11 +72,11 @@ def preview(config: CorpusConfig, open_model: OpenPosModel = refuse_model) -> Pr
         if sentence.tags is not None and sentence.unit == "word":
             labels.setdefault((part, sentence.language), _Labels()).add(sentence.tags)
         if part == "train" and sentence.unit == "word":
-            words_so_far = spaced_words.get(sentence.language, SpacedWords())
+            before = spaced_words.get(sentence.language, SpacedWords())
             spaced = [word for word in sentence.tokens if len(word.split()) > 1]
-            spaced_words[sentence.language] = words_so_far.with_words(len(sentence.tokens), spaced)
-    notes = [words_so_far.message(language) for language, words_so_far in spaced_words.items()]
-    if any(words_so_far.some for words_so_far in labels.values()):
-        notes += [words_so_far.message(part, language) for (part, language), words_so_far in labels.items()]
+            spaced_words[sentence.language] = before.with_words(len(sentence.tokens), spaced)
+    notes = [spaced.message(language) for language, spaced in spaced_words.items()]
+    if any(first_labels.has_span for first_labels in labels.values()):
+        notes += [first_labels.message(part, language) for (part, language), first_labels in labels.items()]
     notes += long_sentence_messages(faults.long_sentences.counts, faults.long_sentences.examples)
     return Preview(len(list_files(config)), tuple(note for note in notes if note))

@@ -98,10 +98,8 @@ def _with_merge_parts(model: dict[str, Any], used: set[int]) -> list[int]:
         return sorted(used)
     ids, names = model["vocab"], {id: piece for piece, id in model["vocab"].items()}
     pairs_by_piece: dict[str, list[tuple[str, str]]] = {}
-    for left, right in map(_pair, model["merges"]):
-        pairs_by_piece.setdefault(
-            left + right.removeprefix(model.get("continuing_subword_prefix") or ""), []
-        ).append((left, right))
+    for pair in map(_pair, model["merges"]):
+        pairs_by_piece.setdefault(_merged(pair, model), []).append(pair)
     todo, all_ids = list(used), set(used)
     while todo:
         for part in (part for pair in pairs_by_piece.get(names.get(todo.pop(), ""), ()) for part in pair):

@@ -7,59 +7,22 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from raykd.corpora.faults import MANY_WORDS, MOST_EXAMPLES
+from raykd.corpora.faults import MANY_WORDS
 from raykd.corpora.note_messages import note_message
 from raykd.corpora.predicted_pos import PosTaggers
 from raykd.corpora.source import Role, SourceConfig
+from raykd.corpora.spaced_words import SpacedWords
 from raykd.forms import form_of
 from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 
 Counts = Mapping[str, Mapping[str, int]]
 """Part → language → number."""
-SPACED_SHARE = 0.001
-"""Minimum share of words with white space inside that is reported; numbers like `10 000` are rarer."""
 EXPECTED_PARTS: Mapping[Role, tuple[str, ...]] = MappingProxyType(
     {"labelled": ("train", "dev", "test"), "unlabelled": ("unlabelled", "test"), "zero-shot": ("test",)}
 )
 """Parts in which a language should have sentences, by its role."""
-
-
-@dataclass(frozen=True)
-class SpacedWords:
-    """Words of a language with white space inside, as in Vietnamese; served text is split there.
-
-    Attributes:
-        count: Number of words with white space inside.
-        words: Number of words that were examined.
-        examples: Some of these words.
-    """
-
-    count: int = 0
-    words: int = 0
-    examples: Sequence[str] = ()
-
-    def with_words(self, words: int, spaced: Sequence[str]) -> SpacedWords:
-        """Return the counts after further words.
-
-        Args:
-            words: Number of further words.
-            spaced: Words among these with white space inside.
-        """
-        examples = dict.fromkeys([*self.examples, *spaced[: 10 * MOST_EXAMPLES]])
-        return SpacedWords(self.count + len(spaced), self.words + words, tuple(examples)[:MOST_EXAMPLES])
-
-    def message(self, language: str) -> str:
-        """Return a warning; empty where such words are rare."""
-        if self.count < max(1, SPACED_SHARE * self.words):
-            return ""
-        share, examples = 100 * self.count / self.words, ", ".join(map(repr, self.examples))
-        return (
-            f"{share:.1f} % of the words of {language} have a space inside (for example {examples}): served text is "
-            "split at white space, so these words are not found in it; if you know the words, give them as a list"
-        )
 
 
 @dataclass(frozen=True)
@@ -166,7 +129,7 @@ class CorpusReport:
             *(self._repaired() if tags else ()),
             *long_sentence_messages(self.long, self.examples.get("long", {})),
             *self.note_messages(),
-            *self._changed(),
+            *self._left_out(),
             *self.spaced_word_messages(),
             *self._without_pos(),
         ]
@@ -238,18 +201,18 @@ class CorpusReport:
                     f"{pluralise(count, 'tag')} of {part} {language} {'was' if singular else 'were'} not valid in "
                     f"{'its' if singular else 'their'} scheme ({scheme}) and {'was' if singular else 'were'} repaired"
                 )
-                yield problem + self._some("repairs", part, language)
+                yield problem + self._examples("repairs", part, language)
 
     def note_messages(self) -> list[str]:
         """Return messages on changes and omissions during reading."""
         return [
-            note_message(note, count, f"{part} {language}") + self._some(note, part, language)
+            note_message(note, count, f"{part} {language}") + self._examples(note, part, language)
             for note, counts in self.notes.items()
             for part, languages in counts.items()
             for language, count in languages.items()
         ]
 
-    def _changed(self) -> Iterable[str]:
+    def _left_out(self) -> Iterable[str]:
         for part, languages in self.skipped.items():
             for language, count in languages.items():
                 singular = count == 1
@@ -257,7 +220,7 @@ class CorpusReport:
                     f"{pluralise(count, 'sentence')} of {part} {language} {'has' if singular else 'have'} faults and "
                     f"{'was' if singular else 'were'} left out"
                 )
-                yield noun + self._some("skipped", part, language)
+                yield noun + self._examples("skipped", part, language)
         keep = "set corpus.overlaps: keep to keep them"
         for part, languages in self.overlaps.items():
             count = sum(languages.values())
@@ -265,7 +228,7 @@ class CorpusReport:
                 pluralise(count, "sentence"),
                 *(("was", "it is") if count == 1 else ("were", "they are")),
             )
-            reason = f"{pronoun} also in dev or test{self._shares('overlaps', part, languages)}"
+            reason = f"{pronoun} also in dev or test{self._counts('overlaps', part, languages)}"
             if languages and self.overlaps_kept:
                 yield f"{noun} of {part} {were} kept, and {reason}; the scores of these sentences are too high"
             elif languages:
@@ -273,7 +236,7 @@ class CorpusReport:
         keep = "set corpus.duplicates: keep to keep them"
         for part, languages in self.duplicates.items():
             if languages:
-                shares = self._shares("duplicates", part, languages)
+                shares = self._counts("duplicates", part, languages)
                 count = sum(languages.values())
                 were = "was" if count == 1 else "were"
                 yield f"{pluralise(count, 'repeated sentence')} {were} dropped from {part}{shares}; {keep}"
@@ -281,11 +244,11 @@ class CorpusReport:
             are = "is" if self.dev_in_test == 1 else "are"
             yield f"{pluralise(self.dev_in_test, 'sentence')} of dev {are} also in test"
 
-    def _some(self, kind: str, part: str, language: str) -> str:
+    def _examples(self, kind: str, part: str, language: str) -> str:
         examples = self.examples.get(kind, {}).get(part, {}).get(language, ())
         return f", for example {'; '.join(examples)}" if examples else ""
 
-    def _shares(self, kind: str, part: str, languages: Mapping[str, int]) -> str:
+    def _counts(self, kind: str, part: str, languages: Mapping[str, int]) -> str:
         """Counts by language, the largest first, with examples of the first language."""
         ordered = sorted(languages, key=lambda language: -languages[language])
         counts = ", ".join(f"{language} {languages[language]}" for language in ordered)
@@ -386,25 +349,6 @@ def count_sentences(tables: Mapping[str, pa.Table], languages: Iterable[str]) ->
         }
         counts[part] = {language: by_language.get(language, 0) for language in languages}
     return counts
-
-
-def count_spaced_words(table: pa.Table) -> dict[str, SpacedWords]:
-    """Return the words with white space inside, by language, for languages with any.
-
-    Args:
-        table: Corpus part with the columns `tokens` and `language`.
-    """
-    by_language: dict[str, SpacedWords] = {}
-    for batch in table.select(["tokens", "language"]).to_batches():
-        for language in batch["language"].unique().to_pylist():
-            in_language = pc.call_function("equal", [batch["language"], pa.scalar(language)])
-            words = batch["tokens"].filter(in_language).flatten()
-            inside = pc.call_function("match_substring_regex", [words], pc.MatchSubstringOptions(r"[\s\pZ]"))
-            spaced = words.filter(inside)
-            by_language[language] = by_language.get(language, SpacedWords()).with_words(
-                len(words), spaced.to_pylist()
-            )
-    return {language: spaced for language, spaced in by_language.items() if spaced.count}
 
 
 def _restrict(counts: Counts, languages: set[str]) -> dict[str, dict[str, int]]:

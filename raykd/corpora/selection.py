@@ -88,12 +88,12 @@ class _Selection:
             "dev": self._cap_each(read["dev"], config.dev_cap)[0],
             "test": self._cap_each(read["test"], config.test_cap)[0],
         }
-        pool = self._without_duplicates(read["train"], "train")
-        pool = self._without_overlaps(pool, held_out, "train")
+        candidates = self._without_duplicates(read["train"], "train")
+        candidates = self._without_overlaps(candidates, held_out, "train")
         if config.split is None:
-            train, rest = self._cap_each(pool, config.cap, config.cap_per_class)
+            train, rest = self._cap_each(candidates, config.cap, config.cap_per_class)
         else:
-            train, rest = self._cap_each(pool, config.cap)
+            train, rest = self._cap_each(candidates, config.cap)
             train, drawn = self._split_each(train, config.split)
             held_out = drawn if config.draws("test") else {**drawn, "test": held_out["test"]}
             train, beyond = self._cap_each(train, None, config.cap_per_class)
@@ -114,7 +114,8 @@ class _Selection:
     def _by_role(self) -> dict[str, Rows]:
         """Rows by part, for languages whose role allows the part.
 
-        With a drawn split, the train part has unlabelled and zero-shot languages too: their parts are drawn from it.
+        Train sentences of a language without labels count as unlabelled text. With a drawn split, all languages keep
+        their train sentences, as the test is drawn from them.
         """
         labelled, text_only = self._with_role("labelled"), self._with_role("unlabelled")
         train = self.columns.of_part("train")

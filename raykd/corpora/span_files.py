@@ -25,7 +25,7 @@ from raykd.corpora.plain_text import sentence_splitter, word_places
 from raykd.corpora.sentence import Faulty, Note, ReadingNote, Sentence
 from raykd.corpora.source import TextConfig
 from raykd.corpora.span_alignment import CharacterSpan, SpanError, align, describe_span
-from raykd.corpora.table_rows import TAGS, TOKENS
+from raykd.corpora.table_guess import TAGS, TOKENS
 from raykd.errors import CorpusError
 from raykd.forms import SPANS, LabelForm
 
@@ -83,7 +83,7 @@ def parse(
 
 
 def _records(item: Item) -> Iterator[tuple[str, Any]]:
-    """Places and records of a JSON value."""
+    """Records of a JSON value, each with a prefix for messages: `item 3: `, or empty."""
     records = split_records(item.value)
     for place, record in enumerate(records, start=1):
         number = place if len(records) > 1 else item.number
@@ -124,7 +124,7 @@ def _sentence(
 
 
 def _split(whole: Sentence, spans: Iterable[CharacterSpan]) -> Iterator[Sentence]:
-    """The sentences of a document. None ends inside a word or span."""
+    """The sentences of a document. No sentence ends inside a word or span."""
     text, words = whole.text or "", whole.offsets or ()
     inside = {place for start, end, *_ in (*words, *spans) for place in range(start + 1, end)}
     ends, place = [0], 0

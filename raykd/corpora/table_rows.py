@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Any, Self
@@ -14,23 +13,14 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from raykd.corpora.files import file_address, list_files
-from raykd.corpora.guess import CERTAIN, Guess
 from raykd.corpora.sentence import Faulty, Sentence, Unit, join_pair
 from raykd.corpora.source import FilesConfig, Name, PartsConfig, Stream
 from raykd.corpora.table_origins import Rows
-from raykd.corpora.text_columns import Cells, find_longest_texts, find_text_columns
 from raykd.errors import CorpusError
-from raykd.identity import PlainObject
 from raykd.pluralise import pluralise
 from raykd.progress import with_progress
 from raykd.spec import Frozen
 from raykd.storage.store import Storage
-
-TOKENS = ("tokens", "words", "token", "word", "forms")
-TAGS = ("ner_tags", "ner", "tags", "labels", "ner_tag", "slots", "pos_tags", "upos", "pos", "chunk_tags")
-LANGUAGES = ("language", "lang", "locale")
-"""Usual names of the columns of languages."""
-
 
 NO_LABEL: Mapping[int, str] = MappingProxyType(
     {
@@ -190,7 +180,7 @@ def sentences_from_table(
             if tags is not None and len(words) != len(tags) and columns.unit == "word":
                 problem = f"has {pluralise(len(words), 'word')} and {pluralise(len(tags), 'tag')}"
                 raise rows.fault(row, problem, "give one tag per word")
-            if problem := _odd_words(words):
+            if problem := _word_problem(words):
                 raise rows.fault(row, problem, "correct the word")
         except CorpusError as fault:
             yield Faulty(language, (fault,))
@@ -201,9 +191,9 @@ def sentences_from_table(
 def _texts(table: pa.Table, columns: TableColumns, name: str, key: str, file: str) -> list[Any]:
     """Words of the rows as lists, or their texts."""
     if columns.text is not None:
-        return _column(table, name, key, file, "texts", _is_text).to_pylist()
+        return _column(table, name, key, file, "texts", is_text).to_pylist()
     return _column(
-        table, name, key, file, "lists of words", lambda kind: _is_list_of(kind, _is_text)
+        table, name, key, file, "lists of words", lambda kind: is_list_of(kind, is_text)
     ).to_pylist()
 
 
@@ -229,7 +219,7 @@ class _Target:
         if self.words:
             column = _column(
                 table, columns.tag, "tag", file, "lists of tags",
-                lambda kind: _is_list_of(kind, _is_text, pa.types.is_integer),
+                lambda kind: is_list_of(kind, is_text, pa.types.is_integer),
             )  # fmt: skip
             numbers = column.combine_chunks().flatten()
             if pa.types.is_integer(numbers.type) and names is None:
@@ -237,7 +227,7 @@ class _Target:
                 raise CorpusError(file, None, problem, "set corpus.tag_names: [O, B-PER, …]")
         else:
             column = _column(table, columns.label, "label", file)
-            self.lists = _is_list(column.type)
+            self.lists = is_list(column.type)
             numbers = column.combine_chunks().flatten() if self.lists else column
         self.names = names if pa.types.is_integer(numbers.type) else None
         if self.names is not None and (pc.call_function("max", [numbers]).as_py() or 0) < 0:
@@ -281,7 +271,8 @@ def class_names(feature: Any) -> list[str] | None:
     return class_names(feature.get("feature"))
 
 
-def _odd_words(words: Sequence[str]) -> str:
+def _word_problem(words: Sequence[str]) -> str:
+    """Problem of the words of a row; empty without one."""
     if "" in words:
         return "has an empty word"
     return "has a zero byte in a word" if "\0" in "".join(words) else ""
@@ -306,119 +297,21 @@ def _column(
     return column
 
 
-def _is_list_of(kind: pa.DataType, *allowed: Callable[[pa.DataType], bool]) -> bool:
-    return _is_list(kind) and any(test(kind.value_type) for test in allowed)
+def is_list_of(kind: pa.DataType, *allowed: Callable[[pa.DataType], bool]) -> bool:
+    """Return True for lists of values of an allowed type.
+
+    Args:
+        kind: Type of a column.
+        allowed: Tests of the type of the values; one of them has to pass.
+    """
+    return is_list(kind) and any(test(kind.value_type) for test in allowed)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Return True for lists of any layout."""
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return True for strings of any layout."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
-
-
-def guess_table(
-    table: pa.Table, source: str, form: str, features: PlainObject, languages: Collection[str] = ()
-) -> Guess:
-    """Guess the columns of a table from the first rows: words and tags, or texts and their class.
-
-    Args:
-        table: First rows of the table.
-        source: Name of the source (`corpus.source`).
-        form: Format in words.
-        features: Descriptions of the columns, of a Hugging Face data set.
-        languages: Languages in the column of languages.
-    """
-    table = _with_plain_classes(table)
-    names = ", ".join(table.column_names)
-    table_guess = partial(Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}")
-    by = language_column(table.schema)
-    kinds = {field.name: field.type for field in table.schema}
-    lists = [name for name, kind in kinds.items() if _is_list_of(kind, _is_text)]
-    if several := _several_classes(table):
-        return table_guess(
-            readable=False, reason=f"{several} has several classes of one text: give every text one class"
-        )
-    if lists:
-        token = _first(TOKENS, lists) or lists[0]
-        tags = [
-            name
-            for name in kinds
-            if name != token and _is_list_of(kinds[name], _is_text, pa.types.is_integer)
-        ]
-        # The language of each word is no tag.
-        tags = [name for name in tags if name not in ("langs", "spans")] or tags
-        tags.sort(key=lambda name: TAGS.index(name) if name in TAGS else len(TAGS))
-        if not tags:
-            return table_guess(settings={"columns": {"token": token}}, labelled=False)
-        tag, other_tags = tags[0], ", ".join(tags[1:])
-        if pa.types.is_integer(kinds[tag].value_type) and class_names(features.get(tag)) is None:
-            reason = f"column {tag} has numbers, and the file does not have the names of these tags"
-            return table_guess(readable=False, reason=reason)
-        columns, settings = {"token": token, "tag": tag}, {}
-        doubts = (f"column {tag} is taken as the tags; also possible: {other_tags}",) if other_tags else ()
-    else:
-        cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
-        text = find_longest_texts(column for column in cells if _is_text(kinds[column.name]))
-        if text is None:
-            return table_guess(readable=False, reason=f"no column of texts or of lists of words ({names})")
-        texts = find_text_columns(cells, text)
-        columns = {key: column.name for key, column in texts.columns.items()}
-        if texts.label is None:
-            return table_guess(settings={"columns": columns}, labelled=False)
-        settings, doubts = {"scheme": "flat"}, texts.doubts
-    columns |= {"language": by} if by else {}
-    return table_guess(
-        settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts
-    )
-
-
-def _with_plain_classes(table: pa.Table) -> pa.Table:
-    """The table with classes in lists of one as plain values: a text and a list are not words and tags."""
-    if _longest_text(table) is None:
-        return table
-    for number, field in enumerate(table.schema):
-        lists = table[field.name].to_pylist() if _is_list(field.type) and field.name not in TOKENS else []
-        if lists and all(values and len(values) == 1 for values in lists):
-            table = table.set_column(number, field.name, pa.array([value for (value,) in lists]))
-    return table
-
-
-def _several_classes(table: pa.Table) -> str | None:
-    """The column with lists of classes beside a text; lists of words have more distinct values."""
-    lists = [field.name for field in table.schema if _is_list_of(field.type, _is_text, pa.types.is_integer)]
-    if len(lists) != 1 or lists[0] in TOKENS or _longest_text(table) is None:
-        return None
-    values = {value for row in table[lists[0]].to_pylist() for value in row or ()}
-    return lists[0] if len(values) <= table.num_rows else None
-
-
-def _longest_text(table: pa.Table) -> Cells | None:
-    return find_longest_texts(
-        [_cells(table[field.name], field.name) for field in table.schema if _is_text(field.type)]
-    )
-
-
-def language_column(schema: pa.Schema) -> str | None:
-    """Return the name of the column of languages; None without one.
-
-    Args:
-        schema: Schema of the table.
-    """
-    return _first(LANGUAGES, [field.name for field in schema if _is_text(field.type)])
-
-
-def _first(names: Sequence[str], present: Sequence[str]) -> str | None:
-    return next((name for name in names if name in present), None)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    return _is_text(kind) or pa.types.is_integer(kind) or pa.types.is_dictionary(kind)
-
-
-def _cells(column: pa.ChunkedArray, name: str) -> Cells:
-    cells = Cells(name)
-    for value in column.to_pylist():
-        cells.add(value)
-    return cells

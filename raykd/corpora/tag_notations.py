@@ -61,10 +61,8 @@ def find_notations(
 
     Raises:
         CorpusError: A tag is spelled differently from the others of its language, some tags are of spans and others
-            are
-            not, some words have several labels, or some languages have spans and others have none. The message has
-            file
-            and line.
+            are not, some words have several labels, or some languages have spans and others have none. The message has
+            file and line.
     """
     notations = {
         language: _notation(pool, rows, language, spellings[language], config)

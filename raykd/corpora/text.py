@@ -55,7 +55,7 @@ def parse(
 
 
 def _cut(words: list[str], limit: int) -> list[str]:
-    """The first words within `most` characters, with a space before each but the first; at least one word."""
+    """The first words within `limit` characters, with a space before each but the first; at least one word."""
     ends = accumulate(len(word) + 1 for word in words)
     fitting = sum(1 for _ in takewhile(lambda end: end - 1 <= limit, ends))
     return words[: max(1, fitting)]

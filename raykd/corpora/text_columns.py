@@ -14,6 +14,7 @@ LABEL_WORDS = (
 )  # fmt: skip
 TEXT_WORDS = ("text", "sentence", "review", "utterance", "content", "tweet", "document", "body")
 MOST_CLASSES = 200
+"""Maximum number of values in a column of classes."""
 SEVERAL_WORDS = 1.2
 """Minimum mean number of words in a column of texts."""
 PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage"))
@@ -27,7 +28,7 @@ class Cells:
         self.name = name
         self.filled = self.rows = self.words = self.tagged = 0
         self.values: set[str] = set()
-        """Of many only the first: a class has few."""
+        """Distinct filled cells, up to one more than `MOST_CLASSES`."""
 
     def add(self, value: object) -> None:
         """Count a cell; None is empty."""
@@ -84,24 +85,26 @@ def find_text_columns(columns: Sequence[Cells], text: Cells, *, has_names: bool 
         text: Column of the longest texts.
         has_names: False if the table has no names of columns.
     """
-    labels = find_class_columns(columns, text)
-    many = [column for column in columns if 2 * column.mean_words >= text.mean_words]
-    text = _named_like(many, TEXT_WORDS) or text
-    labels = [column for column in labels if column is not text]
-    several = sorted(
-        (column for column in labels if len(column.values) > 1), key=lambda column: len(column.values)
+    class_columns = find_class_columns(columns, text)
+    text_columns = [column for column in columns if 2 * column.mean_words >= text.mean_words]
+    text = _named_like(text_columns, TEXT_WORDS) or text
+    class_columns = [column for column in class_columns if column is not text]
+    candidates = sorted(
+        (column for column in class_columns if len(column.values) > 1), key=lambda column: len(column.values)
     )
-    label = _named_like(labels, LABEL_WORDS) or next(iter(several), None)
+    label = _named_like(class_columns, LABEL_WORDS) or next(iter(candidates), None)
     if label is None:
         return TextTable(text, None, None)
     doubts, second = [], None
-    if has_names and (pair := next((pair for pair in permutations(many, 2) if _is_pair(*pair)), None)):
+    if has_names and (
+        pair := next((pair for pair in permutations(text_columns, 2) if _is_pair(*pair)), None)
+    ):
         text, second = pair
-    elif other_columns := [column for column in many if column is not text]:
+    elif other_columns := [column for column in text_columns if column is not text]:
         names = ", ".join(column.name for column in other_columns[:3])
         hint = "of pairs name the other column too (columns.second, task: pairs)"
         doubts.append(f"several columns have texts: {text.name} is taken, not {names}; {hint}")
-    if other_columns := [column for column in columns if column in several and column is not label]:
+    if other_columns := [column for column in columns if column in candidates and column is not label]:
         names = ", ".join(f"{column.name} ({len(column.values)} values)" for column in other_columns[:4])
         doubts.append(
             f"{label.name} ({len(label.values)} values) is taken as the class; also possible: {names}"

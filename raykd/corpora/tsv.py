@@ -109,15 +109,15 @@ class TsvSource(TextConfig):
         return for_language(self.columns, language) or Columns()
 
 
-def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int, list[str] | BrokenLine]]:
-    """Return the rows of a table that are not blank, with the number of their first line.
+def read_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int, list[str] | BrokenLine]]:
+    """Yield the nonblank rows of a table.
 
     Args:
         lines: Lines of a file, without line ends.
         separator: Sign between columns; with any sign but tabs, the lines are CSV (RFC 4180).
 
     Yields:
-        Number of the first line, and the cells, or a broken line.
+        Number of the first line of a row, from 1, and the cells; a broken line in place of cells.
     """
     if separator == "tab":
         for number, line in enumerate(lines, start=1):
@@ -126,12 +126,12 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
         return
     broken: list[BrokenLine] = []
 
-    def whole() -> Iterator[str]:
+    def lines_with_ends() -> Iterator[str]:
         for line in lines:
             broken.extend([line] if isinstance(line, BrokenLine) else [])
             yield f"{line}\n"
 
-    rows = csv.reader(whole(), delimiter=SIGNS[separator], strict=True)
+    rows = csv.reader(lines_with_ends(), delimiter=SIGNS[separator], strict=True)
     number = 1
     while True:
         try:
@@ -139,13 +139,8 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
         except StopIteration:
             return
         except csv.Error as error:
-            problem = f"the line is not CSV ({error})"
-            yield (
-                number,
-                BrokenLine.with_reason(
-                    "", problem, "close the quotation mark, and double those inside a cell"
-                ),
-            )
+            hint = "close the quotation mark, and double those inside a cell"
+            yield number, BrokenLine.with_reason("", f"the line is not CSV ({error})", hint)
         else:
             if broken:
                 yield number, broken[0]
@@ -158,7 +153,7 @@ def table_rows(lines: Iterable[str], separator: Separator) -> Iterator[tuple[int
 
 
 def refuse_width(columns: int, expected: int, separator: Separator, file: str, number: int) -> None:
-    """Raise CorpusError for a line with another number of columns than the first.
+    """Raise CorpusError: a line has another number of columns than the first.
 
     Args:
         columns: Number of columns of the line.
@@ -201,17 +196,18 @@ def parse(
     Raises:
         CorpusError: The header lacks a column, or a file of several parts has no row of this one.
     """
-    columns, labelled, width = config.columns_of(language), config.reads_tags(part, language), 0
+    columns, labelled = config.columns_of(language), config.reads_tags(part, language)
     separator, header = (
         for_language(config.separator, language) or "tab",
         for_language(config.header, language),
     )
     places = None if header else _places(columns, [], file, labelled=labelled)
-    part_value, other_values = config.part_values.get(part), set[str]()  # pyright: ignore[reportArgumentType, reportCallIssue]
-    has_rows = False
-    for number, cells in table_rows(lines, separator):
+    part_value = config.part_values.get(part)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    other_values, has_rows = set[str](), False
+    width = 0  # of the first row
+    for number, cells in read_rows(lines, separator):
         if isinstance(cells, BrokenLine):
-            yield Faulty(language, (CorpusError(file, number, cells.problem, cells.hint),))
+            yield Faulty(language, (cells.fault(file, number),))
             continue
         if not width and not header and _names_texts(cells):
             problem = f"the line has the names of columns: {', '.join(cells)[:60]}"
@@ -229,7 +225,7 @@ def parse(
                 other_values |= {value} if len(other_values) < SHOWN else set()
                 continue
             has_rows = True
-            tokens, tags = _cells(config, places, cells, file, number)
+            tokens, tags = _words_and_class(config, places, cells, file, number)
             if len(cells) != width:
                 refuse_width(len(cells), width, separator, file, number)
         except CorpusError as error:
@@ -274,9 +270,10 @@ def _refuse_too_few(places: _Places, cells: list[str], separator: Separator, fil
         raise CorpusError(file, number, problem, "correct the line, or set corpus.columns")
 
 
-def _cells(
+def _words_and_class(
     config: TsvSource, places: _Places, cells: list[str], file: str, number: int
 ) -> tuple[list[str], list[str] | None]:
+    """Words of a row, and the class as a list of one; None where classes are not read."""
     tokens = cells[places.text].split()
     if places.second is not None:
         tokens = join_pair(tokens, cells[places.second].split())
@@ -300,7 +297,7 @@ def guess(head: Head) -> Guess | None:
         # Classes are counted in all lines: a file may be sorted by class.
         first, columns = _columns_of(head.all_lines(), separator)
         if (text := find_longest_texts(columns)) is not None:
-            return _of_texts(first, columns, text, separator)
+            return _guess_of_texts(first, columns, text, separator)
     reason = f"columns between {separator}s, none with texts of several words, which are split at white space"
     return Guess(
         source="tsv", reason=reason, confidence=POSSIBLE, readable=False, settings={"separator": separator}
@@ -313,7 +310,7 @@ def _separator(head: Head) -> Separator | None:
     likely: dict[Separator, float] = {}
     separators: tuple[Separator, ...] = ("semicolon", "comma", "tab") if _is_csv(head) else ("tab",)
     for separator in separators:
-        width, count, total = _width(head.nonblank_lines, separator)
+        width, count, total = _usual_width(head.nonblank_lines, separator)
         if count >= ALMOST * total > 0:
             likely[separator] = width
     several: list[Separator] = [separator for separator, width in likely.items() if width > 1]
@@ -326,9 +323,9 @@ def _is_csv(head: Head) -> bool:
     return head.name.lower().removesuffix(".gz").endswith(".csv")
 
 
-def _width(lines: Iterable[str], separator: Separator) -> tuple[int, int, int]:
+def _usual_width(lines: Iterable[str], separator: Separator) -> tuple[int, int, int]:
     """Number of columns of most rows, the number of these rows, and of all rows."""
-    widths = Counter(len(cells) for _, cells in table_rows(lines, separator) if isinstance(cells, list))
+    widths = Counter(len(cells) for _, cells in read_rows(lines, separator) if isinstance(cells, list))
     width, count = widths.most_common(1)[0] if widths else (0, 0)
     return width, count, widths.total()
 
@@ -337,7 +334,7 @@ def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], 
     """Cells of the first row, and counts of the columns in the remaining rows."""
     rows = (
         [cell.strip() for cell in cells]
-        for _, cells in table_rows(lines, separator)
+        for _, cells in read_rows(lines, separator)
         if isinstance(cells, list)
     )
     first = next(rows, [])  # empty where all lines are broken
@@ -350,7 +347,15 @@ def _columns_of(lines: Iterable[str], separator: Separator) -> tuple[list[str], 
     return first, columns
 
 
-def _of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Separator) -> Guess:
+def _guess_of_texts(first: list[str], columns: list[Cells], text: Cells, separator: Separator) -> Guess:
+    """Guess the settings of a table of texts.
+
+    Args:
+        first: Cells of the first row.
+        columns: Counts of the columns in the remaining rows.
+        text: Column of the longest texts.
+        separator: Sign between the columns.
+    """
     labels = find_class_columns(columns, text)
     names = dict(zip(columns, first, strict=True))
     header = all(names[column] not in column.values for column in labels or [text])

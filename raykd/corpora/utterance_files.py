@@ -26,7 +26,7 @@ from raykd.corpora.files import BrokenLine
 from raykd.corpora.guess import CERTAIN, Guess, Head
 from raykd.corpora.sentence import Faulty, Sentence
 from raykd.corpora.source import Stream, TextConfig
-from raykd.corpora.text_files import read_text_files
+from raykd.corpora.text_files import Parse, read_text_files
 from raykd.errors import CorpusError
 from raykd.forms import STEPS, UTTERANCES, LabelForm
 from raykd.forms.tag_schemes import ReadScheme, has_span_form
@@ -35,8 +35,15 @@ from raykd.metrics.bioes import OUTSIDE
 from raykd.pluralise import pluralise
 
 
-class Row(NamedTuple):
-    """An utterance of a file; slots and intent are empty where they are not read."""
+class Utterance(NamedTuple):
+    """An utterance of a file; slots and intent are empty where they are not read.
+
+    Attributes:
+        line: First line, from 1.
+        words: Words of the utterance.
+        slots: IOB2 tag of each word.
+        intent: Intent of the utterance.
+    """
 
     line: int
     words: list[str]
@@ -44,7 +51,8 @@ class Row(NamedTuple):
     intent: str
 
 
-Rows = Iterator[Row | tuple[CorpusError, ...]]
+Utterances = Iterator[Utterance | tuple[CorpusError, ...]]
+"""The utterances of a file, or faults in place of an utterance."""
 
 
 class UtteranceSource(TextConfig):
@@ -61,25 +69,21 @@ class UtteranceSource(TextConfig):
         return "utterance"
 
 
-def read(config: UtteranceSource, *, limit: int | None = None) -> Stream:
-    """Read all parts of the corpus.
+def read_utterances(config: TextConfig, parse: Parse, *, limit: int | None = None) -> Stream:
+    """Read all parts of a corpus of utterances.
 
     Args:
         config: Settings of the corpus.
+        parse: Parser of the format, as in `read_text_files`.
         limit: Maximum number of utterances from one file; None: all.
 
-    Returns:
+    Yields:
         The utterances, with the artificial word in front.
 
     Raises:
         CorpusError: A file is missing.
     """
-    return prepend_utterance(read_text_files(config, parse, limit=limit))
-
-
-def prepend_utterance(stream: Stream) -> Stream:
-    """Put the artificial word in front of all sentences of a stream."""
-    for part, item in stream:
+    for part, item in read_text_files(config, parse, limit=limit):
         yield part, item._replace(tokens=[UTTERANCE, *item.tokens]) if isinstance(item, Sentence) else item
 
 
@@ -99,11 +103,11 @@ def parse(
         part: Part that the file belongs to.
     """
     labelled = config.reads_tags(part, language)
-    for row in PARSERS[config.source](lines, file, labelled):
-        if not isinstance(row, Row):
-            yield Faulty(language, row)
+    for item in PARSERS[config.source](lines, file, labelled):
+        if not isinstance(item, Utterance):
+            yield Faulty(language, item)
             continue
-        number, words, slots, intent = row
+        number, words, slots, intent = item
         fault = _fault(words, slots, intent, labelled)
         if fault is None and config.spoken:
             words, slots = as_spoken(words, slots)
@@ -149,10 +153,10 @@ def _fault(words: Sequence[str], slots: Sequence[str], intent: str, labelled: bo
     return None
 
 
-def _atis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
-    for number, line in _texts(lines):
+def _atis(lines: Iterable[str], file: str, labelled: bool) -> Utterances:
+    for number, line in _nonblank(lines):
         if isinstance(line, BrokenLine):
-            yield _broken(line, file, number)
+            yield (line.fault(file, number),)
             continue
         text, tab, tags = line.partition("\t")
         words, slots = cut_at_spaces(text), cut_at_spaces(tags)
@@ -164,10 +168,10 @@ def _atis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
             yield (CorpusError(file, number, problem, "correct the line, or set corpus.source"),)
         else:
             # BOS has a slot, and the intent is that of EOS.
-            yield Row(number, words[1:-1], slots[1:-1], "".join(slots[-1:]))
+            yield Utterance(number, words[1:-1], slots[1:-1], "".join(slots[-1:]))
 
 
-def _xsid(lines: Iterable[str], file: str, labelled: bool) -> Rows:
+def _xsid(lines: Iterable[str], file: str, labelled: bool) -> Utterances:
     word, intent, slot = 1, 2, 3
     hint = "correct the line, or set corpus.source"
     layout = Layout(cut_at_tabs, 4 if labelled else 2, word, slot if labelled else None, labelled, "#", hint)
@@ -181,19 +185,19 @@ def _xsid(lines: Iterable[str], file: str, labelled: bool) -> Rows:
             yield (CorpusError(file, numbers[0], problem, "correct them"),)
             continue
         slots = [row[slot] for row in rows] if labelled else []
-        yield Row(numbers[0], [row[word] for row in rows], slots, intents.pop())
+        yield Utterance(numbers[0], [row[word] for row in rows], slots, intents.pop())
 
 
-def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
+def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Utterances:
     lines = iter(lines)
     header = next(lines, "").strip().split("\t")
     needed = ("utterance", "slot_labels", "intent") if labelled else ("utterance",)
     if lacking := [name for name in needed if name not in header]:
         problem = f"the first line names no column {' and no column '.join(lacking)} ({', '.join(header)})"
         raise CorpusError(file, 1, problem, "write the names of the columns there, or set corpus.source")
-    for number, line in _texts(lines, first=2):
+    for number, line in _nonblank(lines, first=2):
         if isinstance(line, BrokenLine):
-            yield _broken(line, file, number)
+            yield (line.fault(file, number),)
             continue
         cells = line.split("\t")
         if len(cells) != len(header):
@@ -204,19 +208,15 @@ def _multiatis(lines: Iterable[str], file: str, labelled: bool) -> Rows:
             continue
         row = dict(zip(header, cells, strict=True))
         slots, intent = (cut_at_spaces(row["slot_labels"]), row["intent"].strip()) if labelled else ([], "")
-        yield Row(number, cut_at_spaces(row["utterance"]), slots, intent)
+        yield Utterance(number, cut_at_spaces(row["utterance"]), slots, intent)
 
 
-def _texts(lines: Iterable[str], *, first: int = 1) -> Iterator[tuple[int, str]]:
+def _nonblank(lines: Iterable[str], *, first: int = 1) -> Iterator[tuple[int, str]]:
     """Lines that are not empty, with their numbers."""
     return ((number, line) for number, line in enumerate(lines, first) if line.strip())
 
 
-def _broken(line: BrokenLine, file: str, number: int) -> tuple[CorpusError, ...]:
-    return (CorpusError(file, number, line.problem, line.hint),)
-
-
-PARSERS: Mapping[str, Callable[[Iterable[str], str, bool], Rows]] = MappingProxyType(
+PARSERS: Mapping[str, Callable[[Iterable[str], str, bool], Utterances]] = MappingProxyType(
     {"atis": _atis, "xsid": _xsid, "multiatis": _multiatis}
 )
 
@@ -226,7 +226,7 @@ MULTIATIS = ("utterance", "slot_labels", "intent")
 
 def guess(head: Head) -> Guess | None:
     """Recognise files of intents and slots."""
-    if not head.lines:
+    if not head.nonblank_lines:
         return None
     if {cell.strip() for cell in head.nonblank_lines[0].split("\t")}.issuperset(MULTIATIS):
         name, reason = "multiatis", "columns utterance, slot_labels and intent: MultiATIS++"

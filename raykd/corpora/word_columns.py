@@ -74,8 +74,7 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
 
     Raises:
         CorpusError: The lines differ in their number of columns (they are sentences, not words), or the first one has
-            the
-            names of columns.
+            the names of columns.
     """
     refuse_header(start, file)
     token = _word_column(start) if column is None else column
@@ -85,8 +84,8 @@ def layout_of(start: Beginning, file: str, column: int | None = None, hint: str 
     if 2 * len(odd_rows) > len(rows):
         number, cells = odd_rows[0]
         problem = f"{pluralise(len(cells), 'column')} where most lines with a word have {layout.width}"
-        if_text = "if each line is a sentence set corpus.unlabelled_form: sentences"
-        raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", if_text)
+        advice = "if each line is a sentence set corpus.unlabelled_form: sentences"
+        raise CorpusError(file, number, f"{problem}: {'  '.join(cells)[:60]!r}", advice)
     words = [row[layout.token] for _, row in rows if len(row) > layout.token]
     if sum(len(word.split()) for word in words) > MOST_PARTS * len(words):
         problem = f"column {layout.token} has texts, not words: {words[0][:60]!r}"

@@ -62,7 +62,7 @@ class Request:
         """The numbered lines, from 1; CorpusError at a line that is not text."""
         for number, line in enumerate(self.lines, start=1):
             if isinstance(line, BrokenLine):
-                raise CorpusError(self.name, number, line.problem, line.hint)
+                raise line.fault(self.name, number)
             yield number, line
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from raykd.corpora.files import BrokenLine
 from raykd.corpora.sentence import SEPARATOR
-from raykd.corpora.tsv import Separator, refuse_width, table_rows
+from raykd.corpora.tsv import Separator, read_rows, refuse_width
 from raykd.deploy.label_columns import GIVE_POS
 from raykd.errors import CorpusError
 from raykd.pluralise import pluralise
@@ -70,9 +70,9 @@ def text_cells(
         CorpusError: A row has another number of columns than the first one.
     """
     width = 0
-    for number, cells in table_rows(lines, separator):
+    for number, cells in read_rows(lines, separator):
         if isinstance(cells, BrokenLine):
-            raise CorpusError(file, number, cells.problem, cells.hint)
+            raise cells.fault(file, number)
         if len(cells) <= max(places):
             expected = f"the text is expected in column {places[0]}"
             if len(places) > 1:

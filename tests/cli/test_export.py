@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from ruamel.yaml import YAML
 
-from raykd.corpora.report import CorpusReport, PosReport, SpacedWords
+from raykd.corpora.report import CorpusReport, PosReport
+from raykd.corpora.spaced_words import SpacedWords
 from raykd.deploy.export import FILES
 from raykd.errors import StoreError
 from raykd.figures.trial import Teacher, Trial

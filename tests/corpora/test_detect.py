@@ -498,6 +498,17 @@ def test_a_language_that_begins_late_in_json_lines_is_found(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.jsonl").write_text(row % "en" * 4500 + row % "de" * 5)
     assert sorted(detect(str(tmp_path)).settings["languages"]) == ["de", "en"]
+    # Reading names a later line whose language is no text.
+    with (tmp_path / "test.jsonl").open("a") as file:
+        file.write(row.replace('"%s"', '["en"]'))
+    assert sorted(detect(str(tmp_path)).settings["languages"]) == ["de", "en"]
+
+
+def test_a_file_that_begins_with_thousands_of_blank_lines_is_no_error(tmp_path):
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.conll").write_text("Anna B-PER\nsleeps O\n\n" * 9)
+    (tmp_path / "more.conll").write_text("\n" * 5000 + "Anna B-PER\nsleeps O\n\n" * 9)
+    assert detect(str(tmp_path)).settings["source"] == "conll"
 
 
 def test_a_damaged_file_and_a_test_without_labels_are_left_out(tmp_path):

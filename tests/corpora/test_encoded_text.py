@@ -1,5 +1,7 @@
 """Encoded text against sentence-by-sentence encoding in plain Python."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -49,6 +51,9 @@ def test_the_word_in_front_of_an_utterance_is_read_at_the_last_special_token_bef
     # Where there is none, it is a word like any other.
     words = WordVocabulary.build(["<utterance>", "a"])
     assert encode_text([["<utterance>", "a"]], words).gather(np.array([0])).pieces_BP.tolist() == [[2, 3]]
+    without_prefix = replace(SPECIAL, special=replace(SPECIAL.special, prefix=()))
+    batch = encode_text([["<utterance>", "a"], ["", "a"]], without_prefix).gather(np.array([0, 1]))
+    assert batch.first_BT.tolist() == [[0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=["word", "wordpiece", "special tokens"])

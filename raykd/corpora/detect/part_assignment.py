@@ -37,15 +37,9 @@ class Parts:
     """
 
     def __init__(self, root: str, present: Sequence[str], unused: Mapping[str, str]):
-        self.root = root
-        self.present = present
-        """The names of all files in the folder."""
-        self.unused = dict(unused)
-        """File → why it is not read."""
+        self.root, self.present, self.unused = root, present, dict(unused)
         self.notes: list[str] = []
-        """Remarks on doubtful files, and on choices made for want of better evidence."""
         self.files: dict[str, dict[str, list[Guess]]] = defaultdict(dict)
-        """Language → part → files."""
 
     def skip(self, files: Iterable[Guess], reason: str) -> None:
         """Note that files are not read, with the reason."""
@@ -66,35 +60,37 @@ class Parts:
         skipped, with a note.
         """
         names = read_names([file.name for file in files])
-        self._ask([file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names)
+        self._skip_ambiguous(
+            [file for name, file in zip(names, files, strict=True) if len(name.parts) > 1], names
+        )
         rows = [
             (language, next(iter(name.parts), None), file)
             for name, file in zip(names, files, strict=True)
             for language in file.languages or (name.language,)
             if len(name.parts) < 2
         ]
-        alone = self._language_of_silent(rows)
-        rows = self._held_out([(language or alone, part, file) for language, part, file in rows])
+        default_language = self._default_language(rows)
+        rows = self._held_out([(language or default_language, part, file) for language, part, file in rows])
         # Files without a part come last: they are train where a language has no part.
-        open_ones: dict[str, list[Guess]] = {}
+        without_part: dict[str, list[Guess]] = {}
         for language, part, file in rows:
             if language is None:
                 self.skip([file], "its name says no language, and those of others do")
             elif not file.labelled and part in ("dev", "test"):
                 self.skip([file], f"it is called {part}, and no labels are seen in it")
             elif part is None and file.labelled:
-                open_ones.setdefault(language, []).append(file)
+                without_part.setdefault(language, []).append(file)
             else:
                 part = part if part and file.labelled else "unlabelled"
                 self.files[language].setdefault(part, []).append(file)
-        for language, silent_files in open_ones.items():
+        for language, files_without_part in without_part.items():
             if {"train", "dev", "test"} & self.files[language].keys():
                 reason = "its name says no part (train, dev, test, unlabelled), and those of others do"
-                self.skip(silent_files, reason)
+                self.skip(files_without_part, reason)
             else:
-                self.files[language]["train"] = silent_files
+                self.files[language]["train"] = files_without_part
                 self.notes.append(
-                    f"{list_names(silent_files)}: the name says no part, so it is taken as train"
+                    f"{list_names(files_without_part)}: the name says no part, so it is taken as train"
                 )
         for by_part in self.files.values():
             texts = [file for file in by_part.get("unlabelled", ()) if file.source == "text"]
@@ -102,7 +98,7 @@ class Parts:
                 by_part["unlabelled"] = [file for file in by_part["unlabelled"] if file not in texts]
                 self.skip(texts, "plain text, and other unlabelled files are there")
 
-    def _ask(self, files: Sequence[Guess], names: Sequence[FileName]) -> None:
+    def _skip_ambiguous(self, files: Sequence[Guess], names: Sequence[FileName]) -> None:
         """Skip files with several parts in their names, and note what helps."""
         parts = {name.name: " and ".join(name.parts) for name in names}
         for file in files:
@@ -112,17 +108,17 @@ class Parts:
                 f"{file.name}: {reason}: it is not read; give it the name of one part, or write it into the sweep file"
             )
 
-    def _language_of_silent(self, rows: Sequence[Row]) -> str | None:
-        """Return the language of files without one in the name; None if they are skipped."""
+    def _default_language(self, rows: Sequence[Row]) -> str | None:
+        """Return the language of files whose names have none; None if these files are skipped."""
         languages = {language for language, _, _ in rows if language}
         if not languages:
             self.notes.append(
                 f"no name of a file or folder says a language: it is called {UNKNOWN!r} here; any other name will do"
             )
             return UNKNOWN
-        silent = {part for language, part, _ in rows if language is None}
-        spoken = {part for language, part, _ in rows if language}
-        if len(languages) == 1 and None not in spoken and not silent & spoken:
+        parts_without = {part for language, part, _ in rows if language is None}
+        parts_with = {part for language, part, _ in rows if language}
+        if len(languages) == 1 and None not in parts_with and not parts_without & parts_with:
             # `train.en.conll` beside `dev.conll` and `test.conll`.
             return next(iter(languages))
         if 2 * sum(language is None for language, _, _ in rows) > len(rows):
@@ -305,7 +301,7 @@ class Parts:
             by_language[language] = "utf-8" if "utf-8" in encodings or not encodings else encodings[0]
             if len(encodings) > 1:
                 listed = ", ".join(
-                    f"{name} {by_part}" for name, by_part in files.items() if by_part != "ascii"
+                    f"{name} {encoding}" for name, encoding in files.items() if encoding != "ascii"
                 )
                 self.notes.append(
                     f"{language}: files of several encodings ({listed}); corpus.encoding holds for all: convert them"
