@@ -94,7 +94,7 @@ class HashLookup:
             mismatched = same & (self._low[places] != hashes[:, 1])
             if not mismatched.any():
                 return np.where(same, self._rows[places], -1)
-            # Half of a hash may be shared by chance: what is sought stands before.
+            # Different sentences may share the first half of a hash: the row before may be the right one.
             places = places - mismatched
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from raykd.corpora.column_files import LONGEST
 from raykd.pluralise import pluralise
 
 NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -16,7 +17,10 @@ NOTES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "record",
             "{have} no annotations and {were} left out (named in corpus.unlabelled, they are text without labels)",
         ),
-        "endless": ("document", "{have} no empty lines and {were} cut into sentences of at most 1,000 words"),
+        "endless": (
+            "document",
+            "{have} no empty lines and {were} cut into sentences of at most " + f"{LONGEST:,} words",
+        ),
         "wordless": ("record", "{have} no word and {were} left out"),
     }
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -31,47 +31,59 @@ def guess_table(
         form: Format in words.
         features: Descriptions of the columns, of a Hugging Face data set.
         languages: Languages in the column of languages.
+
+    Returns:
+        The guess; it is not readable where the table has neither words nor texts, or no names for its tags.
     """
     table = _with_plain_classes(table)
     names = ", ".join(table.column_names)
-    table_guess = partial(Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}")
-    by = language_column(table.schema)
-    kinds = {field.name: field.type for field in table.schema}
-    lists = [name for name, kind in kinds.items() if is_list_of(kind, is_text)]
-    if several := _several_classes(table):
-        return table_guess(
-            readable=False, reason=f"{several} has several classes of one text: give every text one class"
-        )
+    table_guess = partial(
+        Guess, source=source, confidence=CERTAIN, reason=f"{form} with the columns {names}",
+        languages=tuple(sorted(languages)),
+    )  # fmt: skip
+    if class_lists := _column_of_class_lists(table):
+        reason = f"{class_lists} has several classes of one text: give every text one class"
+        return table_guess(readable=False, reason=reason)
+    language = language_column(table.schema)
+    language_setting = {"language": language} if language else {}
+    types = {field.name: field.type for field in table.schema}
+    lists = [name for name, kind in types.items() if is_list_of(kind, is_text)]
     if lists:
         token = _first(TOKENS, lists) or lists[0]
-        tags = [
-            name for name in kinds if name != token and is_list_of(kinds[name], is_text, pa.types.is_integer)
-        ]
-        # The language of each word is no tag.
-        tags = [name for name in tags if name not in ("langs", "spans")] or tags
-        tags.sort(key=lambda name: TAGS.index(name) if name in TAGS else len(TAGS))
+        tags = _tag_columns(types, token)
         if not tags:
-            return table_guess(settings={"columns": {"token": token}}, labelled=False)
+            return table_guess(settings={"columns": {"token": token, **language_setting}}, labelled=False)
         tag, other_tags = tags[0], ", ".join(tags[1:])
-        if pa.types.is_integer(kinds[tag].value_type) and class_names(features.get(tag)) is None:
+        if pa.types.is_integer(types[tag].value_type) and class_names(features.get(tag)) is None:
             reason = f"column {tag} has numbers, and the file does not have the names of these tags"
             return table_guess(readable=False, reason=reason)
-        columns, settings = {"token": token, "tag": tag}, {}
         doubts = (f"column {tag} is taken as the tags; also possible: {other_tags}",) if other_tags else ()
-    else:
-        cells = [_cells(table[name], name) for name, kind in kinds.items() if name != by and _is_plain(kind)]
-        text = find_longest_texts(column for column in cells if is_text(kinds[column.name]))
-        if text is None:
-            return table_guess(readable=False, reason=f"no column of texts or of lists of words ({names})")
-        texts = find_text_columns(cells, text)
-        columns = {key: column.name for key, column in texts.columns.items()}
-        if texts.label is None:
-            return table_guess(settings={"columns": columns}, labelled=False)
-        settings, doubts = {"scheme": "flat"}, texts.doubts
-    columns |= {"language": by} if by else {}
-    return table_guess(
-        settings={"columns": columns, **settings}, languages=tuple(sorted(languages)), doubts=doubts
-    )
+        return table_guess(
+            settings={"columns": {"token": token, "tag": tag, **language_setting}}, doubts=doubts
+        )
+    cells = [
+        _cells(table[name], name) for name, kind in types.items() if name != language and _is_plain(kind)
+    ]
+    text = find_longest_texts(column for column in cells if is_text(types[column.name]))
+    if text is None:
+        return table_guess(readable=False, reason=f"no column of texts or of lists of words ({names})")
+    texts = find_text_columns(cells, text)
+    columns = {key: column.name for key, column in texts.columns.items()} | language_setting
+    if texts.label is None:
+        return table_guess(settings={"columns": columns}, labelled=False)
+    return table_guess(settings={"columns": columns, "scheme": "flat"}, doubts=texts.doubts)
+
+
+def _tag_columns(types: Mapping[str, pa.DataType], token: str) -> list[str]:
+    """Columns that may have the tags of the words in `token`, the likeliest first."""
+    lists = [
+        name
+        for name, kind in types.items()
+        if name != token and is_list_of(kind, is_text, pa.types.is_integer)
+    ]
+    # The language of each word is no tag.
+    tags = [name for name in lists if name not in ("langs", "spans")] or lists
+    return sorted(tags, key=lambda name: TAGS.index(name) if name in TAGS else len(TAGS))
 
 
 def _with_plain_classes(table: pa.Table) -> pa.Table:
@@ -85,7 +97,7 @@ def _with_plain_classes(table: pa.Table) -> pa.Table:
     return table
 
 
-def _several_classes(table: pa.Table) -> str | None:
+def _column_of_class_lists(table: pa.Table) -> str | None:
     """The column with lists of classes beside a text; lists of words have more distinct values."""
     lists = [field.name for field in table.schema if is_list_of(field.type, is_text, pa.types.is_integer)]
     if len(lists) != 1 or lists[0] in TOKENS or _longest_text(table) is None:

@@ -73,6 +73,7 @@ def _count_inner_symbols(words: bytes, encoding: str) -> int:
 
 
 def _by_frequencies(words: bytes, *, latin: bool) -> str | None:
+    """Encoding of single bytes by the frequencies of characters; `latin` is True for words of Latin letters."""
     if latin:
         encoding = min(_CENTRAL, key=lambda name: _count_inner_symbols(words, name))
         return encoding if _count_inner_symbols(words, encoding) == 0 else None

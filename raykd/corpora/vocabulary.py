@@ -40,7 +40,7 @@ class _OwnVocabulary:
     normalization: str | None = field(default=NORMALIZATION, kw_only=True)
     """Unicode form of the words; None in vocabularies of an earlier version: words stay as they come."""
 
-    def spelt(self, words: Iterable[str]) -> list[str]:
+    def normalized(self, words: Iterable[str]) -> list[str]:
         """Return the normalized words."""
         return [*words] if self.normalization is None else [*map(normalize_word, words)]
 
@@ -99,7 +99,7 @@ class WordVocabulary(_OwnVocabulary):
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """Return one id per word."""
-        words, ids, unknown = self.spelt(words), self._ids, Special.unknown
+        words, ids, unknown = self.normalized(words), self._ids, Special.unknown
         if self.lower_case:
             numbers = (ids.get(word) or ids.get(word.lower(), unknown) for word in words)
         else:
@@ -157,7 +157,7 @@ class WordPieceVocabulary(_OwnVocabulary):
 
     def pieces(self, words: Sequence[str]) -> Ragged:
         """Return one row of ids per word; a word with an unknown character is one unknown piece."""
-        return split_words(self._tokenizer, self.spelt(words), Special.unknown)
+        return split_words(self._tokenizer, self.normalized(words), Special.unknown)
 
 
 def wordpiece_tokenizer(ids: dict[str, int]) -> Tokenizer:
@@ -224,7 +224,7 @@ class CharacterVocabulary(_OwnVocabulary):
         """Return the characters of words, one row per word."""
         tail = self.longest // 2
         head = self.longest - tail
-        words = self.spelt(words)
+        words = self.normalized(words)
         short = [w if len(w) <= self.longest else w[:head] + w[len(w) - tail :] for w in words]
         # NUL occurs in no text: it makes an empty word one unknown character.
         points = np.frombuffer(

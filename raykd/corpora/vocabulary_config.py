@@ -15,6 +15,13 @@ from raykd.corpora.vocabulary import WordPieceVocabulary, WordVocabulary, wordpi
 from raykd.corpora.word_pieces import CONTINUING, Special
 from raykd.spec import Frozen
 
+BERT_MARKS = ("[CLS]", "[SEP]", "[MASK]")
+BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
+"""The ids of `BERT_MARKS`, behind padding and unknown."""
+ROBERTA_MARKS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+ROBERTA_SPECIAL = Special(padding=1, unknown=3, prefix=(0,), suffix=(2,), separator=(2, 2), mask=4)
+"""The ids of `ROBERTA_MARKS`."""
+
 
 class PiecesConfig(Frozen):
     """Base of the configurations of vocabularies."""
@@ -70,15 +77,10 @@ class BertConfig(PiecesConfig):
             for part, _ in text.pre_tokenizer.pre_tokenize_str(text.normalizer.normalize_str(word)):
                 counts[part] += count
         # Padding and unknown are among them, and have the first numbers.
-        trained = WordPieceVocabulary.build(counts, size=self.size - len(MARKS)).entries
-        entries = [*trained[:2], *MARKS, *trained[2:]]
+        trained = WordPieceVocabulary.build(counts, size=self.size - len(BERT_MARKS)).entries
+        entries = [*trained[:2], *BERT_MARKS, *trained[2:]]
         tokenizer = bert_tokenizer(entries, lower_case=self.lower_case)
         return HFVocabulary(tokenizer.to_str(), len(entries), BERT_SPECIAL, full_size=len(entries))
-
-
-MARKS = ("[CLS]", "[SEP]", "[MASK]")
-BERT_SPECIAL = Special(prefix=(2,), suffix=(3,), separator=(3,), mask=4)
-"""The ids of `MARKS`, behind padding and unknown."""
 
 
 def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
@@ -94,8 +96,8 @@ def bert_tokenizer(entries: Sequence[str], *, lower_case: bool) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(CONTINUING)
     if entries:
-        tokenizer.add_special_tokens(["[PAD]", "[UNK]", *MARKS])
-        around = [(mark, entries.index(mark)) for mark in MARKS[:2]]
+        tokenizer.add_special_tokens(["[PAD]", "[UNK]", *BERT_MARKS])
+        around = [(mark, entries.index(mark)) for mark in BERT_MARKS[:2]]
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=around
         )
@@ -132,11 +134,6 @@ class RobertaConfig(PiecesConfig):
         )
         size = len(model["vocab"])
         return HFVocabulary(tokenizer.to_str(), size, ROBERTA_SPECIAL, full_size=size)
-
-
-ROBERTA_MARKS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-ROBERTA_SPECIAL = Special(padding=1, unknown=3, prefix=(0,), suffix=(2,), separator=(2, 2), mask=4)
-"""The ids of `ROBERTA_MARKS`."""
 
 
 def _byte_level_tokenizer(model: models.BPE) -> Tokenizer:

@@ -504,6 +504,18 @@ def test_a_language_that_begins_late_in_json_lines_is_found(tmp_path):
     assert sorted(detect(str(tmp_path)).settings["languages"]) == ["de", "en"]
 
 
+def test_the_languages_of_unlabelled_rows_are_those_of_their_column(tmp_path):
+    row = '{"tokens": ["Anna", "sleeps"], "ner_tags": ["B-PER", "O"], "lang": "%s"}\n'
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.jsonl").write_text((row % "en" + row % "de") * 9)
+    unlabelled = '{"tokens": ["Anna", "%s"], "lang": "%s"}\n'
+    rows = [unlabelled % (f"waits{number}", language) for number in range(9) for language in ("en", "de")]
+    (tmp_path / "unlabelled.jsonl").write_text("".join(rows))
+    detected = detect(str(tmp_path))
+    assert not detected.unused
+    assert read_corpus(detected.config).report.sentences["unlabelled"] == {"de": 9, "en": 9}
+
+
 def test_a_file_that_begins_with_thousands_of_blank_lines_is_no_error(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"{part}.conll").write_text("Anna B-PER\nsleeps O\n\n" * 9)

@@ -40,7 +40,16 @@ class Language:
 
     @classmethod
     def parse(cls, code: str, names: Mapping[str, str], rules: Mapping[str, str]) -> Language:
-        """Parse the text form, see above; ValueError for a slot that is neither a rule nor a name list."""
+        """Parse name lists and rules in the text form of the data files.
+
+        Args:
+            code: Code of the language.
+            names: Name list → text.
+            rules: Rule → text.
+
+        Raises:
+            ValueError: A rule uses a slot that is neither a rule nor a name list.
+        """
         lists = {slot: [" ".join(name.split()) for name in text.split(",")] for slot, text in names.items()}
         language = cls(
             code,
