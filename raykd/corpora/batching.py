@@ -131,7 +131,7 @@ def sample_by_language(
 
     Args:
         languages: Language of each sentence [N].
-        alpha: Exponent, in 0..1.
+        alpha: Exponent, 0 or more.
         seed: Seed of the run.
         epoch: Epoch, from 0.
 

@@ -16,8 +16,8 @@ MOST_FAULTS = 10
 """Number of faults that are reported together; then reading stops."""
 MOST_EXAMPLES = 3
 MANY_WORDS, MOST_WORDS = 1000, 5000
-"""Words of a sentence from which on it is reported, and from which on it is refused where each word has a tag: several
-sentences without empty lines between them."""
+"""Number of words beyond which a sentence is reported, and beyond which a sentence with one tag per word is refused: it
+is probably several sentences without empty lines between them."""
 SKIP = "set corpus.on_error: skip to leave such sentences out"
 
 CountsByPart = dict[str, dict[str, int]]

@@ -86,27 +86,26 @@ class Head:
         """Encoding of the whole file and a doubt about it ("" for none), or None and the reason why it is not text."""
         if not self.data.strip():
             return None, "its beginning has nothing but white space"
-        wide = likely_encoding(self.data)
-        if wide is not None and wide.startswith(("utf-16", "utf-32")):
-            return (
-                wide,
-                "" if wide in MARKS.values() else f"many zero bytes: taken as {wide}; {CHECK_ENCODING}",
-            )
-        undecoded, first, whole = bytearray(), "", 0
+        likely = likely_encoding(self.data)
+        if likely is not None and likely.startswith(("utf-16", "utf-32")):
+            has_mark = likely in MARKS.values()
+            return likely, "" if has_mark else f"many zero bytes: taken as {likely}; {CHECK_ENCODING}"
+        # Lines with bytes that are not UTF-8, a message on the first one, and the number of characters outside ASCII.
+        undecoded, first, decoded = bytearray(), "", 0
         for number, line in enumerate(read_lines(self.storage, self.name, "utf-8"), start=1):
             if "\0" in line:
                 return None, f"a zero byte in line {number}: not text"
             if line.isascii():
                 continue
             lost = lost_bytes(line)
-            whole += sum(not sign.isascii() for sign in line) - len(lost)
+            decoded += sum(not sign.isascii() for sign in line) - len(lost)
             if lost and not undecoded:
                 first = f"byte 0x{lost[0]:02x} in line {number} is not UTF-8"
             if lost and len(undecoded) < HEAD_BYTES:
                 undecoded += line.encode("utf-8", "surrogateescape") + b"\n"
         if not undecoded:
-            return ("utf-8" if whole else "ascii"), ""
-        if whole > len(lost_bytes(undecoded.decode("utf-8", "surrogateescape"))):
+            return ("utf-8" if decoded else "ascii"), ""
+        if decoded > len(lost_bytes(undecoded.decode("utf-8", "surrogateescape"))):
             return "utf-8", f"{first}, but the rest of the file is: correct the line"
         encoding = likely_encoding(bytes(undecoded))
         if encoding is None or encoding == "utf-8":

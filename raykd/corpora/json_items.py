@@ -156,16 +156,16 @@ class _Scan:
             if not step or self.state == "behind":
                 continue
             self.depth += step
-            if self.state == "before" and sign == "[":
+            if self.state == "before" and sign == "[":  # the array begins
                 self.floor, self.begun = 1, number
-            elif self.pieces is None and step == 1:
+            elif self.pieces is None and step == 1:  # a value begins
                 self.outside += line[start : match.start()]
                 self.pieces, self.begun, start = [], number, match.start()
-            elif self.pieces is None:
+            elif self.pieces is None:  # the array ends
                 self.outside += line[start : match.start()] + ("" if (sign, self.depth) == ("]", 0) else sign)
                 self.state, start = "behind", match.end()
                 continue
-            elif self.depth == self.floor:
+            elif self.depth == self.floor:  # the value ends
                 text = "\n".join([*self.pieces, line[start : match.end()]])
                 self.pieces, start = None, match.end()
                 yield self.begun, text

@@ -36,6 +36,7 @@ from raykd.forms.utterance_marks import UTTERANCE
 from raykd.pluralise import pluralise
 
 COLUMNS, TREE, WORDS = 8, 6, 7
+"""Number of columns, and the columns of the tree and the words, from 0."""
 HINT = "correct the line"
 
 

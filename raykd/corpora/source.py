@@ -23,8 +23,9 @@ Stream = Iterator[tuple[str, Sentence | Faulty | ReadingNote]]
 """Pairs of a part and a sentence in reading order, or a fault or note in place of a sentence."""
 Value = TypeVar("Value")
 Weight = Annotated[int, Field(ge=1)]
-Sentences = Annotated[int, Field(ge=1)]
-Cap = Sentences | dict[str, Sentences]
+SentenceCount = Annotated[int, Field(ge=1)]
+Cap = SentenceCount | dict[str, SentenceCount]
+"""Maximum number of sentences: one for all languages, or a mapping from languages with `default` for the others."""
 Name = Annotated[str, Field(min_length=1)]
 Pattern = Name | dict[str, Name]
 """A file pattern or split name: one for all languages, or a mapping from languages with `default` for the others."""

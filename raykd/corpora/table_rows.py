@@ -31,6 +31,7 @@ NO_LABEL: Mapping[int, str] = MappingProxyType(
 """Numbers of tags that name none, with a hint."""
 
 ReadFile = Callable[[Storage, str, list[str], bool], Iterator[Sentence | Faulty]]
+"""Reader of one file: from storage, name, languages, and True if labels are read, to the sentences."""
 
 
 class TableColumns(Frozen):
@@ -117,7 +118,7 @@ def read_table_files(config: TableFiles, read_file: ReadFile, limit: int | None)
 
     Args:
         config: Settings of the corpus.
-        read_file: Reader of one file, called with storage, name, languages, and True if labels are read.
+        read_file: Reader of one file.
         limit: Maximum number of sentences from one file; None: all.
 
     Raises:

@@ -22,13 +22,21 @@ PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "pass
 
 
 class Cells:
-    """Counts of a column's cells."""
+    """Counts of a column's cells.
+
+    Attributes:
+        name: Name of the column.
+        rows: Number of cells.
+        filled: Number of cells that are not blank.
+        words: Number of words in all cells.
+        tagged: Number of cells that look like the tags of a sentence.
+        values: Distinct filled cells, up to one more than `MOST_CLASSES`.
+    """
 
     def __init__(self, name: str):
         self.name = name
         self.filled = self.rows = self.words = self.tagged = 0
         self.values: set[str] = set()
-        """Distinct filled cells, up to one more than `MOST_CLASSES`."""
 
     def add(self, value: object) -> None:
         """Count a cell; None is empty."""

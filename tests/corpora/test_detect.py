@@ -505,12 +505,14 @@ def test_a_language_that_begins_late_in_json_lines_is_found(tmp_path):
 
 
 def test_the_languages_of_unlabelled_rows_are_those_of_their_column(tmp_path):
-    row = '{"tokens": ["Anna", "sleeps"], "ner_tags": ["B-PER", "O"], "lang": "%s"}\n'
-    for part in ("train", "dev", "test"):
-        (tmp_path / f"{part}.jsonl").write_text((row % "en" + row % "de") * 9)
-    unlabelled = '{"tokens": ["Anna", "%s"], "lang": "%s"}\n'
-    rows = [unlabelled % (f"waits{number}", language) for number in range(9) for language in ("en", "de")]
-    (tmp_path / "unlabelled.jsonl").write_text("".join(rows))
+    labels = {"train": '"ner_tags": ["B-PER", "O"], ', "unlabelled": ""}
+    for part in ("train", "dev", "test", "unlabelled"):
+        rows = [
+            f'{{"tokens": ["Anna", "{part}{number}"], {labels.get(part, labels["train"])}"lang": "{language}"}}\n'
+            for number in range(9)
+            for language in ("en", "de")
+        ]
+        (tmp_path / f"{part}.jsonl").write_text("".join(rows))
     detected = detect(str(tmp_path))
     assert not detected.unused
     assert read_corpus(detected.config).report.sentences["unlabelled"] == {"de": 9, "en": 9}

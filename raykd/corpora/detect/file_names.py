@@ -46,7 +46,7 @@ NO_CORPUS = _words(
     tagset makefile
     """
 )
-"""Words in names of files that come with corpora."""
+"""Words in the names of files that come with a corpus and are no part of it."""
 
 ENDINGS_OF_OTHERS = _words(
     """
@@ -54,6 +54,7 @@ ENDINGS_OF_OTHERS = _words(
     bin pt pth safetensors onnx npy npz pkl pickle db sqlite arrow lock
     """
 )
+"""Endings of files that are not read as text of a corpus."""
 
 CODES = _words(
     """
