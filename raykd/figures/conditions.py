@@ -214,6 +214,8 @@ def _refuse(node: ast.AST, score_name: str) -> None:
                 f"{ast.unparse(node)!r} is not understood; write a language's dev score as {score_name}[en]"
             )
         return
+    if isinstance(node, ast.Name) and node.id == OBJECTIVE:
+        raise ConditionError(f'{OBJECTIVE} is not a number; compare it: {OBJECTIVE} == "structural"')
     if isinstance(node, ast.Name):
         names = (*selectable_figures(score_name), TEACHER, OVER_GOLD, OBJECTIVE)
         if fault := selection_fault(node.id, names, score_name):

@@ -78,7 +78,13 @@ def test_no_student_is_the_closest_to_a_condition_that_divides_by_zero():
         ("f1 and latency_ms < 3", "not a condition"),
         ("f1 > 'high'", "'high' is not a number"),
         ("'structural' == objective", "'structural' is not a number"),
-        ("objective + 'x' == 'structural'", "'x' is not a number"),
+        (
+            "objective + 'x' == 'structural'",
+            'objective is not a number; compare it: objective == "structural"',
+        ),
+        ("objective > 3", "objective is not a number"),
+        ("f1 == objective", "objective is not a number"),
+        ("objective", "objective is not a number"),
         (
             "latency_ms[en] < 3",
             r"'latency_ms\[en\]' is not understood; write a language's dev score as f1\[en\]",
